@@ -1,0 +1,112 @@
+package contract_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"changerelay/pkg/contract"
+)
+
+// Keys and tokens as a server writes them: the BSON of {_id: ObjectId(…)}, and
+// the resume token of the insert of that document.
+var (
+	orderKey   = append([]byte{22, 0, 0, 0, 7, '_', 'i', 'd', 0}, "gAa\x11\x22\x33\x44\x55\x66\x77\x88\x99\x00"...)
+	orderToken = "826921D1E1000000012B022C0100296E5A1004D0C1B0B6E7C94A1F8C5B3A0E8E1F2A3B46645F69640064674161112233445566778899000004"
+)
+
+// newEvent returns a valid event of a source that numbers its events: the
+// insert of version 42 of order-000123.
+func newEvent() contract.Event {
+	return build(contract.Event{
+		Source:      contract.Source("shop", "events"),
+		Type:        "OrderPlaced",
+		AggregateID: "order-000123",
+		Time:        time.Date(2025, 11, 22, 15, 8, 17, 123_000_000, time.UTC),
+		Operation:   contract.Insert,
+		Position:    contract.StreamPosition(0x6921d1e1, 1, orderToken),
+		Version:     contract.VersionOf(42),
+		Term:        7,
+		ContentType: contract.ContentTypeJSON,
+		Data:        []byte(`{"customer":"c-17","total":129.5,"lines":[{"sku":"A-1","count":2}]}`),
+	})
+}
+
+// build gives an event the id and the sequence that follow from the rest.
+func build(e contract.Event) contract.Event {
+	e.Sequence = contract.SequenceOf(e.Version, e.Position)
+	e.ID = contract.Identity{
+		Database: "shop", Collection: "events", DocumentKey: orderKey,
+		Operation: e.Operation, Version: e.Version, Position: e.Position,
+	}.MessageID()
+	return e
+}
+
+// sample is an event with the options it is written with.
+type sample struct {
+	name    string // also its file under testdata/messages
+	event   contract.Event
+	options contract.EncodeOptions
+}
+
+// samples has every operation, with and without each optional part.
+func samples() []sample {
+	change := func(edit func(*contract.Event)) contract.Event {
+		e := newEvent()
+		edit(&e)
+		return build(e)
+	}
+	return []sample{
+		{name: "insert", event: newEvent()},
+		{name: "insert-traced", event: change(func(e *contract.Event) {
+			e.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		})},
+		{name: "insert-compressed", event: change(func(e *contract.Event) {
+			e.Data = []byte(`{"note":"` + strings.Repeat("again and ", 50) + `"}`)
+		}), options: contract.EncodeOptions{CompressAbove: 256}},
+		{name: "insert-highest-version", event: change(func(e *contract.Event) {
+			e.AggregateID, e.Version = "Bestellung Nº 7 ☕", contract.VersionOf(math.MaxInt64)
+		})},
+		{name: "snapshot-versioned", event: change(func(e *contract.Event) {
+			e.Operation, e.Position = contract.Snapshot, contract.SnapshotPosition(0x6921d1e1, 1, 9)
+		})},
+		{name: "snapshot-unversioned", event: change(func(e *contract.Event) {
+			e.Operation, e.Position = contract.Snapshot, contract.SnapshotPosition(0x6921d1e1, 1, 9)
+			e.Version = contract.Version{}
+		})},
+		{name: "update-unversioned", event: change(func(e *contract.Event) {
+			e.Operation, e.Version, e.Time, e.Type = contract.Update, contract.Version{}, time.Time{}, "update"
+		})},
+		{name: "replace-bson", event: change(func(e *contract.Event) {
+			e.Operation, e.Type, e.ContentType = contract.Replace, "replace", contract.ContentTypeBSON
+			e.Data = []byte{12, 0, 0, 0, 0x10, 'n', 0, 1, 0, 0, 0, 0}
+		})},
+		{name: "delete", event: change(func(e *contract.Event) {
+			e.Operation, e.Type, e.ContentType, e.Data = contract.Delete, "delete", "", nil
+			e.Version = contract.Version{}
+		})},
+	}
+}
+
+// mustEncode writes an event that keeps the contract.
+func mustEncode(tb testing.TB, e contract.Event, o contract.EncodeOptions) contract.Message {
+	tb.Helper()
+	m, err := contract.Encode(e, o)
+	if err != nil {
+		tb.Fatalf("Encode: %v", err)
+	}
+	return m
+}
+
+// checkProblems compares the fields that an error names, with their problems.
+func checkProblems(t *testing.T, err error, want ...string) {
+	t.Helper()
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if got != strings.Join(want, "\n") {
+		t.Errorf("got problems:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
+	}
+}
