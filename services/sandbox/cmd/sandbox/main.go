@@ -1,0 +1,76 @@
+// Command sandbox runs stand-ins for MongoDB and Azure Service Bus.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/services/sandbox"
+)
+
+// Exit codes.
+const (
+	stopped = iota
+	failed
+	badConfiguration
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	settings, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return stopped
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "sandbox:", err)
+		return badConfiguration
+	}
+	log := zerolog.New(stderr).With().Timestamp().Str("service", "sandbox").Logger().Level(settings.level)
+	s, err := settings.build(log) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
+	if err != nil {
+		log.Error().Err(err).Msg("sandbox not started")
+		if errors.Is(err, sandbox.ErrEntities) || errors.Is(err, os.ErrNotExist) {
+			return badConfiguration
+		}
+		return failed
+	}
+	if err := announce(stdout, s); err != nil {
+		log.Error().Err(err).Msg("sandbox not started, nobody reads its addresses")
+		return failed
+	}
+	if err := s.Run(ctx); err != nil {
+		log.Error().Err(err).Msg("sandbox failed")
+		return failed
+	}
+	log.Info().Msg("sandbox stopped")
+	return stopped
+}
+
+// announce prints the addresses in use as shell assignments.
+func announce(out io.Writer, s *sandbox.Sandbox) error {
+	for _, line := range []struct{ name, value string }{
+		{"MONGODB_URI", s.MongoURI()},
+		{"SERVICEBUS_CONNECTION_STRING", s.ServiceBusConnectionString()},
+		{"SERVICEBUS_MANAGEMENT_URL", s.ManagementURL()},
+		{"SANDBOX_URL", s.URL()},
+	} {
+		if _, err := fmt.Fprintf(out, "%s='%s'\n", line.name, line.value); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, "ready")
+	return err
+}

@@ -1,0 +1,255 @@
+package broker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestDefaultsAreTheServices(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		q, err := b.CreateQueue("q", QueueProperties{})
+		must(t, err)
+		want := QueueProperties{
+			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
+			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DefaultMessageTimeToLive: Forever,
+			MaxDeliveryCount: 10, AutoDeleteOnIdle: Forever, Status: StatusActive,
+		}
+		if q.Properties != want {
+			t.Errorf("queue: got %+v, want %+v", q.Properties, want)
+		}
+	})
+}
+
+func TestBadPropertiesAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		for _, p := range []QueueProperties{
+			{LockDuration: 5*time.Minute + 1},
+			{LockDuration: -1},
+			{MaxDeliveryCount: -1},
+			{MaxDeliveryCount: 2001},
+			{MaxSizeInMegabytes: -1},
+			{MaxMessageSizeInKilobytes: 100<<10 + 1},
+			{DuplicateDetectionHistoryTimeWindow: 19 * time.Second},
+			{DuplicateDetectionHistoryTimeWindow: 8 * 24 * time.Hour},
+			{DefaultMessageTimeToLive: time.Millisecond},
+			{AutoDeleteOnIdle: time.Minute},
+			{Status: "Sleepy"},
+		} {
+			_, err := b.CreateQueue("q", p)
+			wantCondition(t, err, ConditionArgument)
+		}
+		for _, name := range []string{"", "a b", "/a", "a/", "a/Subscriptions/b", "a?", "a$b", string(make([]byte, 261))} {
+			_, err := b.CreateQueue(name, QueueProperties{})
+			wantCondition(t, err, ConditionArgument)
+		}
+	})
+}
+
+func TestEntitiesAreMadeOnceAndFoundInAnyCase(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		makeQueue(t, b, "some/Queue", QueueProperties{})
+		_, err := b.CreateQueue("CHANGES", QueueProperties{})
+		wantCondition(t, err, ConditionEntityExists)
+		_, err = b.CreateTopic("some/queue", TopicProperties{})
+		wantCondition(t, err, ConditionEntityExists)
+		_, err = b.CreateSubscription("Changes", "SUB", SubscriptionProperties{})
+		wantCondition(t, err, ConditionEntityExists)
+		_, err = b.CreateSubscription("some/queue", "sub", SubscriptionProperties{})
+		wantCondition(t, err, ConditionNotFound)
+		_, err = b.Queue("changes")
+		wantCondition(t, err, ConditionNotFound)
+		_, err = b.Topic("some/queue")
+		wantCondition(t, err, ConditionNotFound)
+		q, err := b.Queue("SOME/QUEUE")
+		must(t, err)
+		if q.Name != "some/Queue" {
+			t.Errorf("name: got %q, want it as it was given", q.Name)
+		}
+	})
+}
+
+func TestEntitiesAreListedByName(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		for _, name := range []string{"b", "C", "a"} {
+			makeQueue(t, b, "q"+name, QueueProperties{})
+			_, err := b.CreateTopic("t"+name, TopicProperties{})
+			must(t, err)
+			_, err = b.CreateSubscription("changes", name, SubscriptionProperties{})
+			must(t, err)
+			_, err = b.CreateRule("changes", "sub", Rule{Name: name})
+			must(t, err)
+		}
+		var got []string
+		for _, q := range b.Queues() {
+			got = append(got, q.Name)
+		}
+		for _, topic := range b.Topics() {
+			got = append(got, topic.Name)
+		}
+		subs, err := b.Subscriptions("changes")
+		must(t, err)
+		for _, s := range subs {
+			got = append(got, s.Name)
+		}
+		rules, err := b.Rules("changes", "sub")
+		must(t, err)
+		for _, r := range rules {
+			got = append(got, r.Name)
+		}
+		if want := "[qa qb qC changes ta tb tC a b C sub $Default a b C]"; fmt.Sprint(got) != want {
+			t.Errorf("listed: got %v, want %s", got, want)
+		}
+	})
+}
+
+func TestUpdatesDetachAndApply(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		r := openPlain(t, b, sub)
+		_, err := b.UpdateSubscription("changes", "sub", SubscriptionProperties{MaxDeliveryCount: 1})
+		must(t, err)
+		_, err = r.Receive(t.Context(), 1)
+		wantCondition(t, err, ConditionDetachForced)
+
+		send(t, b, "changes", msg("m", ""))
+		r = openPlain(t, b, sub)
+		must(t, r.Settle(receive(t, r, 1)[0].LockToken, Abandon{}))
+		s, err := b.Subscription("changes", "sub")
+		must(t, err)
+		if s.Counts.DeadLetter != 1 {
+			t.Errorf("dead letters: got %d, want 1", s.Counts.DeadLetter)
+		}
+		_, err = b.UpdateSubscription("changes", "sub", SubscriptionProperties{RequiresSession: true})
+		wantCondition(t, err, ConditionArgument)
+		_, err = b.UpdateTopic("changes", TopicProperties{EnablePartitioning: true})
+		wantCondition(t, err, ConditionArgument)
+		_, err = b.UpdateTopic("changes", TopicProperties{MaxMessageSizeInKilobytes: 1})
+		must(t, err)
+		wantCondition(t, b.Send(t.Context(), "changes", []*Message{{Payload: make([]byte, 1025)}}), ConditionMessageSizeExceeded)
+	})
+}
+
+func TestDisabledEntities(t *testing.T) {
+	for status, test := range map[Status]struct{ sends, receives bool }{
+		StatusActive:          {true, true},
+		StatusDisabled:        {false, false},
+		StatusSendDisabled:    {false, true},
+		StatusReceiveDisabled: {true, false},
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *Broker) {
+				makeQueue(t, b, "q", QueueProperties{})
+				r := openPlain(t, b, "q")
+				_, err := b.UpdateQueue("q", QueueProperties{Status: status})
+				must(t, err)
+				_, limitErr := b.MaxMessageBytes("q")
+				check(t, "MaxMessageBytes", limitErr, test.sends)
+				check(t, "Send", b.Send(t.Context(), "q", []*Message{msg("m", "")}), test.sends)
+				_, err = b.OpenReceiver(t.Context(), "q", ReceiverOptions{})
+				check(t, "OpenReceiver", err, test.receives)
+				_, err = r.Receive(t.Context(), 1)
+				want := ConditionDetachForced
+				if !test.receives {
+					want = ConditionEntityDisabled
+				}
+				wantCondition(t, err, want)
+			})
+		})
+	}
+}
+
+// check wants no error, or that the entity is disabled.
+func check(t *testing.T, what string, err error, allowed bool) {
+	t.Helper()
+	if allowed && err != nil {
+		t.Errorf("%s: got error %v, want none", what, err)
+	}
+	if !allowed {
+		wantCondition(t, err, ConditionEntityDisabled)
+	}
+}
+
+func TestDeletionEndsReceiversAndForgets(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{RequiresDuplicateDetection: true, DefaultMessageTimeToLive: time.Hour}, SubscriptionProperties{RequiresSession: true})
+		sendIDs(t, b, "changes", "a", "a0", "a1")
+		r := openNext(t, b, sub)
+		receive(t, r, 1)
+		waiting := make(chan error)
+		go func() {
+			_, err := b.OpenReceiver(t.Context(), sub, ReceiverOptions{Session: &SessionFilter{Next: true}})
+			waiting <- err
+		}()
+		synctest.Wait()
+		must(t, b.DeleteTopic("changes"))
+		wantCondition(t, <-waiting, ConditionNotFound)
+		_, err := r.Receive(t.Context(), 1)
+		wantCondition(t, err, ConditionNotFound)
+		wantCondition(t, b.Send(t.Context(), "changes", []*Message{msg("m", "a")}), ConditionNotFound)
+		wantCondition(t, b.DeleteTopic("changes"), ConditionNotFound)
+		if got := b.alarms.len(); got != 0 {
+			t.Errorf("alarms left: got %d, want 0", got)
+		}
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		must(t, b.DeleteSubscription("changes", "sub"))
+		wantCondition(t, b.DeleteSubscription("changes", "sub"), ConditionNotFound)
+		send(t, b, "changes", msg("m", "")) // to nobody
+		makeQueue(t, b, "q", QueueProperties{})
+		must(t, b.DeleteQueue("q"))
+		wantCondition(t, b.DeleteQueue("q"), ConditionNotFound)
+	})
+}
+
+func TestRulesCanBeChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		must(t, b.DeleteRule("changes", "sub", DefaultRule))
+		send(t, b, "changes", msg("to nobody", ""))
+		_, err := b.CreateRule("changes", "sub", Rule{Name: "r", Filter: SQLFilter{Expression: "sys.MessageId = 'a'"}})
+		must(t, err)
+		send(t, b, "changes", msg("a", ""), msg("b", ""))
+		_, err = b.UpdateRule("changes", "sub", Rule{Name: "R", Filter: SQLFilter{Expression: "sys.MessageId = 'b'"}})
+		must(t, err)
+		send(t, b, "changes", msg("a", ""), msg("b", ""))
+		ds, err := b.Peek(sub, 0, 10, nil)
+		must(t, err)
+		wantIDs(t, ds, "a b")
+
+		_, err = b.CreateRule("changes", "sub", Rule{Name: "r"})
+		wantCondition(t, err, ConditionEntityExists)
+		_, err = b.CreateRule("changes", "sub", Rule{Name: "bad", Filter: SQLFilter{Expression: "a ="}})
+		wantCondition(t, err, ConditionArgument)
+		_, err = b.UpdateRule("changes", "sub", Rule{Name: "none"})
+		wantCondition(t, err, ConditionNotFound)
+		wantCondition(t, b.DeleteRule("changes", "sub", "none"), ConditionNotFound)
+	})
+}
+
+func TestIdleEntitiesAreDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		const idle = 5 * time.Minute
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{AutoDeleteOnIdle: idle})
+		makeQueue(t, b, "q", QueueProperties{AutoDeleteOnIdle: idle})
+		time.Sleep(idle - time.Second)
+		send(t, b, "changes", msg("m", ""))
+		r := openPlain(t, b, "q") // keeps it in use
+		time.Sleep(idle - time.Second)
+		_, err := b.Subscription("changes", "sub")
+		must(t, err)
+		time.Sleep(2 * idle)
+		_, err = b.Subscription("changes", "sub")
+		wantCondition(t, err, ConditionNotFound)
+		_, err = b.Queue("q")
+		must(t, err)
+		r.Close()
+		time.Sleep(2 * idle)
+		_, err = b.Queue("q")
+		wantCondition(t, err, ConditionNotFound)
+		_, err = b.Topic("changes")
+		must(t, err)
+	})
+}

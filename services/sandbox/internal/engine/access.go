@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/bsonkit"
+	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query"
+)
+
+// Hint names the index that a statement wants to be used. The zero Hint leaves
+// the choice to the engine.
+type Hint struct {
+	Name string
+	// Key is a key pattern; used when Name is empty.
+	Key bson.Raw
+	// Natural asks for a scan of the records, in reverse if Reverse is set.
+	Natural bool
+	Reverse bool
+}
+
+// IsZero reports that nothing is asked for.
+func (h Hint) IsZero() bool { return h.Name == "" && h.Key == nil && !h.Natural }
+
+// access is the way a statement reads a table: through key ranges of an index,
+// or, with a nil index, through all records. What it gives is a superset of
+// what the filter matches.
+type access struct {
+	index *index
+	// ranges are disjoint and ascending; an empty high has no limit.
+	ranges  []keyRange
+	reverse bool
+	// sorted tells that documents come in the order the sort asks for.
+	sorted bool
+}
+
+// keyRange holds the keys from low, inclusive, to high, exclusive.
+type keyRange struct{ low, high string }
+
+// maxPoints bounds how many ranges the lists of a filter may multiply to.
+const maxPoints = 1000
+
+// chooseAccess picks the index that narrows the filter most; if none does, one
+// that gives the order of the sort.
+func chooseAccess(t *table, f *query.Filter, sort *query.Sort, hint Hint) (access, error) {
+	if hint.Natural {
+		return access{reverse: hint.Reverse}, nil
+	}
+	if !hint.IsZero() {
+		ix, err := t.hinted(hint)
+		if err != nil {
+			return access{}, err
+		}
+		a, _ := accessThrough(ix, f, sort)
+		return a, nil
+	}
+	var best access
+	bestScore := 0
+	for _, ix := range t.indexes {
+		if ix.spec.Partial != nil {
+			continue // whether the filter implies the expression is not examined
+		}
+		a, score := accessThrough(ix, f, sort)
+		if ix.spec.Sparse && (score == 0 || a.reachesNull()) {
+			continue
+		}
+		if a.sorted {
+			score++
+		}
+		if score > bestScore {
+			best, bestScore = a, score
+		}
+	}
+	return best, nil
+}
+
+func (t *table) hinted(hint Hint) (*index, error) {
+	for _, ix := range t.indexes {
+		if hint.Name != "" && ix.spec.Name == hint.Name {
+			return ix, nil
+		}
+		if hint.Name == "" && ix.spec.hasKey(hint.Key) {
+			return ix, nil
+		}
+	}
+	return nil, mongoerr.New(mongoerr.BadValue, "error processing query: planner returned error :: caused by :: "+
+		"hint provided does not correspond to an existing index")
+}
+
+// hasKey compares key patterns: the fields, their order and directions.
+func (s IndexSpec) hasKey(pattern bson.Raw) bool {
+	return slices.Equal(s.Fields, FieldsOf(pattern))
+}
+
+// FieldsOf reads a key pattern; any value but a negative number is ascending.
+func FieldsOf(pattern bson.Raw) []IndexField {
+	var fields []IndexField
+	for it := bsonkit.Iterate(pattern); it.Next(); {
+		n, ok := it.Value().AsInt64OK()
+		fields = append(fields, IndexField{Path: string(it.Key()), Descending: ok && n < 0})
+	}
+	return fields
+}
+
+// accessThrough gives the ranges of one index that cover the filter, and how
+// much they narrow it: 0 for not at all.
+func accessThrough(ix *index, f *query.Filter, sort *query.Sort) (access, int) {
+	prefixes := []string{""}
+	fixed := 0 // leading fields with one value
+	score := 0
+	var ranges []keyRange
+	for i, field := range ix.spec.Fields {
+		if i > 0 && ix.multikey {
+			break // conditions on two paths may be met by different elements
+		}
+		if len(ix.spec.Fields) > 1 && hasPosition(field.Path) {
+			break
+		}
+		bounds := f.Bounds(field.Path, ix.multikey)
+		if points, ok := bounds.Points(); ok && len(points)*len(prefixes) <= maxPoints {
+			prefixes = extend(prefixes, points, field.Descending)
+			if len(prefixes) <= 1 {
+				fixed++
+			}
+			score += 10
+			continue
+		}
+		if !bounds.Unbounded() {
+			ranges = within(prefixes, bounds.Ranges(field.Descending))
+			score += 5
+		}
+		break
+	}
+	if ix.spec.Unique && score == 10*len(ix.spec.Fields) {
+		score += 100
+	}
+	if ranges == nil {
+		ranges = within(prefixes, nil)
+	}
+	slices.SortFunc(ranges, func(a, b keyRange) int { return strings.Compare(a.low, b.low) })
+	a := access{index: ix, ranges: ranges}
+	a.sorted, a.reverse = ix.gives(sort, fixed)
+	return a, score
+}
+
+func extend(prefixes []string, points [][]byte, descending bool) []string {
+	extended := make([]string, 0, len(prefixes)*len(points))
+	for _, prefix := range prefixes {
+		for _, point := range points {
+			if descending {
+				point = inverted(point)
+			}
+			extended = append(extended, prefix+string(point))
+		}
+	}
+	return extended
+}
+
+// inverted is what bsonkit.AppendKeyDesc makes of a key.
+func inverted(key []byte) []byte {
+	out := make([]byte, len(key))
+	for i, b := range key {
+		out[i] = ^b
+	}
+	return out
+}
+
+// within puts ranges behind each prefix; none means all keys with the prefix.
+func within(prefixes []string, ranges []query.KeyRange) []keyRange {
+	if ranges == nil {
+		ranges = []query.KeyRange{{}}
+	}
+	var out []keyRange
+	for _, prefix := range prefixes {
+		end := string(bsonkit.KeyAfter([]byte(prefix)))
+		for _, r := range ranges {
+			high := end
+			if r.High != nil {
+				high = prefix + string(r.High)
+			}
+			out = append(out, keyRange{low: prefix + string(r.Low), high: high})
+		}
+	}
+	return out
+}
+
+// gives reports whether the index, read forward or in reverse, has the order of
+// the sort, when its first fields each have a single value.
+func (ix *index) gives(sort *query.Sort, fixed int) (sorted, reverse bool) {
+	if sort == nil || ix.multikey || ix.spec.Sparse || ix.spec.Partial != nil {
+		return false, false
+	}
+	single := ix.spec.Fields[:fixed]
+	free := ix.spec.Fields[fixed:]
+	matched := 0
+	for _, wanted := range sort.Fields() {
+		if hasPosition(wanted.Path) {
+			return false, false
+		}
+		if slices.ContainsFunc(single, func(f IndexField) bool { return f.Path == wanted.Path }) {
+			continue
+		}
+		if matched == len(free) || free[matched].Path != wanted.Path {
+			return false, false
+		}
+		against := free[matched].Descending != wanted.Descending
+		if matched > 0 && against != reverse {
+			return false, false
+		}
+		reverse = against
+		matched++
+	}
+	return true, reverse
+}
+
+// reachesNull reports that documents without the field may match: a sparse
+// index does not hold them.
+func (a access) reachesNull() bool {
+	null := string(a.index.spec.Fields[0].appendKey(nil, bson.RawValue{Type: bson.TypeNull}))
+	return slices.ContainsFunc(a.ranges, func(r keyRange) bool {
+		return (null >= r.low || strings.HasPrefix(r.low, null)) && (r.high == "" || null < r.high)
+	})
+}

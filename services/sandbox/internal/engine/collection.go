@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// CollectionOptions are what create and collMod can set.
+type CollectionOptions struct {
+	// Validator refuses documents it does not match; nil accepts all.
+	Validator Predicate
+	// Listed are the options as listCollections shows them; nil for none.
+	Listed bson.Raw
+}
+
+// collection is a table under a name. All of it is guarded by Engine.mu.
+type collection struct {
+	ns      Namespace
+	uuid    uuid.UUID
+	options CollectionOptions
+	table   *table
+	// view is a snapshot of the table, nil when the table has changed since.
+	view *table
+	// records and keys are what open transactions have written: those with the
+	// same id or key, of another transaction or of none, must not.
+	records map[int64]*Txn
+	keys    map[uniqueKey]*Txn
+}
+
+// uniqueKey is a key of a unique index.
+type uniqueKey struct{ index, key string }
+
+func newCollection(ns Namespace, options CollectionOptions) *collection {
+	return &collection{
+		ns: ns, uuid: uuid.New(), options: options, table: newTable(),
+		records: map[int64]*Txn{}, keys: map[uniqueKey]*Txn{},
+	}
+}
+
+// snapshot gives a table that nobody writes to.
+func (c *collection) snapshot() *table {
+	if c.view == nil {
+		c.view = c.table.snapshot()
+	}
+	return c.view
+}
+
+// busy reports a transaction that has written to the collection.
+func (c *collection) busy() error {
+	for _, txn := range c.records {
+		return &blocked{by: txn}
+	}
+	for _, txn := range c.keys {
+		return &blocked{by: txn}
+	}
+	return nil
+}
+
+// eachUniqueKey calls visit with every key of a document in unique indexes of t.
+func eachUniqueKey(t *table, doc bson.Raw, visit func(*index, string) error) error {
+	for _, ix := range t.indexes {
+		if !ix.spec.Unique {
+			continue
+		}
+		keys, _, err := ix.keysOf(0, doc)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if err := visit(ix, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

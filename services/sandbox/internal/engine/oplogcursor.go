@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// OplogCursor gives the oplog's entries as documents, as local.oplog.rs shows
+// them. It covers what was there when it was opened. A transaction shows as
+// one entry for each of its writes.
+type OplogCursor struct {
+	log        *oplog
+	next, last uint64
+	reverse    bool
+}
+
+// OplogEntries opens a cursor on the oplog.
+func (e *Engine) OplogEntries(reverse bool) *OplogCursor {
+	e.oplog.mu.RLock()
+	defer e.oplog.mu.RUnlock()
+	return &OplogCursor{log: e.oplog, next: e.oplog.first, last: e.oplog.visible, reverse: reverse}
+}
+
+// Next gives the next entry, nil at the end.
+func (c *OplogCursor) Next() (bson.Raw, error) {
+	if c.next >= c.last {
+		return nil, nil
+	}
+	n := c.next
+	if c.reverse {
+		c.last--
+		n = c.last
+	} else {
+		c.next++
+	}
+	entries, _, err := c.log.read(nil, n, 1)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return entries[0].document(), nil
+}
+
+// document shows an entry in the fields that readers of the oplog look at: ts,
+// t, v, op, ns, ui, wall, o and o2.
+func (e *Entry) document() bson.Raw {
+	at, dst := bsoncore.AppendDocumentStart(make([]byte, 0, eventOverhead+len(e.Doc)+len(e.Updated)))
+	dst = bsoncore.AppendTimestampElement(dst, "ts", e.Time.Seconds(), e.Time.Increment())
+	dst = bsoncore.AppendInt64Element(dst, "t", 1)
+	dst = bsoncore.AppendTimeElement(dst, "wall", time.Unix(int64(e.Time.Seconds()), 0))
+	dst = bsoncore.AppendInt32Element(dst, "v", 2)
+	dst = bsoncore.AppendStringElement(dst, "op", e.letter())
+	ns := e.NS.String()
+	if e.Operation >= OpDrop {
+		ns = e.NS.DB + ".$cmd"
+	}
+	if e.Operation == OpNoop {
+		ns = ""
+	}
+	dst = bsoncore.AppendStringElement(dst, "ns", ns)
+	if e.Operation != OpNoop && e.Operation != OpDropDatabase {
+		dst = bsoncore.AppendBinaryElement(dst, "ui", bson.TypeBinaryUUID, e.UUID[:])
+	}
+	if e.Operation == OpUpdate || e.Operation == OpReplace {
+		dst = bsoncore.AppendDocumentElement(dst, "o2", e.Key)
+	}
+	dst = bsoncore.AppendDocumentElement(dst, "o", e.object())
+	return closeDocument(dst, at)
+}
+
+func (e *Entry) letter() string {
+	switch e.Operation {
+	case OpInsert:
+		return "i"
+	case OpUpdate, OpReplace:
+		return "u"
+	case OpDelete:
+		return "d"
+	case OpNoop:
+		return "n"
+	default:
+		return "c"
+	}
+}
+
+func (e *Entry) object() bson.Raw {
+	switch e.Operation {
+	case OpInsert, OpReplace:
+		return e.Doc
+	case OpDelete:
+		return e.Key
+	case OpUpdate:
+		return e.change()
+	}
+	b := bsoncore.NewDocumentBuilder()
+	switch e.Operation {
+	case OpNoop:
+		b.AppendString("msg", e.Note)
+	case OpRename:
+		b.AppendString("renameCollection", e.NS.String()).AppendString("to", e.To.String())
+	case OpDropDatabase:
+		b.AppendInt32("dropDatabase", 1)
+	default:
+		b.AppendString(e.Operation.String(), e.NS.Collection)
+	}
+	return bson.Raw(b.Build())
+}
+
+// change is {$v: 1, $unset: …, $set: …}.
+func (e *Entry) change() bson.Raw {
+	b := bsoncore.NewDocumentBuilder().AppendInt32("$v", 1)
+	if len(e.Removed) > 0 {
+		b.StartDocument("$unset")
+		for _, path := range e.Removed {
+			b.AppendBoolean(path, true)
+		}
+		b.FinishDocument()
+	}
+	if len(e.Updated) > len(emptyDocument) {
+		b.AppendDocument("$set", e.Updated)
+	}
+	return bson.Raw(b.Build())
+}

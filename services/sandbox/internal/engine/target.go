@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/bsonkit"
+	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query"
+)
+
+// MaxDocumentBytes is the largest document that can be stored.
+const MaxDocumentBytes = 16 << 20
+
+// target is what a statement reads and writes: the live table of a collection,
+// or a transaction's own version of it. Its methods need Engine.mu.
+type target struct {
+	engine *Engine
+	coll   *collection
+	table  *table
+	write  Write
+}
+
+// target finds the collection of a statement; nil if it is not there.
+func (e *Engine) target(w Write, ns Namespace) *target {
+	if w.Txn != nil {
+		return w.Txn.target(w, ns)
+	}
+	if coll := e.collections[ns]; coll != nil {
+		return &target{engine: e, coll: coll, table: coll.table, write: w}
+	}
+	return nil
+}
+
+// targetOrNew finds the collection of a statement that stores documents and
+// makes it if it is not there.
+func (e *Engine) targetOrNew(w Write, ns Namespace) (*target, error) {
+	if t := e.target(w, ns); t != nil {
+		return t, nil
+	}
+	if err := e.create(w.Txn, ns, CollectionOptions{}); err != nil {
+		return nil, err
+	}
+	return e.target(w, ns), nil
+}
+
+// insert stores a new document.
+func (t *target) insert(doc bson.Raw) error {
+	if err := t.validate(doc); err != nil {
+		return err
+	}
+	e := t.engine
+	e.lastRecord++
+	id := e.lastRecord
+	if t.write.Txn != nil {
+		return t.write.Txn.insert(t, id, doc)
+	}
+	if err := t.freeOf(doc); err != nil {
+		return err
+	}
+	if err := t.write.fault(); err != nil {
+		return err
+	}
+	e.writes++
+	if err := t.table.insert(id, doc, e.writes); err != nil {
+		return t.heldBack(doc, err)
+	}
+	t.coll.view = nil
+	e.logChange(t.inserted(id, doc))
+	return nil
+}
+
+// replace stores a changed document.
+func (t *target) replace(id int64, before record, applied query.Applied) error {
+	if len(applied.Doc) > MaxDocumentBytes {
+		return mongoerr.New(17419, "Resulting document after update is larger than %d", MaxDocumentBytes)
+	}
+	if err := t.validate(applied.Doc); err != nil {
+		return err
+	}
+	e := t.engine
+	if t.write.Txn != nil {
+		return t.write.Txn.replace(t, id, before, applied)
+	}
+	if err := t.unclaimed(id); err != nil {
+		return err
+	}
+	if err := t.freeOf(applied.Doc); err != nil {
+		return err
+	}
+	if err := t.write.fault(); err != nil {
+		return err
+	}
+	e.writes++
+	if err := t.table.replace(id, before, applied.Doc, e.writes); err != nil {
+		return t.heldBack(applied.Doc, err)
+	}
+	t.coll.view = nil
+	e.logChange(t.replaced(id, applied))
+	return nil
+}
+
+// remove deletes a document.
+func (t *target) remove(id int64, before record) error {
+	e := t.engine
+	if t.write.Txn != nil {
+		return t.write.Txn.remove(t, id, before)
+	}
+	if err := t.unclaimed(id); err != nil {
+		return err
+	}
+	if err := t.write.fault(); err != nil {
+		return err
+	}
+	e.writes++
+	t.table.remove(id, before)
+	t.coll.view = nil
+	e.logChange(t.removed(id, before.doc))
+	return nil
+}
+
+// fault makes a retryable write fail that is to be made to.
+func (w Write) fault() error {
+	if w.Retry == nil || w.Fault == nil {
+		return nil
+	}
+	return w.Fault()
+}
+
+func (t *target) validate(doc bson.Raw) error {
+	if t.coll.options.Validator == nil || t.write.BypassValidation {
+		return nil
+	}
+	valid, err := t.coll.options.Validator(doc)
+	if err != nil {
+		return err
+	}
+	if !valid {
+		return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation")
+	}
+	return nil
+}
+
+// unclaimed blocks on a transaction that has written to the record.
+func (t *target) unclaimed(id int64) error {
+	if txn := t.coll.records[id]; txn != nil {
+		return &blocked{by: txn}
+	}
+	return nil
+}
+
+// freeOf blocks on a transaction that has taken a unique key of the document.
+func (t *target) freeOf(doc bson.Raw) error {
+	if len(t.coll.keys) == 0 {
+		return nil
+	}
+	return eachUniqueKey(t.table, doc, func(ix *index, key string) error {
+		if txn := t.coll.keys[uniqueKey{ix.spec.Name, key}]; txn != nil {
+			return &blocked{by: txn}
+		}
+		return nil
+	})
+}
+
+// heldBack blocks instead of reporting a duplicate key, when a transaction has
+// written to the record that holds the key: it may be about to free it.
+func (t *target) heldBack(doc bson.Raw, failure error) error {
+	if len(t.coll.records) == 0 || !mongoerr.Is(failure, mongoerr.DuplicateKey) {
+		return failure
+	}
+	err := eachUniqueKey(t.table, doc, func(ix *index, key string) error {
+		if holder, taken := ix.keys.Get(key); taken {
+			return t.unclaimed(holder)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return failure
+}
+
+func (t *target) change(op Operation, id int64, doc bson.Raw) change {
+	return change{record: id, Entry: Entry{Operation: op, NS: t.coll.ns, UUID: t.coll.uuid, Key: documentKey(doc)}}
+}
+
+func (t *target) inserted(id int64, doc bson.Raw) change {
+	c := t.change(OpInsert, id, doc)
+	c.Doc = doc
+	return c
+}
+
+func (t *target) replaced(id int64, applied query.Applied) change {
+	if applied.Delta == nil {
+		c := t.change(OpReplace, id, applied.Doc)
+		c.Doc = applied.Doc
+		return c
+	}
+	c := t.change(OpUpdate, id, applied.Doc)
+	c.Updated, c.Removed, c.after = applied.Delta.Updated, applied.Delta.Removed, applied.Doc
+	return c
+}
+
+func (t *target) removed(id int64, doc bson.Raw) change { return t.change(OpDelete, id, doc) }
+
+// documentKey is {_id: …} of a stored document, in memory of its own so that
+// it does not keep the whole document.
+func documentKey(doc bson.Raw) bson.Raw {
+	id, _ := bsonkit.Get(doc, "_id")
+	return idDocument(id)
+}
+
+func idDocument(id bson.RawValue) bson.Raw {
+	key := make([]byte, 4, 4+5+len(id.Value)+1)
+	key = append(key, byte(id.Type), '_', 'i', 'd', 0)
+	key = append(append(key, id.Value...), 0)
+	putLength(key)
+	return key
+}

@@ -1,0 +1,149 @@
+package mongoserver
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"changerelay/services/sandbox/internal/bsonkit"
+	"changerelay/services/sandbox/internal/engine"
+	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query"
+)
+
+// listArguments are those that the commands listing things share.
+type listArguments struct {
+	filter    bson.Raw
+	nameOnly  bool
+	batchSize int
+}
+
+func (c *call) parseList() (listArguments, error) {
+	l := listArguments{batchSize: noLimit}
+	a := arguments{mismatch: mongoerr.TypeMismatch}
+	for it := bsonkit.Iterate(c.body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case c.name, "authorizedCollections", "authorizedDatabases":
+		case "filter":
+			l.filter = a.document(name, v)
+		case "nameOnly":
+			l.nameOnly = a.truth(name, v)
+		case "cursor":
+			options := a.document(name, v)
+			if _, given := bsonkit.Get(options, "batchSize"); given {
+				l.batchSize = a.batchSize(options)
+			}
+		default:
+			if !isGeneric(name) {
+				a.unknown(40415, c.name, name)
+			}
+		}
+	}
+	return l, a.err
+}
+
+// matching keeps the documents that a listing's filter matches.
+func (c *call) matching(filter bson.Raw, docs []bson.Raw) ([]bson.Raw, error) {
+	compiled, err := query.CompileFilter(filter, c.env(nil))
+	if err != nil {
+		return nil, err
+	}
+	var kept []bson.Raw
+	for _, doc := range docs {
+		matches, err := compiled.Match(doc)
+		if err != nil {
+			return nil, err
+		}
+		if matches {
+			kept = append(kept, doc)
+		}
+	}
+	return kept, nil
+}
+
+func listCollections(ctx context.Context, c *call, r *reply) error {
+	l, err := c.parseList()
+	if err != nil {
+		return err
+	}
+	var docs []bson.Raw
+	for _, info := range c.server.engine.Collections(c.db) {
+		docs = append(docs, describeCollection(info, l.nameOnly))
+	}
+	if docs, err = c.matching(l.filter, docs); err != nil {
+		return err
+	}
+	ns := engine.Namespace{DB: c.db, Collection: "$cmd.listCollections"}
+	return c.open(ctx, r, c.newCursor(ns, &docSource{docs: docs}), l.batchSize, false)
+}
+
+func describeCollection(info engine.CollectionInfo, nameOnly bool) bson.Raw {
+	b := bsoncore.NewDocumentBuilder().
+		AppendString("name", info.NS.Collection).
+		AppendString("type", "collection")
+	if nameOnly {
+		return bson.Raw(b.Build())
+	}
+	options := info.Options.Listed
+	if options == nil {
+		options = emptyDocument
+	}
+	b.AppendDocument("options", options).
+		StartDocument("info").
+		AppendBoolean("readOnly", false).
+		AppendBinary("uuid", bson.TypeBinaryUUID, info.UUID[:]).
+		FinishDocument().
+		AppendDocument("idIndex", info.Indexes[0].Listed)
+	return bson.Raw(b.Build())
+}
+
+func listIndexes(ctx context.Context, c *call, r *reply) error {
+	l, err := c.parseList()
+	if err != nil {
+		return err
+	}
+	ns, err := c.collection()
+	if err != nil {
+		return err
+	}
+	info, ok := c.server.engine.Collection(ns)
+	if !ok {
+		return mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", ns)
+	}
+	var docs []bson.Raw
+	for _, spec := range info.Indexes {
+		docs = append(docs, spec.Listed)
+	}
+	return c.open(ctx, r, c.newCursor(ns, &docSource{docs: docs}), l.batchSize, false)
+}
+
+func listDatabases(_ context.Context, c *call, r *reply) error {
+	l, err := c.parseList()
+	if err != nil {
+		return err
+	}
+	var docs []bson.Raw
+	total := int64(0)
+	for _, db := range c.server.engine.Databases() {
+		b := bsoncore.NewDocumentBuilder().AppendString("name", db.Name)
+		if !l.nameOnly {
+			b.AppendDouble("sizeOnDisk", float64(db.Bytes)).AppendBoolean("empty", false)
+		}
+		docs = append(docs, bson.Raw(b.Build()))
+		total += db.Bytes
+	}
+	if docs, err = c.matching(l.filter, docs); err != nil {
+		return err
+	}
+	r.openArray("databases")
+	for i, doc := range docs {
+		r.document(arrayKey(i), doc)
+	}
+	r.close()
+	if !l.nameOnly {
+		r.double("totalSize", float64(total))
+	}
+	return nil
+}

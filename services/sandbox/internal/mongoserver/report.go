@@ -1,0 +1,76 @@
+package mongoserver
+
+import (
+	"time"
+
+	"changerelay/services/sandbox/internal/engine"
+)
+
+// Report is a picture of the server for people.
+type Report struct {
+	URI         string             `json:"uri"`
+	Version     string             `json:"version"`
+	StartedAt   time.Time          `json:"started_at"`
+	Connections int64              `json:"connections"`
+	Commands    int64              `json:"commands"`
+	Sessions    int                `json:"sessions"`
+	Cursors     int                `json:"cursors"`
+	Streams     int                `json:"change_streams"`
+	FailPoint   bool               `json:"fail_point"`
+	Oplog       OplogReport        `json:"oplog"`
+	Collections []CollectionReport `json:"collections"`
+}
+
+// OplogReport is the part of the oplog. Times are absent while it is empty.
+type OplogReport struct {
+	Entries       int       `json:"entries"`
+	MaxEntries    int       `json:"max_entries"`
+	Bytes         int       `json:"bytes"`
+	MaxBytes      int       `json:"max_bytes"`
+	First         time.Time `json:"first,omitzero"`
+	Last          time.Time `json:"last,omitzero"`
+	WindowSeconds int64     `json:"window_seconds"`
+	HistoryLost   bool      `json:"history_lost"`
+}
+
+// CollectionReport is one collection.
+type CollectionReport struct {
+	Namespace string   `json:"namespace"`
+	Documents int      `json:"documents"`
+	Bytes     int64    `json:"bytes"`
+	Indexes   []string `json:"indexes"`
+}
+
+// Report takes the picture.
+func (s *Server) Report() Report {
+	cursors := s.cursors.stats()
+	report := Report{
+		URI: s.URI(), Version: Version, StartedAt: s.started,
+		Connections: s.connections.Load(), Commands: s.commands.Load(),
+		Sessions: s.engine.Sessions(), Cursors: cursors.Open, Streams: cursors.ChangeStreams,
+		FailPoint:   s.failPoints.armed(),
+		Oplog:       reportOplog(s.engine.Oplog()),
+		Collections: []CollectionReport{},
+	}
+	for _, info := range s.engine.Collections("") {
+		c := CollectionReport{Namespace: info.NS.String(), Documents: info.Count, Bytes: info.Bytes}
+		for _, spec := range info.Indexes {
+			c.Indexes = append(c.Indexes, spec.Name)
+		}
+		report.Collections = append(report.Collections, c)
+	}
+	return report
+}
+
+func reportOplog(stats engine.OplogStats) OplogReport {
+	report := OplogReport{
+		Entries: stats.Entries, MaxEntries: stats.MaxEntries, Bytes: stats.Bytes, MaxBytes: stats.MaxBytes,
+		HistoryLost: stats.Cut != 0,
+	}
+	if stats.First != 0 && stats.Last != 0 {
+		report.First = time.Unix(int64(stats.First.Seconds()), 0).UTC()
+		report.Last = time.Unix(int64(stats.Last.Seconds()), 0).UTC()
+		report.WindowSeconds = int64(stats.Last.Seconds()) - int64(stats.First.Seconds())
+	}
+	return report
+}

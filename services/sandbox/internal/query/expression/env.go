@@ -1,0 +1,19 @@
+package expression
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Env is what an expression may read besides the document.
+type Env struct {
+	// Now is $$NOW. It is cut to milliseconds, as BSON dates are.
+	Now time.Time
+	// ClusterTime is $$CLUSTER_TIME.
+	ClusterTime bson.Timestamp
+	// Let are the user's variables, each read as $$name: the `let` of a
+	// command or the `c` of an update statement. An undefined value stands for a
+	// variable whose value is missing.
+	Let bson.Raw
+}

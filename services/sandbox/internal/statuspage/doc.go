@@ -1,0 +1,4 @@
+// Package statuspage shows what the sandbox holds and does: a page that a
+// person can read at /, the same as JSON at /status, and /healthz for whoever
+// starts it. The page is one embedded file that asks for /status every second.
+package statuspage

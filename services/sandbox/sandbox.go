@@ -1,0 +1,238 @@
+// Package sandbox runs stand-ins for MongoDB and Azure Service Bus inside one
+// process, for development and tests. Unmodified official clients connect to
+// them over TCP.
+//
+//	s, err := sandbox.New(sandbox.Config{})
+//	…
+//	go s.Run(ctx)
+//	client, err := mongo.Connect(options.Client().ApplyURI(s.MongoURI()))
+//
+// What they do they do as the real services do, and what they do not do they
+// refuse by name; see the packages below internal.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/sandbox/internal/amqpserver"
+	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/emulatorconfig"
+	"changerelay/services/sandbox/internal/engine"
+	"changerelay/services/sandbox/internal/journal"
+	"changerelay/services/sandbox/internal/management"
+	"changerelay/services/sandbox/internal/mongoserver"
+	"changerelay/services/sandbox/internal/statuspage"
+)
+
+// Config says where a sandbox listens and what it begins with. The zero Config
+// listens on free ports of 127.0.0.1.
+type Config struct {
+	// Addresses are host:port; port 0, as in the default 127.0.0.1:0, takes a
+	// free one.
+	MongoAddress      string
+	ServiceBusAddress string
+	ManagementAddress string
+	HTTPAddress       string
+	// Entities is a configuration of the official Service Bus emulator
+	// (Config.json). By default there is a topic "changes" with the
+	// subscriptions "projector", with sessions, and "observer".
+	Entities io.Reader
+	// DataDir is a directory that keeps every acknowledged write, so that it
+	// outlives the process however that ends. By default all is in memory.
+	DataDir string
+	// OplogEntries and OplogBytes bound the history that change streams can
+	// resume from; 0 takes the default.
+	OplogEntries int
+	OplogBytes   int
+	// TTLInterval is the pause between two deletions of expired documents,
+	// 0 for a minute.
+	TTLInterval time.Duration
+	Log         zerolog.Logger
+}
+
+// ErrEntities is what New returns for Entities that can not be read.
+var ErrEntities = errors.New("read the Service Bus configuration")
+
+// Sandbox is a running pair of stand-ins, with a status page.
+type Sandbox struct {
+	engine     *engine.Engine
+	mongo      *mongoserver.Server
+	broker     *broker.Broker
+	amqp       *amqpserver.Server
+	management *management.Server
+	page       *statuspage.Server
+	journals   []*journal.Journal
+}
+
+// New binds all addresses, so that they are known, and serves nothing yet.
+func New(config Config) (*Sandbox, error) {
+	entities := emulatorconfig.Default()
+	if config.Entities != nil {
+		var err error
+		if entities, err = emulatorconfig.Read(config.Entities); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEntities, err)
+		}
+	}
+	s := &Sandbox{}
+	if err := s.build(config, entities); err != nil {
+		return nil, errors.Join(err, s.unbind())
+	}
+	return s, nil
+}
+
+func (s *Sandbox) build(config Config, entities emulatorconfig.Config) (err error) {
+	if s.engine, err = s.newEngine(config); err != nil {
+		return err
+	}
+	if s.mongo, err = mongoserver.New(mongoserver.Config{
+		Address: addressOr(config.MongoAddress), Engine: s.engine, Log: config.Log,
+	}); err != nil {
+		return err
+	}
+	if s.broker, err = s.newBroker(config); err != nil {
+		return err
+	}
+	if err = entities.Apply(s.broker); err != nil {
+		return err
+	}
+	if s.amqp, err = amqpserver.New(amqpserver.Config{
+		Addr: addressOr(config.ServiceBusAddress), Broker: s.broker, Logger: config.Log,
+	}); err != nil {
+		return err
+	}
+	if s.management, err = management.New(s.broker, management.Config{
+		Addr: addressOr(config.ManagementAddress), Log: config.Log,
+	}); err != nil {
+		return err
+	}
+	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status)
+	return err
+}
+
+func (s *Sandbox) newEngine(config Config) (*engine.Engine, error) {
+	c := engine.Config{
+		OplogEntries: config.OplogEntries, OplogBytes: config.OplogBytes, TTLInterval: config.TTLInterval,
+		Log: config.Log,
+	}
+	if config.DataDir == "" {
+		return engine.New(c), nil
+	}
+	return engine.Recover(c, func(replay func([]byte) error) (engine.Journal, error) {
+		return s.openJournal(filepath.Join(config.DataDir, "mongodb"), config.Log, replay)
+	})
+}
+
+func (s *Sandbox) newBroker(config Config) (*broker.Broker, error) {
+	b, err := broker.New(broker.Config{Log: config.Log})
+	if err != nil || config.DataDir == "" {
+		return b, err
+	}
+	j, err := s.openJournal(filepath.Join(config.DataDir, "servicebus"), config.Log, b.Restore)
+	if err != nil {
+		return nil, fmt.Errorf("recover the Service Bus namespace: %w", err)
+	}
+	b.Keep(j)
+	return b, nil
+}
+
+// openJournal replays a directory and keeps its journal to be closed.
+func (s *Sandbox) openJournal(dir string, log zerolog.Logger, replay func([]byte) error) (*journal.Journal, error) {
+	j, found, err := journal.Open(dir, replay)
+	if err != nil {
+		return nil, err
+	}
+	s.journals = append(s.journals, j)
+	log.Info().Str("directory", dir).Int64("records", found.Records).Int64("cut_bytes", found.Cut).
+		Msg("journal replayed")
+	return j, nil
+}
+
+func addressOr(address string) string {
+	if address == "" {
+		return "127.0.0.1:0"
+	}
+	return address
+}
+
+// unbind gives free what a failed build has bound: a part that is run under a
+// context that is over closes its listener at once.
+func (s *Sandbox) unbind() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	var errs []error
+	if s.mongo != nil {
+		errs = append(errs, s.mongo.Run(over))
+	}
+	if s.amqp != nil {
+		errs = append(errs, s.amqp.Run(over))
+	}
+	if s.management != nil {
+		errs = append(errs, s.management.Run(over))
+	}
+	return errors.Join(append(errs, s.closeJournals())...)
+}
+
+func (s *Sandbox) closeJournals() error {
+	var errs []error
+	for _, j := range s.journals {
+		errs = append(errs, j.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Run serves until ctx ends and returns nil, or returns what made one of the
+// parts fail. It may be called once.
+func (s *Sandbox) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{
+		s.engine.Run, s.mongo.Run, s.broker.Run, s.amqp.Run, s.management.Run, s.page.Run,
+	} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return errors.Join(group.Wait(), s.closeJournals())
+}
+
+// MongoURI is what MongoDB clients connect with.
+func (s *Sandbox) MongoURI() string { return s.mongo.URI() }
+
+// ServiceBusConnectionString is what Service Bus clients connect with: that of
+// the official emulator, with the address in use.
+func (s *Sandbox) ServiceBusConnectionString() string {
+	return "Endpoint=sb://" + hostPort(s.amqp.Addr()) +
+		";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+}
+
+// ManagementURL is where the Service Bus administration API is.
+func (s *Sandbox) ManagementURL() string { return "http://" + hostPort(s.management.Addr()) }
+
+// URL is where the status page is.
+func (s *Sandbox) URL() string { return s.page.URL() }
+
+func (s *Sandbox) status() statuspage.Status {
+	report := s.mongo.Report()
+	return statuspage.Status{
+		Service: "sandbox", At: time.Now(), MongoDB: &report,
+		ServiceBus: &statuspage.ServiceBus{
+			ConnectionString: s.ServiceBusConnectionString(), ManagementURL: s.ManagementURL(),
+			Namespace: s.broker.Snapshot(),
+		},
+	}
+}
+
+// hostPort is an address a client on this machine can use: a listener on all
+// addresses is reached at the loopback one.
+func hostPort(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	return a.String()
+}
