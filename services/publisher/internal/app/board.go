@@ -1,0 +1,186 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/redact"
+	"changerelay/services/publisher/internal/relay"
+)
+
+// outageGrace is how long sending, or the lease, may fail for a reason that may
+// pass before the process says that it is not ready.
+const outageGrace = 30 * time.Second
+
+// States of a process, as /status says them.
+const (
+	stateStarting   = "starting"
+	stateStandby    = "standing by"
+	stateClaiming   = "claiming"
+	statePublishing = "publishing"
+	stateBlocked    = "blocked"
+	stateHalted     = "halted"
+	stateDraining   = "draining"
+	stateStopped    = "stopped"
+)
+
+// board gathers what the process is doing, for the admin port.
+type board struct {
+	config   Config
+	version  string
+	holder   lease.Holder
+	elector  *lease.Elector
+	counters *relay.Counters
+	secrets  *redact.Redactor
+
+	mu       sync.Mutex
+	phase    string                 // guarded by mu: starting, "", draining or stopped
+	err      error                  // guarded by mu: why the process does not get on, outside a term
+	halted   error                  // guarded by mu: why publishing is halted
+	claimed  *checkpoint.Checkpoint // guarded by mu: as claimed for the term; nil outside terms
+	loop     *relay.Relay           // guarded by mu: the term's; nil outside terms
+	stream   *changestream.Stream   // guarded by mu: the term's; nil outside terms
+	parked   int64                  // guarded by mu: changes in the store when the term began
+	parkedAt int64                  // guarded by mu: the counter at that time
+}
+
+func newBoard(config Config, version string, holder lease.Holder, elector *lease.Elector, counters *relay.Counters, secrets *redact.Redactor) *board {
+	return &board{
+		config:   config,
+		version:  version,
+		holder:   holder,
+		elector:  elector,
+		counters: counters,
+		secrets:  secrets,
+		phase:    stateStarting,
+	}
+}
+
+func (b *board) update(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+}
+
+func (b *board) found()            { b.update(func() { b.phase, b.err = "", nil }) }
+func (b *board) notFound(e error)  { b.update(func() { b.err = e }) }
+func (b *board) failed(e error)    { b.update(func() { b.err = e }) }
+func (b *board) draining()         { b.update(func() { b.phase = stateDraining }) }
+func (b *board) stopped()          { b.update(func() { b.phase = stateStopped }) }
+func (b *board) halt(reason error) { b.update(func() { b.halted = reason }) }
+
+func (b *board) beginTerm(claimed checkpoint.Checkpoint, loop *relay.Relay, stream *changestream.Stream, parked int64) {
+	b.update(func() {
+		b.claimed, b.loop, b.stream = &claimed, loop, stream
+		b.parked, b.parkedAt = parked, b.counters.Parked()
+		b.err, b.halted = nil, nil
+	})
+}
+
+func (b *board) endTerm() {
+	b.update(func() { b.claimed, b.loop, b.stream, b.halted, b.err = nil, nil, nil, nil, nil })
+}
+
+// live fails when a leader acts far beyond its lease: its loops are stuck.
+func (b *board) live() error {
+	election := b.elector.State()
+	if election.Role == lease.Leader && time.Since(election.TrustedUntil) > overdue {
+		return errors.New("leading without a lease")
+	}
+	return nil
+}
+
+// ready fails while the process could not publish if it had to.
+func (b *board) ready() error {
+	s := b.snapshot()
+	switch {
+	case s.state == stateStarting, s.state == stateHalted, s.state == stateDraining, s.state == stateStopped:
+		return errors.New(s.state)
+	case s.outage.Err != nil && (s.outage.Class == relay.Blocked || time.Since(s.outage.Since) > outageGrace):
+		return fmt.Errorf("sending fails: %w", s.outage.Err)
+	case s.election.LastError != "" && time.Since(s.election.ObservedAt) > outageGrace:
+		return errors.New("the lease can not be read")
+	}
+	return nil
+}
+
+// snapshot is the board at one moment.
+type snapshot struct {
+	election lease.State
+	state    string
+	err      error
+	halted   error
+	term     int64
+	relay    relay.Status
+	outage   relay.Outage
+	reopened int64
+	parked   int64
+	position string
+	lag      time.Duration
+	lagKnown bool
+}
+
+func (b *board) snapshot() snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := snapshot{election: b.elector.State(), err: b.err, halted: b.halted}
+	s.parked = b.parked + b.counters.Parked() - b.parkedAt
+	if b.loop != nil {
+		s.term = b.claimed.Term
+		s.relay = b.loop.Status()
+		s.outage = s.relay.Outage
+		reading := b.stream.State()
+		s.reopened = reading.Reopened
+		if s.err == nil {
+			s.err = reading.Err
+		}
+		b.reached(&s)
+	}
+	s.state = b.stateOf(s)
+	switch {
+	case s.halted != nil:
+		s.err = s.halted
+	case s.outage.Err != nil:
+		s.err = s.outage.Err
+	case s.err == nil && s.election.LastError != "":
+		s.err = errors.New(s.election.LastError)
+	}
+	return s
+}
+
+// reached fills in how far the stream is published, and since when it is not.
+func (b *board) reached(s *snapshot) {
+	s.position = string(s.relay.Reached.Position)
+	asOf := s.relay.Reached.AsOf
+	if s.relay.Reached.Token == nil {
+		s.position = string(b.claimed.Position)
+		if seconds, _, err := b.claimed.Position.ClusterTime(); err == nil {
+			asOf = time.Unix(int64(seconds), 0)
+		}
+	}
+	if !asOf.IsZero() {
+		s.lag, s.lagKnown = max(time.Since(asOf), 0), true
+	}
+}
+
+func (b *board) stateOf(s snapshot) string {
+	switch {
+	case b.phase != "":
+		return b.phase
+	case s.election.Role != lease.Leader:
+		return stateStandby
+	case s.halted != nil:
+		return stateHalted
+	case b.loop == nil:
+		return stateClaiming
+	case s.outage.Err != nil:
+		return stateBlocked
+	default:
+		return statePublishing
+	}
+}

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"changerelay/services/publisher/internal/settings"
+)
+
+// Command is something that the binary does.
+type Command struct {
+	// Configured says that it needs the configuration.
+	Configured bool
+	Run        func(ctx context.Context, config Config, stdout, stderr io.Writer) error
+}
+
+// Commands are the commands of a binary of that version, by their arguments.
+func Commands(version string) map[string]Command {
+	help := Command{Run: func(_ context.Context, _ Config, stdout, _ io.Writer) error { return usage(stdout) }}
+	say := Command{Run: func(_ context.Context, _ Config, stdout, _ io.Writer) error {
+		_, err := fmt.Fprintln(stdout, "publisher", version)
+		return err
+	}}
+	return map[string]Command{
+		"": {Configured: true, Run: func(ctx context.Context, config Config, _, stderr io.Writer) error {
+			return publish(ctx, config, version, stderr)
+		}},
+		"--help":    help,
+		"-h":        help,
+		"help":      help,
+		"--version": say,
+		"version":   say,
+		"parked list": {Configured: true, Run: func(ctx context.Context, config Config, stdout, _ io.Writer) error {
+			return ListParked(ctx, config, stdout)
+		}},
+	}
+}
+
+func publish(ctx context.Context, config Config, version string, stderr io.Writer) error {
+	publisher, err := New(config, version, stderr)
+	if err != nil {
+		return err
+	}
+	if err := publisher.Run(ctx); err != nil {
+		return errors.New(publisher.secrets.Text(err.Error()))
+	}
+	return nil
+}
+
+func usage(to io.Writer) error {
+	_, err := io.WriteString(to, `publisher sends the changes of a MongoDB events collection to an Azure Service Bus topic.
+
+  publisher              publish, as leader or standby, until SIGTERM
+  publisher parked list  list the changes that could not be sent, one JSON object a line
+  publisher --version    say which version this is
+  publisher --help       this text
+
+Exit status: 0 stopped as asked, 1 failed, 2 bad configuration.
+
+Settings, all by environment:
+
+`)
+	if err != nil {
+		return err
+	}
+	return settings.Usage(to, &Config{})
+}

@@ -1,0 +1,176 @@
+package app
+
+import (
+	"cmp"
+	"crypto/rand"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mapping"
+	"changerelay/services/publisher/internal/settings"
+)
+
+// Config is what the environment says. Its tags are the table of settings.
+type Config struct {
+	// MongoURI is the source's connection string.
+	MongoURI settings.Secret `envconfig:"MONGODB_URI" required:"true" desc:"connection string of the MongoDB replica set or sharded cluster with the events"`
+	// SourceDatabase and SourceCollection are the events collection.
+	SourceDatabase   string `envconfig:"SOURCE_DATABASE" required:"true" desc:"database of the events collection"`
+	SourceCollection string `envconfig:"SOURCE_COLLECTION" required:"true" desc:"the events collection"`
+	// StateMongoURI is the state database's connection string; MongoURI when empty.
+	StateMongoURI settings.Secret `envconfig:"STATE_MONGODB_URI" desc:"connection string for lease, checkpoint and parked changes; MONGODB_URI when not set"`
+	// StateDatabase holds lease, checkpoint and parked changes.
+	StateDatabase string `envconfig:"STATE_DATABASE" default:"change_relay" desc:"database for lease, checkpoint and parked changes"`
+
+	// ServiceBusConnection or ServiceBusNamespace says where the topic is.
+	ServiceBusConnection settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"connection string of the Service Bus namespace; or set SERVICEBUS_NAMESPACE"`
+	ServiceBusNamespace  string          `envconfig:"SERVICEBUS_NAMESPACE" desc:"fully qualified Service Bus namespace, for Entra ID credentials"`
+	// ServiceBusTopic is the topic to send to.
+	ServiceBusTopic string `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic to send to"`
+
+	// InstanceID names this instance, the same over its restarts.
+	InstanceID string `envconfig:"INSTANCE_ID" desc:"name of this instance, the same over restarts; HOSTNAME, else random, when not set"`
+	// InstanceIDUnique promises that no two live processes share InstanceID.
+	InstanceIDUnique bool `envconfig:"INSTANCE_ID_UNIQUE" default:"false" desc:"true where the platform never runs two processes with one INSTANCE_ID (a StatefulSet): a restarted leader then leads again at once"`
+	// LeaseName is the lease's record.
+	LeaseName string `envconfig:"LEASE_NAME" default:"changeStreamPublisher" desc:"name of the lease; its own for each environment and stream that share a state database"`
+	// LeaseTTL is how long a crashed leader's lease lasts.
+	LeaseTTL time.Duration `envconfig:"LEASE_TTL" default:"15s" desc:"how long a lease lasts after a renewal; a crashed leader is followed after the rest of it"`
+	// LeaseHeartbeat is the time between renewals.
+	LeaseHeartbeat time.Duration `envconfig:"LEASE_HEARTBEAT" default:"5s" desc:"time between renewals"`
+	// LeaseRenewDeadline is how long a leader goes on without a renewal.
+	LeaseRenewDeadline time.Duration `envconfig:"LEASE_RENEW_DEADLINE" default:"10s" desc:"how long a leader goes on without a renewal; below LEASE_TTL, above LEASE_HEARTBEAT and its jitter of a tenth"`
+
+	// StreamName names the checkpoint; <database>.<collection> when empty.
+	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set"`
+	// StartAt is where a stream without a checkpoint starts.
+	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, or an RFC 3339 time that the operation log still covers"`
+
+	// Field paths of an event document.
+	FieldAggregateID string `envconfig:"FIELD_AGGREGATE_ID" default:"aggregateId" desc:"path of the aggregate id in an event"`
+	FieldType        string `envconfig:"FIELD_TYPE" default:"type" desc:"path of the event type"`
+	FieldVersion     string `envconfig:"FIELD_VERSION" default:"version" desc:"path of the aggregate's version; - when the source numbers none"`
+	FieldTime        string `envconfig:"FIELD_TIME" default:"time" desc:"path of the time; - for none"`
+	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event"`
+	// OnUnmappable is what becomes of a change that can not be sent.
+	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that can not be mapped or is too large: park (keep it aside, go on) or stop"`
+
+	// MaxInFlight bounds the changes in memory, in number and in bytes.
+	MaxInFlight      int   `envconfig:"MAX_IN_FLIGHT" default:"4096" desc:"most changes in flight"`
+	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"33554432" desc:"most bytes in flight, source and message together"`
+	// Senders is how many sends run side by side.
+	Senders int `envconfig:"SENDERS" default:"256" desc:"most sends side by side, each of another aggregate"`
+	// BatchSize is how many messages of one aggregate go in one send.
+	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages of one aggregate in one send"`
+	// CompressAbove is in bytes; 0 is never.
+	CompressAbove int `envconfig:"COMPRESS_ABOVE" default:"65536" desc:"body size in bytes above which it is compressed with gzip; 0 is never"`
+	// CheckpointInterval is the least time between saves of the checkpoint.
+	CheckpointInterval time.Duration `envconfig:"CHECKPOINT_INTERVAL" default:"250ms" desc:"least time between saves of the checkpoint"`
+
+	// ShutdownTimeout bounds the whole stop.
+	ShutdownTimeout time.Duration `envconfig:"SHUTDOWN_TIMEOUT" default:"20s" desc:"most time for a stop; below the platform's grace period"`
+	// AdminAddr is where the admin port listens.
+	AdminAddr string `envconfig:"ADMIN_ADDR" default:":8080" desc:"address of the admin port: /live /ready /metrics /status and a page"`
+	// LogLevel is the least level that is logged.
+	LogLevel zerolog.Level `envconfig:"LOG_LEVEL" default:"info" desc:"trace, debug, info, warn or error"`
+}
+
+// Load reads the configuration and reports all that is wrong with it at once.
+func Load() (Config, error) {
+	var c Config
+	err := settings.Load(&c, c.check)
+	c.InstanceID = cmp.Or(c.InstanceID, os.Getenv("HOSTNAME"), rand.Text())
+	c.StreamName = cmp.Or(c.StreamName, c.SourceDatabase+"."+c.SourceCollection)
+	c.StateMongoURI = cmp.Or(c.StateMongoURI, c.MongoURI)
+	return c, err
+}
+
+// check finds what is wrong beyond the types of single settings.
+func (c *Config) check() []*settings.Problem {
+	var problems []*settings.Problem
+	bad := func(variable, format string, args ...any) {
+		problems = append(problems, settings.Problemf(variable, format, args...))
+	}
+	for _, uri := range []struct {
+		variable string
+		value    settings.Secret
+	}{{"MONGODB_URI", c.MongoURI}, {"STATE_MONGODB_URI", c.StateMongoURI}} {
+		if _, err := mongoOptions(uri.value); uri.value != "" && err != nil {
+			bad(uri.variable, "is not a usable connection string (mongodb://… or mongodb+srv://…): %s", err)
+		}
+	}
+	if (c.ServiceBusConnection == "") == (c.ServiceBusNamespace == "") {
+		bad("SERVICEBUS_CONNECTION_STRING", "set either this or SERVICEBUS_NAMESPACE")
+	} else if _, err := c.dial(); err != nil {
+		bad("SERVICEBUS_CONNECTION_STRING", "%s", err)
+	}
+	if _, err := c.startTime(); err != nil {
+		bad("START_AT", "is %q, neither now nor an RFC 3339 time such as 2026-01-31T12:00:00Z", c.StartAt)
+	}
+	if c.OnUnmappable != "park" && c.OnUnmappable != "stop" {
+		bad("ON_UNMAPPABLE", "is %q, neither park nor stop", c.OnUnmappable)
+	}
+	for variable, path := range map[string]string{"FIELD_AGGREGATE_ID": c.FieldAggregateID, "FIELD_TYPE": c.FieldType} {
+		if path == mapping.None {
+			bad(variable, "must be a path: every event has one")
+		}
+	}
+	if err := c.leaseConfig().Check(); err != nil {
+		bad("LEASE_TTL", "%s (LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT)", err)
+	}
+	return append(problems, c.checkRanges()...)
+}
+
+func (c *Config) checkRanges() []*settings.Problem {
+	var problems []*settings.Problem
+	atLeast := func(variable string, value, least int64) {
+		if value < least {
+			problems = append(problems, settings.Problemf(variable, "is %d, below %d", value, least))
+		}
+	}
+	atLeast("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1)
+	atLeast("MAX_IN_FLIGHT_BYTES", c.MaxInFlightBytes, 1<<20)
+	atLeast("SENDERS", int64(c.Senders), 1)
+	atLeast("BATCH_SIZE", int64(c.BatchSize), 1)
+	atLeast("COMPRESS_ABOVE", int64(c.CompressAbove), 0)
+	longEnough := func(variable string, value, least time.Duration) {
+		if value < least {
+			problems = append(problems, settings.Problemf(variable, "is %s, below %s", value, least))
+		}
+	}
+	longEnough("CHECKPOINT_INTERVAL", c.CheckpointInterval, time.Millisecond)
+	longEnough("SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second)
+	return problems
+}
+
+// startTime is START_AT as a time; zero for now.
+func (c *Config) startTime() (time.Time, error) {
+	if c.StartAt == "now" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339, c.StartAt)
+}
+
+func (c *Config) leaseConfig() lease.Config {
+	return lease.Config{
+		Name:          c.LeaseName,
+		Holder:        lease.Holder{ID: c.InstanceID, Incarnation: rand.Text()},
+		OwnIDUnique:   c.InstanceIDUnique,
+		TTL:           c.LeaseTTL,
+		RenewDeadline: c.LeaseRenewDeadline,
+		Heartbeat:     c.LeaseHeartbeat,
+	}
+}
+
+func (c *Config) paths() mapping.Paths {
+	return mapping.Paths{
+		AggregateID: c.FieldAggregateID,
+		Type:        c.FieldType,
+		Version:     c.FieldVersion,
+		Time:        c.FieldTime,
+		Data:        c.FieldData,
+	}
+}

@@ -1,0 +1,141 @@
+package app_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"changerelay/services/publisher/internal/app"
+)
+
+// required is the least that a configuration needs.
+var required = map[string]string{
+	"MONGODB_URI":                  "mongodb://user:canary@db.example/?replicaSet=rs0",
+	"SOURCE_DATABASE":              "shop",
+	"SOURCE_COLLECTION":            "events",
+	"SERVICEBUS_CONNECTION_STRING": "Endpoint=sb://ns.example/;SharedAccessKeyName=n;SharedAccessKey=canary",
+	"SERVICEBUS_TOPIC":             "changes",
+	"HOSTNAME":                     "host-1",
+	"STATE_MONGODB_URI":            "",
+	"SERVICEBUS_NAMESPACE":         "",
+	"INSTANCE_ID":                  "",
+	"STREAM_NAME":                  "",
+}
+
+// environ sets the required variables, and over them those of change.
+func environ(t *testing.T, change map[string]string) {
+	t.Helper()
+	for _, variables := range []map[string]string{required, change} {
+		for name, value := range variables {
+			t.Setenv(name, value)
+		}
+	}
+}
+
+func TestDefaultsAreFilledIn(t *testing.T) {
+	environ(t, nil)
+	c, err := app.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(c.InstanceID, c.StreamName, c.StateDatabase, c.LeaseName, c.LeaseTTL, c.LeaseHeartbeat, c.LeaseRenewDeadline,
+		c.StartAt, c.OnUnmappable, c.CheckpointInterval, c.ShutdownTimeout, c.AdminAddr, c.LogLevel)
+	want := fmt.Sprint("host-1", "shop.events", "change_relay", "changeStreamPublisher", 15*time.Second, 5*time.Second, 10*time.Second,
+		"now", "park", 250*time.Millisecond, 20*time.Second, ":8080", "info")
+	if got != want {
+		t.Errorf("configuration is %s, want %s", got, want)
+	}
+	if c.StateMongoURI != c.MongoURI {
+		t.Error("the state is not kept beside the source")
+	}
+}
+
+func TestAnInstanceWithoutANameGetsOneOfItsOwn(t *testing.T) {
+	environ(t, map[string]string{"HOSTNAME": ""})
+	one, err := app.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := app.Load()
+	if err != nil || one.InstanceID == "" || one.InstanceID == two.InstanceID {
+		t.Errorf("instance ids are %q and %q, want two different ones", one.InstanceID, two.InstanceID)
+	}
+}
+
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	problems := map[string]string{
+		"MONGODB_URI":                  "postgres://user:canary@db.example",
+		"SERVICEBUS_CONNECTION_STRING": "canary",
+		"LEASE_TTL":                    "10s",
+		"START_AT":                     "yesterday",
+		"ON_UNMAPPABLE":                "ignore",
+		"MAX_IN_FLIGHT":                "many",
+		"SENDERS":                      "0",
+		"CHECKPOINT_INTERVAL":          "soon",
+		"SHUTDOWN_TIMEOUT":             "1ms",
+		"LOG_LEVEL":                    "loud",
+		"FIELD_AGGREGATE_ID":           "-",
+		"SOURCE_DATABASE":              "",
+	}
+	environ(t, problems)
+	_, err := app.Load()
+	if err == nil {
+		t.Fatal("a broken configuration was taken")
+	}
+	for variable := range problems {
+		if !strings.Contains(err.Error(), variable) {
+			t.Errorf("the report does not name %s:\n%s", variable, err)
+		}
+	}
+	if strings.Contains(err.Error(), "canary") {
+		t.Errorf("the report quotes a secret:\n%s", err)
+	}
+}
+
+func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change map[string]string
+		want   string
+	}{
+		"no way to Service Bus":   {map[string]string{"SERVICEBUS_CONNECTION_STRING": ""}, "set either this or SERVICEBUS_NAMESPACE"},
+		"two ways to Service Bus": {map[string]string{"SERVICEBUS_NAMESPACE": "ns.example"}, "set either this or SERVICEBUS_NAMESPACE"},
+		"a lease too short":       {map[string]string{"LEASE_TTL": "9s"}, "LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT"},
+		"a heartbeat too slow":    {map[string]string{"LEASE_HEARTBEAT": "9500ms"}, "not above the heartbeat with its jitter"},
+		"a start that is no time": {map[string]string{"START_AT": "12:00"}, "neither now nor an RFC 3339 time"},
+		"a state URI":             {map[string]string{"STATE_MONGODB_URI": "mongodb://"}, "STATE_MONGODB_URI: is not a usable connection string"},
+		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			environ(t, tt.change)
+			_, err := app.Load()
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Load = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAConfigurationDoesNotPrintItsSecrets(t *testing.T) {
+	environ(t, nil)
+	c, err := app.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if printed := fmt.Sprintf(verb, c); strings.Contains(printed, "canary") {
+			t.Errorf("%s prints %s", verb, printed)
+		}
+	}
+}
+
+func TestEntraIDNeedsOnlyANamespace(t *testing.T) {
+	environ(t, map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example"})
+	if _, err := app.Load(); err != nil {
+		t.Errorf("Load = %v, want nil", err)
+	}
+	if _, set := os.LookupEnv("SERVICEBUS_CONNECTION_STRING"); set {
+		t.Error("a variable that is empty still counts as set")
+	}
+}

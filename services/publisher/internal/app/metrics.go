@@ -1,0 +1,118 @@
+package app
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/relay"
+)
+
+func newSendSeconds() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "publisher_send_seconds",
+		Help:    "Time of one send to the topic, whatever became of it.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+	})
+}
+
+// metrics reads the board whenever it is scraped, so that there is one set of
+// figures and not two.
+type metrics struct{ *board }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("publisher_"+name, help, labels, nil)
+}
+
+// Descriptions of the metrics.
+var (
+	readDesc        = describe("changes_read_total", "Changes read from the stream.")
+	passedDesc      = describe("changes_passed_total", "Changes that carry no event, by the mapping's rule.")
+	parkedDesc      = describe("changes_parked_total", "Changes parked because they could not be sent.")
+	parkedNowDesc   = describe("parked", "Changes of the stream that are parked, as known to the leader.")
+	sentDesc        = describe("messages_sent_total", "Messages that the topic accepted.")
+	sendsDesc       = describe("sends_total", "Sends made, of one or more messages, whatever became of them.")
+	retriesDesc     = describe("send_retries_total", "Sends that failed and were made again.")
+	inFlightDesc    = describe("in_flight", "Changes read and not finished.")
+	bytesDesc       = describe("in_flight_bytes", "Bytes of changes read and not finished.")
+	leaderDesc      = describe("leader", "1 while this instance leads.")
+	termDesc        = describe("term", "Term of the leader; absent on a standby.")
+	takeoversDesc   = describe("lease_takeovers_total", "How often this instance took the lease.")
+	renewDesc       = describe("lease_renew_failures_total", "Renewals of the lease that failed.")
+	releaseDesc     = describe("lease_release_failures_total", "Releases of the lease that failed.")
+	reopenedDesc    = describe("stream_reopened_total", "How often the change stream was opened again in this term.")
+	checkpointDesc  = describe("checkpoint_age_seconds", "Time since the last save of the checkpoint; absent before the first.")
+	lagDesc         = describe("lag_seconds", "How far publishing is behind the source; absent until known, near 0 when idle.")
+	outageDesc      = describe("outage_seconds", "How long sending has failed, by class; absent while it works.", "class")
+	haltedDesc      = describe("halted", "1 while publishing waits for an operator, by reason.", "reason")
+	allDescriptions = []*prometheus.Desc{
+		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, sendsDesc, retriesDesc, inFlightDesc, bytesDesc,
+		leaderDesc, termDesc, takeoversDesc, renewDesc, releaseDesc, reopenedDesc, checkpointDesc, lagDesc, outageDesc, haltedDesc,
+	}
+)
+
+// Describe implements prometheus.Collector.
+func (m metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range allDescriptions {
+		to <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m metrics) Collect(to chan<- prometheus.Metric) {
+	s := m.snapshot()
+	emit := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+	}
+	for desc, count := range map[*prometheus.Desc]int64{
+		readDesc:      m.counters.Read(),
+		passedDesc:    m.counters.Passed(),
+		parkedDesc:    m.counters.Parked(),
+		sentDesc:      m.counters.Sent(),
+		sendsDesc:     m.counters.Sends(),
+		retriesDesc:   m.counters.Retries(),
+		takeoversDesc: s.election.Takeovers,
+		renewDesc:     s.election.RenewFailures,
+		releaseDesc:   s.election.ReleaseFailures,
+		reopenedDesc:  s.reopened,
+	} {
+		emit(desc, prometheus.CounterValue, float64(count))
+	}
+	emit(inFlightDesc, prometheus.GaugeValue, float64(s.relay.InFlight))
+	emit(bytesDesc, prometheus.GaugeValue, float64(s.relay.InFlightBytes))
+	leads := 0.0
+	if s.election.Role == lease.Leader {
+		leads = 1
+	}
+	emit(leaderDesc, prometheus.GaugeValue, leads)
+	if s.term != 0 {
+		emit(termDesc, prometheus.GaugeValue, float64(s.term))
+		emit(parkedNowDesc, prometheus.GaugeValue, float64(s.parked))
+	}
+	if at := m.counters.CheckpointAt(); !at.IsZero() {
+		emit(checkpointDesc, prometheus.GaugeValue, time.Since(at).Seconds())
+	}
+	if s.lagKnown {
+		emit(lagDesc, prometheus.GaugeValue, s.lag.Seconds())
+	}
+	if s.outage.Err != nil {
+		emit(outageDesc, prometheus.GaugeValue, time.Since(s.outage.Since).Seconds(), s.outage.Class.String())
+	}
+	if s.halted != nil {
+		emit(haltedDesc, prometheus.GaugeValue, 1, haltReason(s.halted))
+	}
+}
+
+// haltReason is a short reason for a label.
+func haltReason(err error) string {
+	if halt, ok := errors.AsType[*changestream.HaltError](err); ok {
+		return string(halt.Reason)
+	}
+	if _, ok := errors.AsType[*relay.UnsendableError](err); ok {
+		return "change can not be sent"
+	}
+	return "unknown"
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"time"
+
+	"changerelay/services/publisher/internal/lease"
+)
+
+// Status is what /status writes.
+type Status struct {
+	Service     string     `json:"service"`
+	Version     string     `json:"version"`
+	Instance    string     `json:"instance"`
+	Incarnation string     `json:"incarnation"`
+	Role        lease.Role `json:"role"`
+	State       string     `json:"state"`
+	// LastError is empty while all is well.
+	LastError string `json:"last_error,omitempty"`
+
+	Lease          string     `json:"lease"`
+	Leader         string     `json:"leader,omitempty"`
+	LeaseExpiresAt *time.Time `json:"lease_expires_at,omitempty"`
+	Takeovers      int64      `json:"takeovers"`
+	RenewFailures  int64      `json:"renew_failures"`
+
+	Stream       string     `json:"stream"`
+	Term         int64      `json:"term,omitempty"`
+	Position     string     `json:"position,omitempty"`
+	CheckpointAt *time.Time `json:"checkpoint_at,omitempty"`
+	// LagSeconds is absent until it is known; it is near zero on an idle stream.
+	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+
+	Read          int64 `json:"read"`
+	Sent          int64 `json:"sent"`
+	Passed        int64 `json:"passed"`
+	Parked        int64 `json:"parked"`
+	Retries       int64 `json:"retries"`
+	InFlight      int   `json:"in_flight"`
+	InFlightBytes int64 `json:"in_flight_bytes"`
+
+	Topic string `json:"topic"`
+	// OutageSince and OutageClass tell of a time in which nothing can be sent.
+	OutageSince *time.Time `json:"outage_since,omitempty"`
+	OutageClass string     `json:"outage_class,omitempty"`
+}
+
+func (b *board) status() Status {
+	s := b.snapshot()
+	status := Status{
+		Service:        "publisher",
+		Version:        b.version,
+		Instance:       b.holder.ID,
+		Incarnation:    b.holder.Incarnation,
+		Role:           s.election.Role,
+		State:          s.state,
+		Lease:          b.config.LeaseName,
+		Leader:         s.election.Record.Holder.ID,
+		LeaseExpiresAt: known(s.election.Record.ExpiresAt),
+		Takeovers:      s.election.Takeovers,
+		RenewFailures:  s.election.RenewFailures,
+		Stream:         b.config.StreamName,
+		Term:           s.term,
+		Position:       s.position,
+		CheckpointAt:   known(b.counters.CheckpointAt()),
+		Read:           b.counters.Read(),
+		Sent:           b.counters.Sent(),
+		Passed:         b.counters.Passed(),
+		Parked:         s.parked,
+		Retries:        b.counters.Retries(),
+		InFlight:       s.relay.InFlight,
+		InFlightBytes:  s.relay.InFlightBytes,
+		Topic:          b.config.ServiceBusTopic,
+		OutageSince:    known(s.outage.Since),
+	}
+	if status.Role == "" {
+		status.Role = lease.Standby // the election has not begun
+	}
+	if s.err != nil {
+		status.LastError = b.secrets.Text(s.err.Error())
+	}
+	if s.outage.Err != nil {
+		status.OutageClass = s.outage.Class.String()
+	}
+	if s.lagKnown {
+		lag := s.lag.Seconds()
+		status.LagSeconds = &lag
+	}
+	return status
+}
+
+// known returns the time, or nil when it is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,54 @@
+package changestream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/services/publisher/internal/checkpoint"
+)
+
+var errStandalone = errors.New("the server answers hello without a replica set name")
+
+// Probe asks the source what it is. It returns a *HaltError when it is a
+// standalone server, and another error when it does not answer.
+func Probe(ctx context.Context, client *mongo.Client) error {
+	reply, err := hello(ctx, client)
+	if err != nil {
+		return err
+	}
+	_, replicated := reply.Lookup("setName").StringValueOK()
+	message, _ := reply.Lookup("msg").StringValueOK()
+	if !replicated && message != "isdbgrid" {
+		return &HaltError{Reason: NotReplicated, Err: errStandalone}
+	}
+	return nil
+}
+
+// Now returns the cluster time right after the source's last operation: a
+// stream that starts there sees every operation that comes later, and no other.
+func Now(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
+	reply, err := hello(ctx, client)
+	if err != nil {
+		return checkpoint.ClusterTime{}, err
+	}
+	seconds, increment, ok := reply.Lookup("operationTime").TimestampOK()
+	if !ok {
+		return checkpoint.ClusterTime{}, errors.New("ask the source for its time: the answer has no operationTime")
+	}
+	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}, nil
+}
+
+func hello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	result := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}})
+	reply, err := result.Raw()
+	if err != nil {
+		return nil, fmt.Errorf("say hello to the source: %w", err)
+	}
+	return reply, nil
+}

@@ -1,0 +1,256 @@
+// Package changestream reads the changes of a MongoDB collection. It adapts the
+// driver's change stream to relay.Source.
+//
+// A stream of the driver is dead after its first error, an expired context
+// included. So each poll is bounded, and whatever goes wrong the stream is
+// opened anew from our own token: the one of the last change that was handed
+// out. What can not be cured that way is a *HaltError.
+package changestream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+
+	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+)
+
+const (
+	// serverBatch is how many changes the server puts in one answer.
+	serverBatch = 1000
+	// readChanges and readBytes bound what one Read hands out.
+	readChanges = 256
+	readBytes   = 4 << 20
+	// await is how long the server holds back an empty answer.
+	await = time.Second
+	// answerTimeout is how long an answer may take beyond that.
+	answerTimeout = 15 * time.Second
+	// silence is how long the token may stand still before the stream is opened
+	// anew: a healthy replica set moves it every few seconds.
+	silence = 5 * time.Minute
+	// closeTimeout bounds telling the server that a cursor is not needed.
+	closeTimeout = 500 * time.Millisecond
+)
+
+var errClosed = errors.New("closed by the server")
+
+// Start is where a stream begins: after the token, or where there is none at a
+// cluster time.
+type Start struct {
+	Token []byte
+	At    checkpoint.ClusterTime
+}
+
+// Stream is the changes of one collection. Read and Close are for one
+// goroutine; State may be called from any.
+type Stream struct {
+	source *mongo.Collection
+	start  Start
+	log    zerolog.Logger
+
+	stream  *mongo.ChangeStream // nil while closed
+	movedAt time.Time           // when the token last moved
+	retry   backoff.Backoff
+
+	mu    sync.Mutex
+	state State // guarded by mu
+}
+
+// State is how reading goes.
+type State struct {
+	// Err is why the stream is not open; nil when it is, or was not tried yet.
+	Err error
+	// Reopened counts how often the stream was opened again.
+	Reopened int64
+}
+
+// New returns the stream of a collection from start on. It is opened by the
+// first Read.
+func New(source *mongo.Collection, start Start, log zerolog.Logger) *Stream {
+	return &Stream{
+		source: source.Database().Collection(source.Name(), options.Collection().SetReadConcern(readconcern.Majority())),
+		start:  start,
+		log:    log.With().Str("collection", source.Database().Name()+"."+source.Name()).Logger(),
+		retry:  backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
+	}
+}
+
+// State returns a snapshot.
+func (s *Stream) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Close frees the server's cursor. It does so also when ctx has ended.
+func (s *Stream) Close(ctx context.Context) {
+	if s.stream == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_ = s.stream.Close(ctx) // a cursor that is not closed times out on the server
+	s.stream = nil
+}
+
+// Read implements relay.Source. It waits for about a second at most while the
+// source answers, and as long as it takes while it does not.
+func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
+	for {
+		batch, err := s.read(ctx)
+		if err == nil {
+			s.recovered()
+			return batch, nil
+		}
+		s.Close(ctx)
+		if ctx.Err() != nil {
+			return relay.Batch{}, context.Cause(ctx)
+		}
+		if halt := classify(err); halt != nil {
+			s.failed(halt)
+			return relay.Batch{}, halt
+		}
+		if s.failed(err) {
+			s.log.Warn().Err(err).Msg("change stream interrupted, opening it again")
+		}
+		if err := s.retry.Wait(ctx); err != nil {
+			return relay.Batch{}, err
+		}
+	}
+}
+
+func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
+	if s.stream == nil {
+		if err := s.open(ctx); err != nil {
+			return relay.Batch{}, fmt.Errorf("open change stream: %w", err)
+		}
+	}
+	askedAt := time.Now()
+	found, err := s.poll(ctx)
+	switch {
+	case err != nil:
+		return relay.Batch{}, fmt.Errorf("read change stream: %w", err)
+	case found:
+		return relay.Batch{Changes: s.collect(ctx)}, nil
+	case time.Since(s.movedAt) > silence:
+		return relay.Batch{}, fmt.Errorf("read change stream: the token has not moved for %s", silence)
+	default:
+		return relay.Batch{Idle: s.idle(askedAt)}, nil
+	}
+}
+
+func (s *Stream) open(ctx context.Context) error {
+	o := options.ChangeStream().SetBatchSize(serverBatch).SetMaxAwaitTime(await)
+	if s.start.Token != nil {
+		// startAfter takes every token that resumeAfter takes, and also that of an
+		// invalidation, after which the stream goes on with the collection's successor.
+		o.SetStartAfter(bson.Raw(s.start.Token))
+	} else {
+		o.SetStartAtOperationTime(&bson.Timestamp{T: s.start.At.Seconds, I: s.start.At.Increment})
+	}
+	opening, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	stream, err := s.source.Watch(opening, mongo.Pipeline{}, o)
+	if err != nil {
+		return err
+	}
+	s.stream, s.movedAt = stream, time.Now()
+	return nil
+}
+
+// poll asks for the next change. It makes a round trip only when none is left
+// of the last answer.
+func (s *Stream) poll(ctx context.Context) (bool, error) {
+	if s.stream.RemainingBatchLength() > 0 {
+		return s.stream.TryNext(ctx), s.stream.Err()
+	}
+	polling, cancel := context.WithTimeout(ctx, await+answerTimeout)
+	defer cancel()
+	found := s.stream.TryNext(polling)
+	if err := s.stream.Err(); err != nil {
+		return false, err
+	}
+	if !found && s.stream.ID() == 0 {
+		return false, errClosed
+	}
+	return found, nil
+}
+
+// collect takes the current change, and as many more as the last answer has and
+// one Read may hand out. Changes that it has are never lost to an error.
+func (s *Stream) collect(ctx context.Context) []relay.Change {
+	changes := make([]relay.Change, 0, min(s.stream.RemainingBatchLength()+1, readChanges))
+	for size := 0; ; {
+		change := s.current()
+		changes = append(changes, change)
+		s.start.Token = change.Token
+		size += len(change.Raw)
+		if s.stream.RemainingBatchLength() == 0 || len(changes) == readChanges || size >= readBytes {
+			break
+		}
+		if !s.stream.TryNext(ctx) {
+			break // the next Read finds the error
+		}
+	}
+	s.movedAt = time.Now()
+	return changes
+}
+
+// current copies the current change: the driver owns its memory.
+func (s *Stream) current() relay.Change {
+	raw := bson.Raw(slices.Clone(s.stream.Current))
+	change := relay.Change{Raw: raw}
+	id, _ := raw.Lookup("_id").DocumentOK()
+	change.Token = id
+	if s.stream.RemainingBatchLength() == 0 {
+		// The token after the last change of an answer may be further on than the
+		// change: resuming there skips what did not match.
+		change.Token = slices.Clone(s.stream.ResumeToken())
+	}
+	change.Position = positionOf(id)
+	if seconds, _, ok := raw.Lookup("clusterTime").TimestampOK(); ok {
+		change.Time = time.Unix(int64(seconds), 0)
+	}
+	return change
+}
+
+// idle is how far the server has looked without finding a change.
+func (s *Stream) idle(askedAt time.Time) relay.Point {
+	token := s.stream.ResumeToken()
+	if token == nil {
+		return relay.Point{}
+	}
+	if !bytes.Equal(token, s.start.Token) {
+		s.start.Token, s.movedAt = slices.Clone(token), time.Now()
+	}
+	return relay.Point{Token: s.start.Token, Position: positionOf(s.start.Token), AsOf: askedAt}
+}
+
+func (s *Stream) recovered() {
+	s.retry.Reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Err = nil
+}
+
+// failed notes an error and reports whether it is the first of a row.
+func (s *Stream) failed(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.state.Err == nil
+	s.state.Err = err
+	s.state.Reopened++
+	return first
+}

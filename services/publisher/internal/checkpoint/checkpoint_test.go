@@ -1,0 +1,86 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"testing"
+
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/checkpoint/checkpointtest"
+)
+
+func TestTheFakeStoreConforms(t *testing.T) {
+	t.Parallel()
+	checkpointtest.Conform(t, func(*testing.T) checkpoint.Store { return &checkpointtest.Store{} })
+}
+
+func TestASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	store := &checkpointtest.Store{}
+	older := claim(t, store)
+	if err := older.Save(t.Context(), []byte("one"), "p1"); err != nil {
+		t.Fatal(err)
+	}
+	newer := claim(t, store)
+	if string(newer.Token) != "one" || newer.Position != "p1" {
+		t.Errorf("the newer claim starts at %q, %q, want where the older saved", newer.Token, newer.Position)
+	}
+	if err := older.Save(t.Context(), []byte("two"), "p2"); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save of the older = %v, want ErrSuperseded", err)
+	}
+	if got := store.Current("orders"); string(got.Token) != "one" {
+		t.Errorf("checkpoint is at %q, want one", got.Token)
+	}
+}
+
+func TestASaveAfterAnUnansweredOneGoesThrough(t *testing.T) {
+	t.Parallel()
+	answered := true
+	store := &checkpointtest.Store{}
+	store.Fault = func(string) (error, bool) {
+		if answered {
+			return nil, false
+		}
+		return checkpointtest.ErrInjected, true
+	}
+	claimed := claim(t, store)
+	answered = false
+	if err := claimed.Save(t.Context(), []byte("one"), "p1"); !errors.Is(err, checkpointtest.ErrInjected) {
+		t.Fatalf("Save = %v, want the injected fault", err)
+	}
+	answered = true
+	if err := claimed.Save(t.Context(), []byte("two"), "p2"); err != nil {
+		t.Errorf("Save after an unanswered one = %v", err)
+	}
+	if got := store.Current("orders"); string(got.Token) != "two" {
+		t.Errorf("checkpoint is at %q, want two", got.Token)
+	}
+}
+
+func TestTheStartIsPinnedByWhoeverComesFirst(t *testing.T) {
+	t.Parallel()
+	store := &checkpointtest.Store{}
+	one := claim(t, store)
+	if one.Pinned() {
+		t.Fatal("a new checkpoint counts as pinned")
+	}
+	at := checkpoint.ClusterTime{Seconds: 5}
+	if err := one.Pin(t.Context(), at); err != nil || one.Start != at || !one.Pinned() {
+		t.Fatalf("Pin = %v, start %v, want %v", err, one.Start, at)
+	}
+	two := claim(t, store)
+	if two.Start != at || !two.Pinned() {
+		t.Errorf("the second claim starts at %v, want %v", two.Start, at)
+	}
+	if err := one.Pin(t.Context(), checkpoint.ClusterTime{Seconds: 9}); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Pin of a superseded claim = %v, want ErrSuperseded", err)
+	}
+}
+
+func claim(t *testing.T, store checkpoint.Store) *checkpoint.Claimed {
+	t.Helper()
+	claimed, err := checkpoint.Claim(t.Context(), store, "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claimed
+}

@@ -1,0 +1,192 @@
+package checkpointtest
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+)
+
+// Tokens of the suite: BSON documents {_data: "8201"} and {_data: "8202"}.
+var (
+	tokenOne = []byte("\x15\x00\x00\x00\x02_data\x00\x05\x00\x00\x008201\x00\x00")
+	tokenTwo = []byte("\x15\x00\x00\x00\x02_data\x00\x05\x00\x00\x008202\x00\x00")
+)
+
+const stream = "shop.events"
+
+var pinned = checkpoint.ClusterTime{Seconds: 17, Increment: 4}
+
+// Conform runs the suite. open returns an empty store.
+func Conform(t *testing.T, open func(t *testing.T) checkpoint.Store) {
+	t.Helper()
+	for name, check := range map[string]func(*testing.T, checkpoint.Store){
+		"the first claim creates the checkpoint with term 1": firstClaim,
+		"each claim raises the term and keeps the progress":  laterClaims,
+		"claims made together get terms of their own":        claimsTogether,
+		"a save of the term moves the checkpoint":            saveInTerm,
+		"a save of an earlier term is refused":               saveOfEarlierTerm,
+		"a save that comes late changes nothing":             saveLate,
+		"a save without a checkpoint is refused":             saveWithoutClaim,
+		"the start is pinned once":                           pinOnce,
+		"the start is not pinned beside a token":             pinBesideToken,
+		"pinning in an earlier term is refused":              pinOfEarlierTerm,
+		"streams do not touch each other":                    streamsApart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, open(t))
+		})
+	}
+}
+
+func firstClaim(t *testing.T, s checkpoint.Store) {
+	got := claim(t, s)
+	if got.Stream != stream || got.Term != 1 || got.Token != nil || got.Position != "" || !got.Start.IsZero() {
+		t.Errorf("claimed %+v, want term 1 and nothing else", got)
+	}
+}
+
+func laterClaims(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	for term := int64(2); term < 5; term++ {
+		got := claim(t, s)
+		if got.Term != term || !bytes.Equal(got.Token, tokenOne) || got.Position != position(tokenOne) {
+			t.Errorf("claimed %+v, want term %d and the saved token", got, term)
+		}
+	}
+}
+
+func claimsTogether(t *testing.T, s checkpoint.Store) {
+	const claims = 8
+	var mu sync.Mutex
+	terms := map[int64]bool{}
+	var group sync.WaitGroup
+	for range claims {
+		group.Go(func() {
+			got, err := s.Claim(t.Context(), stream, "a")
+			if err != nil {
+				t.Errorf("claim: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			terms[got.Term] = true
+		})
+	}
+	group.Wait()
+	if len(terms) != claims {
+		t.Errorf("%d claims got %d terms, want one each", claims, len(terms))
+	}
+}
+
+func saveInTerm(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	save(t, s, 2, tokenTwo)
+	wantToken(t, s, tokenTwo)
+}
+
+func saveOfEarlierTerm(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	claim(t, s)
+	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 2, Token: tokenTwo, Position: position(tokenTwo)})
+	if !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save = %v, want ErrSuperseded", err)
+	}
+	wantToken(t, s, tokenOne)
+}
+
+func saveLate(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 2, tokenTwo)
+	save(t, s, 1, tokenOne)
+	save(t, s, 2, tokenOne)
+	wantToken(t, s, tokenTwo)
+}
+
+func saveWithoutClaim(t *testing.T, s checkpoint.Store) {
+	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 1, Token: tokenOne, Position: position(tokenOne)})
+	if !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save = %v, want ErrSuperseded", err)
+	}
+	if got := claim(t, s); got.Token != nil {
+		t.Errorf("claimed %+v, want no token", got)
+	}
+}
+
+func pinOnce(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	for _, start := range []checkpoint.ClusterTime{pinned, {Seconds: 99}} {
+		got, err := s.Pin(t.Context(), stream, 1, start)
+		if err != nil || got.Start != pinned || got.Term != 1 {
+			t.Errorf("Pin(%v) = %+v, %v, want the start %v", start, got, err, pinned)
+		}
+	}
+	if got := claim(t, s); got.Start != pinned {
+		t.Errorf("claimed %+v, want the start %v", got, pinned)
+	}
+}
+
+func pinBesideToken(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	got, err := s.Pin(t.Context(), stream, 1, pinned)
+	if err != nil || !got.Start.IsZero() || !bytes.Equal(got.Token, tokenOne) {
+		t.Errorf("Pin = %+v, %v, want the token and no start", got, err)
+	}
+}
+
+func pinOfEarlierTerm(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	claim(t, s)
+	if _, err := s.Pin(t.Context(), stream, 1, pinned); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Pin = %v, want ErrSuperseded", err)
+	}
+	if got := claim(t, s); !got.Start.IsZero() {
+		t.Errorf("claimed %+v, want no start", got)
+	}
+}
+
+func streamsApart(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	got, err := s.Claim(t.Context(), "other", "a")
+	if err != nil || got.Term != 1 || got.Token != nil {
+		t.Errorf("Claim of another stream = %+v, %v, want term 1 and nothing else", got, err)
+	}
+}
+
+func claim(t *testing.T, s checkpoint.Store) checkpoint.Checkpoint {
+	t.Helper()
+	got, err := s.Claim(t.Context(), stream, "a")
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	return got
+}
+
+// save saves in term 1.
+func save(t *testing.T, s checkpoint.Store, number int64, token []byte) {
+	t.Helper()
+	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: number, Token: token, Position: position(token)})
+	if err != nil {
+		t.Fatalf("save number %d: %v", number, err)
+	}
+}
+
+func wantToken(t *testing.T, s checkpoint.Store, token []byte) {
+	t.Helper()
+	if got := claim(t, s); !bytes.Equal(got.Token, token) || got.Position != position(token) {
+		t.Errorf("checkpoint is %+v, want token %q", got, token)
+	}
+}
+
+// position is a position that goes with a token of the suite.
+func position(token []byte) contract.Position {
+	return contract.StreamPosition(1, 1, string(token[15:19]))
+}

@@ -1,0 +1,33 @@
+// Package lease elects one leader among the instances that share a lease
+// record, and lets it lead no longer than it can prove that it may.
+//
+//	            free, over, or ours: take
+//	standby ───────────────────────────────▶ leading
+//	   ▲     lost: local deadline passed, or     │ stopped: the led work has
+//	   └──── the record names another holder ────┤ returned, release, done
+//	                                             ▼
+//	                                         displaced by our own id: an error
+//
+// What holds:
+//
+//   - Only the server's clock decides who holds the lease: it writes the expiry
+//     and judges it, and a standby learns from the server how much of a lease
+//     is left. No instance's wall clock takes part.
+//   - The leader's own clock can only make it stop sooner. It trusts its lease
+//     for RenewDeadline, counted on the monotonic clock from before the last
+//     good renewal was sent. That is shorter than the TTL by a margin that
+//     covers clocks running at different rates: TTL/RenewDeadline of it.
+//   - A renewal whose outcome is unknown counts as not made. It costs nothing
+//     until the deadline: a short outage of the store costs no leadership.
+//   - A holder is an instance id, an incarnation, random per process, and a
+//     tenure, another for each take. A renewal or release names all three, and
+//     neither ever creates the record, so whatever is late revives or frees
+//     nobody's lease.
+//   - One goroutine, Run, owns the lease: it alone takes, renews and releases,
+//     one call at a time. The release comes after the led work has returned.
+//
+// What is not promised: mutual exclusion. A process may be paused between the
+// check and the act, so whatever the leader writes must be fenced by a term
+// that the written store checks (package checkpoint), and what it sends to a
+// store that checks nothing must be harmless when sent late.
+package lease

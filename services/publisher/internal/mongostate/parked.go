@@ -1,0 +1,126 @@
+package mongostate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/relay"
+)
+
+// maxParkedBytes is how large a change may be to be kept whole: a document of
+// 16 MiB must hold it and what is said about it.
+const maxParkedBytes = 16<<20 - 64<<10
+
+// Parked implements relay.Parker for one stream.
+type Parked struct {
+	stream  string
+	changes *mongo.Collection
+}
+
+// Parked returns the store of the stream's parked changes.
+func (d *Database) Parked(stream string) *Parked {
+	return &Parked{stream: stream, changes: d.db.Collection(parked)}
+}
+
+// ParkedChange is what is known of a parked change, without the change.
+type ParkedChange struct {
+	ID          string    `bson:"_id" json:"id"`
+	Stream      string    `bson:"stream" json:"stream"`
+	Position    string    `bson:"position" json:"position"`
+	Reason      string    `bson:"reason" json:"reason"`
+	AggregateID string    `bson:"aggregateId,omitempty" json:"aggregate_id,omitempty"`
+	EventID     string    `bson:"eventId,omitempty" json:"event_id,omitempty"`
+	Term        int64     `bson:"term" json:"term"`
+	ParkedAt    time.Time `bson:"parkedAt" json:"parked_at"`
+	DocumentKey bson.Raw  `bson:"documentKey,omitempty" json:"-"`
+}
+
+// Park implements relay.Parker.
+func (p *Parked) Park(ctx context.Context, parked relay.Parked) error {
+	id := parkedID(p.stream, parked.Change)
+	summary := bson.D{
+		{Key: "stream", Value: p.stream},
+		{Key: "position", Value: string(parked.Change.Position)},
+		{Key: "token", Value: bson.Raw(parked.Change.Token)},
+		{Key: "reason", Value: parked.Reason},
+		{Key: "term", Value: parked.Term},
+		{Key: "parkedAt", Value: time.Now()},
+	}
+	if parked.AggregateID != "" {
+		summary = append(summary,
+			bson.E{Key: "aggregateId", Value: parked.AggregateID},
+			bson.E{Key: "eventId", Value: parked.EventID})
+	}
+	if key, ok := bson.Raw(parked.Change.Raw).Lookup("documentKey").DocumentOK(); ok {
+		summary = append(summary, bson.E{Key: "documentKey", Value: key})
+	}
+	if len(parked.Change.Raw) > maxParkedBytes {
+		return p.insert(ctx, id, append(summary, bson.E{Key: "omitted", Value: "the change is too large to be kept here; see the source document"}))
+	}
+	err := p.insert(ctx, id, append(summary, bson.E{Key: "change", Value: bson.Raw(parked.Change.Raw)}))
+	if refused(err) {
+		// Field names that this server does not store, but the source did.
+		return p.insert(ctx, id, append(summary, bson.E{Key: "changeBson", Value: parked.Change.Raw}))
+	}
+	return err
+}
+
+// insert adds the document unless it is there.
+func (p *Parked) insert(ctx context.Context, id string, document bson.D) error {
+	_, err := p.changes.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}},
+		bson.D{{Key: "$setOnInsert", Value: document}}, options.UpdateOne().SetUpsert(true))
+	if err != nil && !mongo.IsDuplicateKeyError(err) {
+		return fmt.Errorf("park change %s: %w", id, err)
+	}
+	return nil
+}
+
+// refused reports whether the server refused the document itself.
+func refused(err error) bool {
+	failure, ok := errors.AsType[mongo.WriteException](err)
+	return ok && len(failure.WriteErrors) > 0
+}
+
+// Count returns how many changes of the stream are parked.
+func (p *Parked) Count(ctx context.Context) (int64, error) {
+	return p.changes.CountDocuments(ctx, bson.D{{Key: "stream", Value: p.stream}})
+}
+
+// Each calls visit for every parked change of the stream, oldest first.
+func (p *Parked) Each(ctx context.Context, visit func(ParkedChange) error) error {
+	cursor, err := p.changes.Find(ctx, bson.D{{Key: "stream", Value: p.stream}}, options.Find().
+		SetSort(bson.D{{Key: "position", Value: 1}}).
+		SetProjection(bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}))
+	if err != nil {
+		return fmt.Errorf("list parked changes: %w", err)
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	for cursor.Next(ctx) {
+		var found ParkedChange
+		if err := cursor.Decode(&found); err != nil {
+			return fmt.Errorf("list parked changes: %w", err)
+		}
+		if err := visit(found); err != nil {
+			return err
+		}
+	}
+	return cursor.Err()
+}
+
+// parkedID names a change by its place, short enough to be typed.
+func parkedID(stream string, change relay.Change) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00", stream, change.Position)
+	if change.Position == "" {
+		h.Write(change.Token)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}

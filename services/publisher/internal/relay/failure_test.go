@@ -1,0 +1,297 @@
+package relay_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/relay/relaytest"
+)
+
+func failure(class relay.Class) error {
+	return &relay.SendError{Class: class, Err: relaytest.ErrInjected}
+}
+
+// TestEveryScheduleKeepsOrderAndLosesNothing sends a few hot and many cold
+// aggregates through seeded schedules of slow, failing, partly accepted and
+// unanswered sends. Whenever the checkpoint moves, everything up to there must
+// be accepted or parked.
+func TestEveryScheduleKeepsOrderAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runSchedule(t, seed) })
+		})
+	}
+}
+
+func runSchedule(t *testing.T, seed uint64) {
+	const changes = 600
+	random := rand.New(rand.NewPCG(seed, 0))
+	r := newRig(func(c *relay.Config) {
+		c.MaxInFlight = 1 + random.IntN(200)
+		c.Senders = 1 + random.IntN(50)
+		c.BatchSize = 1 + random.IntN(8)
+		c.SendTimeout = time.Second
+	})
+	tooLarge := map[string]bool{}
+	r.topic.Decide = func(m []contract.Message) relaytest.Outcome { // under the topic's lock
+		delay := time.Duration(random.IntN(20)) * time.Millisecond
+		if large := slices.IndexFunc(m, func(m contract.Message) bool { return tooLarge[m.ID] }); large >= 0 {
+			return relaytest.Outcome{Delay: delay, Err: failure(relay.TooLarge), Accept: large}
+		}
+		switch random.IntN(10) {
+		case 0:
+			return relaytest.Outcome{Delay: delay, Err: relaytest.ErrInjected}
+		case 1:
+			return relaytest.Outcome{Delay: delay, Err: failure(relay.Throttled), Accept: random.IntN(4)}
+		case 2:
+			return relaytest.Outcome{Delay: delay, Err: failure(relay.Blocked), Accept: len(m), Lost: true}
+		case 3:
+			return relaytest.Outcome{Hang: true}
+		default:
+			return relaytest.Outcome{Delay: delay}
+		}
+	}
+	aggregates := map[string][]int{}
+	for n := 1; n <= changes; n++ {
+		name := fmt.Sprint("hot ", random.IntN(3))
+		switch random.IntN(20) {
+		case 0:
+			name = "unmappable"
+		case 1:
+			name = "nothing"
+		case 2, 3, 4, 5, 6, 7, 8, 9, 10:
+			name = each(n)
+		}
+		if name != "nothing" && random.IntN(40) == 0 {
+			tooLarge[string(relaytest.Position(n))] = true
+		} else {
+			aggregates[name] = append(aggregates[name], n)
+		}
+		r.source.Add(relaytest.Change(n, name))
+	}
+	reached := 0
+	r.checkpoint.Fault = func(n int) error {
+		for ; reached < n; reached++ {
+			next := reached + 1
+			if !r.topic.Has(next) && !r.parks.Has(next) && !slices.Contains(aggregates["nothing"], next) {
+				t.Errorf("checkpoint moved to %d before change %d was accepted or parked", n, next)
+			}
+		}
+		return nil
+	}
+	r.start(t)
+	for r.checkpoint.Last() < changes {
+		time.Sleep(10 * time.Second)
+	}
+	if err := r.stop(); err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	delete(aggregates, "unmappable")
+	delete(aggregates, "nothing")
+	for name, want := range aggregates {
+		if got := r.topic.Accepted(name); !slices.Equal(got, want) {
+			t.Errorf("%s was first accepted in the order %v, want %v", name, got, want)
+		}
+	}
+	if got := r.topic.Overlaps(); got != 0 {
+		t.Errorf("%d sends overlapped another of their aggregate, want none", got)
+	}
+}
+
+func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
+	t.Parallel()
+	for _, class := range []relay.Class{relay.Transient, relay.Throttled, relay.Blocked} {
+		t.Run(class.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig()
+				var out atomic.Bool
+				out.Store(true)
+				r.topic.Decide = func([]contract.Message) relaytest.Outcome {
+					if out.Load() {
+						return relaytest.Outcome{Err: failure(class), Delay: time.Millisecond}
+					}
+					return relaytest.Outcome{Delay: time.Millisecond}
+				}
+				r.add(1, 500, each)
+				r.start(t)
+				time.Sleep(10 * time.Minute)
+				// The first 64 sends find the outage together; then about one each 30s.
+				if got := r.topic.Sends(); got > 64+10+25 {
+					t.Errorf("%d sends in an outage of 10 minutes, want few", got)
+				}
+				status := r.Status()
+				if status.Outage.Class != class || !errors.Is(status.Outage.Err, relaytest.ErrInjected) {
+					t.Errorf("outage is %+v, want class %s", status.Outage, class)
+				}
+				out.Store(false)
+				time.Sleep(31 * time.Second)
+				if got := r.counters.Sent(); got != 500 {
+					t.Errorf("sent %d after the outage, want 500", got)
+				}
+				if got := r.Status().Outage; !got.Since.IsZero() {
+					t.Errorf("outage is %+v afterwards, want none", got)
+				}
+				if got := r.checkpoint.Last(); got != 500 {
+					t.Errorf("checkpoint is at %d, want 500", got)
+				}
+				_ = r.stop()
+			})
+		})
+	}
+}
+
+func TestThrottlingIsWaitedOutForAtLeastTwoSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		var times []time.Time
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome {
+			times = append(times, time.Now())
+			return relaytest.Outcome{Err: failure(relay.Throttled)}
+		}
+		r.add(1, 1, each)
+		r.start(t)
+		time.Sleep(time.Minute)
+		r.end(errors.New("enough"))
+		<-r.done
+		for i := 1; i < len(times); i++ {
+			if pause := times[i].Sub(times[i-1]); pause < 2*time.Second || pause > 30*time.Second {
+				t.Errorf("pause %d is %s, want between 2s and 30s", i, pause)
+			}
+		}
+	})
+}
+
+func TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		began := time.Now()
+		r.parks.Fault = func() error {
+			if time.Since(began) < time.Minute {
+				return relaytest.ErrInjected
+			}
+			return nil
+		}
+		r.add(1, 3, each)
+		r.add(4, 4, func(int) string { return "unmappable" })
+		r.add(5, 9, each)
+		r.start(t)
+		time.Sleep(50 * time.Second)
+		if got := r.checkpoint.Last(); got != 3 {
+			t.Errorf("checkpoint is at %d while the change can not be parked, want 3", got)
+		}
+		time.Sleep(time.Minute)
+		kept := r.parks.Kept()
+		if len(kept) != 1 || kept[0].Reason != "has no aggregate id" || kept[0].Term != 3 {
+			t.Errorf("parked %+v, want the change with its reason and term", kept)
+		}
+		if got := r.checkpoint.Last(); got != 9 || r.counters.Parked() != 1 {
+			t.Errorf("checkpoint is at %d with %d parked, want 9 and 1", got, r.counters.Parked())
+		}
+		_ = r.stop()
+	})
+}
+
+func TestAMessageThatIsTooLargeIsParkedAndItsAggregateGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			large := slices.IndexFunc(m, func(m contract.Message) bool { return m.ID == string(relaytest.Position(7)) })
+			if large >= 0 {
+				return relaytest.Outcome{Err: failure(relay.TooLarge), Accept: large}
+			}
+			return relaytest.Outcome{}
+		}
+		r.add(1, 20, hot)
+		r.start(t)
+		time.Sleep(time.Second)
+		want := slices.DeleteFunc(numbers(1, 20), func(n int) bool { return n == 7 })
+		if got := r.topic.Accepted("hot"); !slices.Equal(got, want) {
+			t.Errorf("accepted %v, want all but 7", got)
+		}
+		kept := r.parks.Kept()
+		if len(kept) != 1 || kept[0].Change.Position != relaytest.Position(7) || kept[0].AggregateID != "hot" {
+			t.Errorf("parked %+v, want change 7 of hot", kept)
+		}
+		if got := r.checkpoint.Last(); got != 20 || r.topic.Sends() > 21 {
+			t.Errorf("checkpoint is at %d after %d sends, want 20 after few", got, r.topic.Sends())
+		}
+		_ = r.stop()
+	})
+}
+
+func TestUnderThePolicyToStopAChangeThatCanNotBeSentEndsTheRelayInFrontOfIt(t *testing.T) {
+	t.Parallel()
+	for name, unsendable := range map[string]string{"unmappable": "unmappable", "too large": "large"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(c *relay.Config) { c.StopOnUnmappable = true })
+				r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+					if m[0].SessionID == "large" {
+						return relaytest.Outcome{Err: failure(relay.TooLarge), Delay: time.Second}
+					}
+					return relaytest.Outcome{Delay: time.Millisecond}
+				}
+				r.add(1, 5, each)
+				r.add(6, 6, func(int) string { return unsendable })
+				r.add(7, 9, each)
+				r.start(t)
+				err := <-r.done
+				refused, ok := errors.AsType[*relay.UnsendableError](err)
+				if !ok || refused.Position != relaytest.Position(6) {
+					t.Errorf("Run = %v, want an UnsendableError at change 6", err)
+				}
+				if got := r.checkpoint.Last(); got != 5 {
+					t.Errorf("checkpoint is at %d, want in front of the change, at 5", got)
+				}
+				if kept := r.parks.Kept(); len(kept) != 0 {
+					t.Errorf("parked %+v, want nothing", kept)
+				}
+			})
+		})
+	}
+}
+
+func TestTheWindowIsBoundedInCountAndBytes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limit func(*relay.Config)
+		most  int
+	}{
+		"count": {func(c *relay.Config) { c.MaxInFlight = 20 }, 20},
+		"bytes": {func(c *relay.Config) { c.MaxInFlightBytes = 20 << 10 }, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(tt.limit)
+				r.topic.Decide = func([]contract.Message) relaytest.Outcome { return relaytest.Outcome{Hang: true} }
+				r.add(1, 500, each)
+				r.start(t)
+				synctest.Wait()
+				if got := r.Status().InFlight; got < tt.most-1 || got > tt.most {
+					t.Errorf("%d in flight, want about %d", got, tt.most)
+				}
+				// One batch is with the mapper and one waits behind it.
+				if got := r.source.Taken(); got > tt.most+3 {
+					t.Errorf("%d changes read, want reading to wait", got)
+				}
+				r.end(errors.New("enough"))
+				<-r.done
+			})
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/backoff"
+)
+
+// changeOverhead is what one change in flight costs beside its bytes: the
+// message's properties and our own bookkeeping.
+const changeOverhead = 2 << 10
+
+// takeIn reads changes and puts them in their lanes until ctx ends, then it
+// returns nil; or until the stream can not go on.
+func (r *Relay) takeIn(ctx context.Context) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	// One batch is read while the one before is mapped.
+	batches := make(chan Batch, 1)
+	group.Go(func() error {
+		defer close(batches)
+		return r.readInto(groupCtx, batches)
+	})
+	group.Go(func() error {
+		for batch := range batches {
+			if err := r.takeBatch(groupCtx, batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (r *Relay) readInto(ctx context.Context, batches chan<- Batch) error {
+	for {
+		batch, err := r.deps.Source.Read(ctx)
+		if err != nil {
+			return fmt.Errorf("read the stream: %w", err)
+		}
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *Relay) takeBatch(ctx context.Context, batch Batch) error {
+	if len(batch.Changes) == 0 && batch.Idle.Token != nil {
+		r.watermark.idleAt(batch.Idle)
+		return nil
+	}
+	for _, change := range batch.Changes {
+		r.deps.Counters.read.Add(1)
+		if err := r.take(ctx, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take maps one change and puts it in its lane.
+func (r *Relay) take(ctx context.Context, change Change) error {
+	event, carries, err := r.deps.Mapper.Map(change)
+	if err == nil && !carries {
+		number, err := r.begin(ctx, change, 0)
+		if err != nil {
+			return err
+		}
+		r.deps.Counters.passed.Add(1)
+		r.watermark.finish(number)
+		return nil
+	}
+	var message contract.Message
+	if err == nil {
+		event.Term = r.config.Term
+		message, err = contract.Encode(event, contract.EncodeOptions{CompressAbove: r.config.CompressAbove})
+	}
+	if err != nil {
+		return r.takeUnmappable(ctx, change, err)
+	}
+	number, err := r.begin(ctx, change, len(message.Body))
+	if err != nil {
+		return err
+	}
+	r.lanes.add(event.AggregateID, &item{number: number, change: change, message: message})
+	return nil
+}
+
+func (r *Relay) takeUnmappable(ctx context.Context, change Change, reason error) error {
+	number, err := r.begin(ctx, change, 0)
+	if err != nil {
+		return err
+	}
+	if err := r.park(ctx, Parked{Change: change, Reason: reason.Error(), Term: r.config.Term}); err != nil {
+		return err
+	}
+	r.watermark.finish(number)
+	return nil
+}
+
+func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, error) {
+	point := Point{Token: change.Token, Position: change.Position, AsOf: change.Time}
+	return r.watermark.begin(ctx, point, int64(len(change.Raw)+body+changeOverhead))
+}
+
+// park keeps a change that can not be sent, or refuses to go on, as configured.
+// It returns only when the change is kept, or ctx ends.
+func (r *Relay) park(ctx context.Context, parked Parked) error {
+	if r.config.StopOnUnmappable {
+		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason}
+	}
+	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
+	for {
+		err := r.deps.Parker.Park(ctx, parked)
+		if err == nil {
+			break
+		}
+		r.log.Warn().Err(err).Str("position", string(parked.Change.Position)).Msg("change not parked, trying again")
+		if err := retry.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	r.deps.Counters.parked.Add(1)
+	r.log.Warn().Str("reason", parked.Reason).Str("position", string(parked.Change.Position)).
+		Str("aggregate_id", parked.AggregateID).Msg("change parked")
+	return nil
+}

@@ -1,0 +1,121 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"changerelay/pkg/contract"
+)
+
+// Change is one change as the source wrote it.
+type Change struct {
+	// Raw is the whole change event, a BSON document. The relay keeps it until
+	// the change is finished; nobody may write to it.
+	Raw []byte
+	// Token resumes the stream right after the change.
+	Token []byte
+	// Position is where the change stands in its stream.
+	Position contract.Position
+	// Time is the change's cluster time.
+	Time time.Time
+}
+
+// Batch is what one read gives: changes in stream order, or none and how far
+// the source has looked without finding any.
+type Batch struct {
+	Changes []Change
+	// Idle is set when there are no changes: resuming at its token misses none.
+	Idle Point
+}
+
+// Point is a place between the changes of a stream.
+type Point struct {
+	// Token resumes the stream there; nil is nowhere.
+	Token    []byte
+	Position contract.Position
+	// AsOf is the time up to which the stream is complete there.
+	AsOf time.Time
+}
+
+// Source gives the changes of a stream, from where it was opened.
+type Source interface {
+	// Read waits a bounded time for changes. It recovers by itself from what may
+	// pass; an error means that the stream can not go on from where it stands,
+	// or that ctx has ended.
+	Read(ctx context.Context) (Batch, error)
+}
+
+// Mapper turns changes into events. It is pure.
+type Mapper interface {
+	// Map returns the event that a change carries; false where it carries none,
+	// by the mapper's documented rule. An error says why a change that should
+	// carry one can not be mapped. Event.Term is left to the relay.
+	Map(change Change) (contract.Event, bool, error)
+}
+
+// Sender sends messages of one aggregate.
+type Sender interface {
+	// Send sends messages in order and returns how many of them, from the first
+	// on, were accepted. An error is a *SendError about the message after those.
+	Send(ctx context.Context, messages []contract.Message) (int, error)
+}
+
+// Parked is a change that was not sent.
+type Parked struct {
+	Change      Change
+	Reason      string
+	AggregateID string // empty where the change could not be mapped
+	EventID     string // empty where the change could not be mapped
+	Term        int64
+}
+
+// Parker keeps changes that were not sent where an operator sees them. Parking
+// the same change again changes nothing.
+type Parker interface {
+	Park(ctx context.Context, parked Parked) error
+}
+
+// Checkpointer keeps how far the stream was published: see checkpoint.Claimed.
+type Checkpointer interface {
+	Save(ctx context.Context, token []byte, position contract.Position) error
+}
+
+// Class says what a failed send calls for.
+type Class int
+
+// The classes. An error of no known class is Transient: sending again is safe.
+const (
+	// Transient may pass: a connection was lost, an answer did not come.
+	Transient Class = iota
+	// Throttled asks to come back later.
+	Throttled
+	// Blocked needs an operator: the topic is gone, disabled or full, or we are
+	// not allowed to send. It is tried again all the same, and recovers by itself.
+	Blocked
+	// TooLarge is about this message alone, and will not pass.
+	TooLarge
+)
+
+// String implements fmt.Stringer.
+func (c Class) String() string {
+	switch c {
+	case Throttled:
+		return "throttled"
+	case Blocked:
+		return "blocked"
+	case TooLarge:
+		return "too large"
+	default:
+		return "transient"
+	}
+}
+
+// SendError is a failed send.
+type SendError struct {
+	Class Class
+	Err   error
+}
+
+func (e *SendError) Error() string { return e.Class.String() + ": " + e.Err.Error() }
+
+func (e *SendError) Unwrap() error { return e.Err }

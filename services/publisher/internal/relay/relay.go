@@ -1,0 +1,167 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+)
+
+// errDrain is the cause that ends a drain which takes too long.
+var errDrain = errors.New("not drained in time")
+
+// Config bounds and times a relay. Every field must be set, except where zero
+// is given a meaning.
+type Config struct {
+	// Term is stamped on every message.
+	Term int64
+	// MaxInFlight bounds the changes that are read and not finished.
+	MaxInFlight int
+	// MaxInFlightBytes bounds their size, source and message together.
+	MaxInFlightBytes int64
+	// Senders is how many lanes are sent from at once.
+	Senders int
+	// BatchSize is how many messages of one aggregate go in one send.
+	BatchSize int
+	// BatchBytes bounds their bodies together.
+	BatchBytes int
+	// SendTimeout bounds one send.
+	SendTimeout time.Duration
+	// CompressAbove is the body size in bytes above which it is compressed; 0 is never.
+	CompressAbove int
+	// CheckpointInterval is the least time between two saves.
+	CheckpointInterval time.Duration
+	// DrainTimeout bounds how long a stop waits for what is in flight.
+	DrainTimeout time.Duration
+	// StopOnUnmappable ends the relay at a change that can not be sent, instead
+	// of parking it.
+	StopOnUnmappable bool
+}
+
+// Deps are what a relay works with.
+type Deps struct {
+	Source     Source
+	Mapper     Mapper
+	Sender     Sender
+	Parker     Parker
+	Checkpoint Checkpointer
+	// MayAct returns an error when the lease can not be trusted at this moment.
+	MayAct func() error
+	// Counters outlive the relay.
+	Counters *Counters
+	Log      zerolog.Logger
+}
+
+// Relay publishes one stream in one term.
+type Relay struct {
+	config    Config
+	deps      Deps
+	log       zerolog.Logger
+	watermark *watermark
+	lanes     *lanes
+	gate      *gate
+
+	savedMoves uint64 // the watermark as last saved; owned by the saver, then by Run
+}
+
+// New returns a relay that has not begun.
+func New(config Config, deps Deps) *Relay {
+	return &Relay{
+		config:    config,
+		deps:      deps,
+		log:       deps.Log,
+		watermark: newWatermark(config.MaxInFlight, config.MaxInFlightBytes),
+		lanes:     newLanes(config.MaxInFlight),
+		gate:      newGate(),
+	}
+}
+
+// Run publishes until stopping is closed, ctx ends, or it can not go on. When
+// stopping is closed it reads no more, finishes what is in flight within
+// DrainTimeout, and returns nil. The checkpoint is saved a last time in any
+// case, unless a later term has it. It may be called once.
+func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
+	work, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	group, groupCtx := errgroup.WithContext(work)
+	intake, endIntake := context.WithCancel(groupCtx)
+	defer endIntake()
+	settled := make(chan struct{}) // closed when nothing is in flight any more
+
+	var intakeErr error // written by the intake, read after Wait
+	group.Go(func() error {
+		intakeErr = r.takeIn(intake)
+		r.lanes.close()
+		return nil
+	})
+	group.Go(func() error {
+		defer close(settled)
+		return r.sendAll(groupCtx)
+	})
+	group.Go(func() error { return r.saveRegularly(groupCtx, settled) })
+	group.Go(func() error {
+		r.drainWhenAsked(groupCtx, stopping, settled, endIntake, abort)
+		return nil
+	})
+	err := group.Wait()
+	if !errors.Is(err, checkpoint.ErrSuperseded) {
+		err = errors.Join(err, r.saveLast(ctx))
+	}
+	switch {
+	case err != nil && errors.Is(context.Cause(work), errDrain):
+		r.log.Warn().Err(err).Msg("stopped with changes in flight, the next leader sends them again")
+		return nil
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return intakeErr
+	}
+}
+
+// drainWhenAsked ends the intake when stopping is closed, and the whole relay
+// when it is not settled in time after that.
+func (r *Relay) drainWhenAsked(ctx context.Context, stopping, settled <-chan struct{}, endIntake func(), abort context.CancelCauseFunc) {
+	select {
+	case <-stopping:
+	case <-settled:
+		return
+	case <-ctx.Done():
+		return
+	}
+	endIntake()
+	timer := time.NewTimer(r.config.DrainTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		abort(errDrain)
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
+
+// sendAll runs the senders until all lanes are closed and empty.
+func (r *Relay) sendAll(ctx context.Context) error {
+	senders, ctx := errgroup.WithContext(ctx)
+	for range r.config.Senders {
+		senders.Go(func() error { return r.sendReady(ctx) })
+	}
+	return senders.Wait()
+}
+
+// UnsendableError is a change that can not be sent, under StopOnUnmappable.
+type UnsendableError struct {
+	Position contract.Position
+	Reason   string
+}
+
+func (e *UnsendableError) Error() string {
+	return fmt.Sprintf("the change at position %s can not be sent: %s", e.Position, e.Reason)
+}

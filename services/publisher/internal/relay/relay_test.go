@@ -1,0 +1,403 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/relay/relaytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a relay in a bubble with its surroundings.
+type rig struct {
+	*relay.Relay
+	source     *relaytest.Source
+	topic      *relaytest.Topic
+	parks      *relaytest.Parks
+	checkpoint *relaytest.Checkpoint
+	counters   *relay.Counters
+	mayAct     atomic.Pointer[error]
+
+	stopping chan struct{}
+	end      context.CancelCauseFunc
+	done     chan error
+}
+
+type discard struct{}
+
+func (discard) Observe(float64) {}
+
+func newRig(change ...func(*relay.Config)) *rig {
+	r := &rig{
+		source:     relaytest.NewSource(),
+		topic:      &relaytest.Topic{},
+		parks:      &relaytest.Parks{},
+		checkpoint: &relaytest.Checkpoint{},
+		counters:   relay.NewCounters(discard{}),
+		stopping:   make(chan struct{}),
+		done:       make(chan error, 1),
+	}
+	config := relay.Config{
+		Term:               3,
+		MaxInFlight:        1000,
+		MaxInFlightBytes:   1 << 30,
+		Senders:            64,
+		BatchSize:          10,
+		BatchBytes:         1 << 20,
+		SendTimeout:        10 * time.Second,
+		CheckpointInterval: 250 * time.Millisecond,
+		DrainTimeout:       10 * time.Second,
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	r.Relay = relay.New(config, relay.Deps{
+		Source:     r.source,
+		Mapper:     relaytest.Mapper{},
+		Sender:     r.topic,
+		Parker:     r.parks,
+		Checkpoint: r.checkpoint,
+		MayAct: func() error {
+			if err := r.mayAct.Load(); err != nil {
+				return *err
+			}
+			return nil
+		},
+		Counters: r.counters,
+		Log:      zerolog.Nop(),
+	})
+	return r
+}
+
+func (r *rig) start(t *testing.T) {
+	ctx, end := context.WithCancelCause(t.Context())
+	r.end = end
+	go func() { r.done <- r.Run(ctx, r.stopping) }()
+}
+
+// stop stops the relay in order and returns what Run returned.
+func (r *rig) stop() error {
+	close(r.stopping)
+	return <-r.done
+}
+
+// add adds changes first to last of aggregates named by name, one batch each.
+func (r *rig) add(first, last int, name func(n int) string) {
+	for n := first; n <= last; n++ {
+		r.source.Add(relaytest.Change(n, name(n)))
+	}
+}
+
+func hot(int) string    { return "hot" }
+func each(n int) string { return fmt.Sprint("aggregate ", n) }
+
+func TestChangesAreSentAndTheCheckpointFollows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.add(1, 100, each)
+		r.start(t)
+		time.Sleep(time.Second)
+		if got := r.counters.Sent(); got != 100 {
+			t.Errorf("sent %d, want 100", got)
+		}
+		if got := r.checkpoint.Last(); got != 100 {
+			t.Errorf("checkpoint is at %d, want 100", got)
+		}
+		for _, m := range r.topic.Messages() {
+			if term := m.Properties["cloudEvents_term"]; term != int64(3) {
+				t.Fatalf("message %s is of term %v, want 3", m.ID, term)
+			}
+		}
+		if err := r.stop(); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	})
+}
+
+func TestAnAggregateIsSentInBatchesOneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			if len(m) > 10 {
+				t.Errorf("a send of %d messages, want at most 10", len(m))
+			}
+			return relaytest.Outcome{Delay: 5 * time.Millisecond}
+		}
+		r.add(1, 500, hot)
+		r.start(t)
+		time.Sleep(time.Second)
+		if got := r.topic.Accepted("hot"); !slices.Equal(got, numbers(1, 500)) {
+			t.Errorf("accepted in the order %v, want 1 to 500", got)
+		}
+		if got := r.topic.Overlaps(); got != 0 {
+			t.Errorf("%d sends overlapped another of their aggregate, want none", got)
+		}
+		if got := r.topic.Sends(); got > 52 {
+			t.Errorf("%d sends for 500 messages, want about 50", got)
+		}
+		_ = r.stop()
+	})
+}
+
+func TestAStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			return relaytest.Outcome{Hang: m[0].SessionID == "stuck"}
+		}
+		r.add(1, 10, each)
+		r.add(11, 11, func(int) string { return "stuck" })
+		r.add(12, 200, each)
+		r.start(t)
+		time.Sleep(5 * time.Second)
+		if got := r.counters.Sent(); got != 199 {
+			t.Errorf("sent %d, want all but the stuck one, 199", got)
+		}
+		if got := r.checkpoint.Last(); got != 10 {
+			t.Errorf("checkpoint is at %d, want before the stuck change, at 10", got)
+		}
+		if got := r.Status().InFlight; got != 190 {
+			t.Errorf("%d in flight, want 190: the stuck one and what came after", got)
+		}
+		r.end(errors.New("enough"))
+		<-r.done
+	})
+}
+
+func TestNothingIsSentWhenTheLeaseCanNotBeTrusted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		lost := errors.New("lease lost")
+		r.add(1, 5, each)
+		r.start(t)
+		time.Sleep(time.Second)
+		r.mayAct.Store(&lost)
+		sends := r.topic.Sends()
+		r.add(6, 50, each)
+		if err := <-r.done; !errors.Is(err, lost) {
+			t.Errorf("Run = %v, want %v", err, lost)
+		}
+		if got := r.topic.Sends(); got != sends {
+			t.Errorf("%d sends after the lease was lost, want none", got-sends)
+		}
+	})
+}
+
+func TestALostLeaseCutsSendsOffAndKeepsWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			return relaytest.Outcome{Hang: relaytest.Number(contract.Position(m[0].ID)) > 5}
+		}
+		r.add(1, 50, each)
+		r.start(t)
+		synctest.Wait()
+		lost := errors.New("lease lost")
+		before := time.Now()
+		r.end(lost)
+		if err := <-r.done; !errors.Is(err, lost) {
+			t.Errorf("Run = %v, want %v", err, lost)
+		}
+		if took := time.Since(before); took != 0 {
+			t.Errorf("took %s to end, want no time", took)
+		}
+		if got := r.checkpoint.Last(); got != 5 {
+			t.Errorf("checkpoint is at %d, want 5", got)
+		}
+	})
+}
+
+func TestASupersededCheckpointEndsTheRelayAndIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		refusals := 0
+		r.checkpoint.Fault = func(int) error {
+			refusals++
+			return fmt.Errorf("save: %w", checkpoint.ErrSuperseded)
+		}
+		r.add(1, 5, each)
+		r.start(t)
+		if err := <-r.done; !errors.Is(err, checkpoint.ErrSuperseded) {
+			t.Errorf("Run = %v, want ErrSuperseded", err)
+		}
+		if refusals != 1 {
+			t.Errorf("%d saves after being superseded, want only the refused one", refusals)
+		}
+	})
+}
+
+func TestAFailedSaveIsMadeAgainWithTheThenLatestPoint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		began := time.Now()
+		r.checkpoint.Fault = func(int) error {
+			if time.Since(began) < 5*time.Second {
+				return relaytest.ErrInjected
+			}
+			return nil
+		}
+		r.add(1, 5, each)
+		r.start(t)
+		time.Sleep(4 * time.Second)
+		r.add(6, 9, each)
+		time.Sleep(4 * time.Second)
+		if got := r.checkpoint.Saves(); !slices.Equal(got, []int{9}) {
+			t.Errorf("saves are %v, want one at 9", got)
+		}
+		_ = r.stop()
+	})
+}
+
+func TestSavesAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.start(t)
+		for n := range 1000 {
+			r.add(n+1, n+1, each)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := len(r.checkpoint.Saves()); got < 30 || got > 41 {
+			t.Errorf("%d saves in 10s, want one each 250ms", got)
+		}
+		_ = r.stop()
+		if got := r.checkpoint.Last(); got != 1000 {
+			t.Errorf("the last save is at %d, want 1000", got)
+		}
+	})
+}
+
+func TestAnIdleStreamAdvancesTheCheckpointWithoutHurry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.start(t)
+		for n := range 60 {
+			r.source.Idle(n + 1)
+			time.Sleep(time.Second)
+		}
+		if got := len(r.checkpoint.Saves()); got < 5 || got > 7 {
+			t.Errorf("%d saves in a minute of idling, want one each 10s", got)
+		}
+		_ = r.stop()
+		if got := r.checkpoint.Last(); got != 60 {
+			t.Errorf("the last save is at %d, want 60", got)
+		}
+	})
+}
+
+func TestAnIdleTokenIsNotUsedWhileAChangeIsInFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome { return relaytest.Outcome{Delay: 9 * time.Second} }
+		r.start(t)
+		r.add(1, 1, each)
+		synctest.Wait()
+		for range 8 {
+			r.source.Idle(50)
+			time.Sleep(time.Second)
+		}
+		if got := r.checkpoint.Saves(); len(got) != 0 {
+			t.Errorf("saved %v while the first change is in flight, want nothing", got)
+		}
+		time.Sleep(10 * time.Second)
+		if got := r.checkpoint.Last(); got != 1 {
+			t.Errorf("checkpoint is at %d, want at the change, 1", got)
+		}
+		_ = r.stop()
+	})
+}
+
+func TestAStopFinishesWhatIsInFlightAndReadsNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome { return relaytest.Outcome{Delay: time.Second} }
+		r.add(1, 30, each)
+		r.start(t)
+		synctest.Wait()
+		close(r.stopping)
+		synctest.Wait()
+		r.add(31, 60, each)
+		before := time.Now()
+		if err := <-r.done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if took := time.Since(before); took != time.Second {
+			t.Errorf("the stop took %s, want what the sends take, 1s", took)
+		}
+		if got := r.checkpoint.Last(); got != 30 || r.counters.Sent() != 30 {
+			t.Errorf("sent %d with the checkpoint at %d, want 30 and 30", r.counters.Sent(), got)
+		}
+	})
+}
+
+func TestAStopDoesNotWaitForeverForATopicThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) { c.SendTimeout = time.Hour })
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			return relaytest.Outcome{Hang: relaytest.Number(contract.Position(m[0].ID)) == 4}
+		}
+		r.add(1, 30, each)
+		r.start(t)
+		synctest.Wait()
+		before := time.Now()
+		if err := r.stop(); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if took := time.Since(before); took != 10*time.Second {
+			t.Errorf("the stop took %s, want the drain timeout, 10s", took)
+		}
+		if got := r.checkpoint.Last(); got != 3 {
+			t.Errorf("checkpoint is at %d, want before the hanging change, at 3", got)
+		}
+	})
+}
+
+func TestASourceThatCanNotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome { return relaytest.Outcome{Delay: time.Second} }
+		gone := errors.New("history lost")
+		r.add(1, 20, each)
+		r.source.Fail(gone)
+		r.start(t)
+		if err := <-r.done; !errors.Is(err, gone) {
+			t.Errorf("Run = %v, want %v", err, gone)
+		}
+		if got := r.checkpoint.Last(); got != 20 {
+			t.Errorf("checkpoint is at %d, want 20", got)
+		}
+	})
+}
+
+func numbers(first, last int) []int {
+	var all []int
+	for n := first; n <= last; n++ {
+		all = append(all, n)
+	}
+	return all
+}

@@ -1,0 +1,126 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"changerelay/pkg/contract"
+)
+
+// sendReady sends from one lane after the other until there are no more.
+func (r *Relay) sendReady(ctx context.Context) error {
+	s := laneSender{Relay: r}
+	for {
+		select {
+		case held, open := <-r.lanes.ready:
+			if !open {
+				return nil
+			}
+			if err := s.sendFrom(ctx, held); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// laneSender is one sender with its scratch memory.
+type laneSender struct {
+	*Relay
+	items    []*item
+	messages []contract.Message
+}
+
+// sendFrom sends the front of a lane, again and again until it is accepted or
+// parked, and gives the lane back. An error leaves the lane held: the relay ends.
+func (s *laneSender) sendFrom(ctx context.Context, held *lane) error {
+	for {
+		s.items = s.lanes.front(held, s.config.BatchSize, s.config.BatchBytes, s.items[:0])
+		accepted, failure, err := s.sendOnce(ctx)
+		for _, it := range s.items[:accepted] {
+			s.watermark.finish(it.number)
+		}
+		if err == nil && failure != nil && failure.Class == TooLarge {
+			err = s.parkTooLarge(ctx, s.items[accepted], failure)
+			accepted++
+			failure = nil
+		}
+		if err != nil {
+			return err
+		}
+		if accepted > 0 {
+			s.forget()
+			s.lanes.settle(held, accepted)
+			return nil
+		}
+	}
+}
+
+// sendOnce sends the items once, when the gate lets it. It returns how many
+// were accepted, why the next one was not, and an error when the relay must end.
+func (s *laneSender) sendOnce(ctx context.Context) (int, *SendError, error) {
+	pass, err := s.gate.pass(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	s.messages = s.messages[:0]
+	for _, it := range s.items {
+		s.messages = append(s.messages, it.message)
+	}
+	// Asked last: a pause of the process up to here must not lead to a send.
+	if err := s.deps.MayAct(); err != nil {
+		s.gate.giveBack(pass)
+		return 0, nil, err
+	}
+	send, cancel := context.WithTimeout(ctx, s.config.SendTimeout)
+	defer cancel()
+	began := time.Now()
+	accepted, err := s.deps.Sender.Send(send, s.messages)
+	s.deps.Counters.sent.Add(int64(accepted))
+	s.deps.Counters.sends.Add(1)
+	s.deps.Counters.latency.Observe(time.Since(began).Seconds())
+	if ctx.Err() != nil {
+		s.gate.giveBack(pass)
+		return accepted, nil, context.Cause(ctx)
+	}
+	failure := asSendError(err)
+	if pause := s.gate.done(pass, failure); pause > 0 {
+		s.log.Warn().Err(failure.Err).Stringer("class", failure.Class).Dur("pause", pause).Msg("sending paused")
+	}
+	if failure != nil && failure.Class != TooLarge {
+		s.deps.Counters.retries.Add(1)
+	}
+	return accepted, failure, nil
+}
+
+func (s *laneSender) parkTooLarge(ctx context.Context, it *item, failure *SendError) error {
+	err := s.park(ctx, Parked{
+		Change:      it.change,
+		Reason:      failure.Error(),
+		AggregateID: it.message.SessionID,
+		EventID:     it.message.ID,
+		Term:        s.config.Term,
+	})
+	if err == nil {
+		s.watermark.finish(it.number)
+	}
+	return err
+}
+
+// forget drops the scratch memory's hold on what was sent.
+func (s *laneSender) forget() {
+	clear(s.items)
+	clear(s.messages)
+}
+
+func asSendError(err error) *SendError {
+	if err == nil {
+		return nil
+	}
+	if failure, ok := errors.AsType[*SendError](err); ok {
+		return failure
+	}
+	return &SendError{Class: Transient, Err: err}
+}

@@ -1,0 +1,70 @@
+package relay
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Counters count over all terms of a process. They may be read at any time.
+type Counters struct {
+	read, passed, parked, sent, sends, retries atomic.Int64
+
+	checkpointAt atomic.Pointer[time.Time]
+	latency      Observer
+}
+
+// Observer takes observations: a histogram.
+type Observer interface{ Observe(value float64) }
+
+// NewCounters returns counters at zero that pass on each send's seconds.
+func NewCounters(latency Observer) *Counters { return &Counters{latency: latency} }
+
+// Read is how many changes were read from the stream.
+func (c *Counters) Read() int64 { return c.read.Load() }
+
+// Passed is how many changes carried no event, by the mapper's rule.
+func (c *Counters) Passed() int64 { return c.passed.Load() }
+
+// Parked is how many changes were parked.
+func (c *Counters) Parked() int64 { return c.parked.Load() }
+
+// Sent is how many messages the topic accepted.
+func (c *Counters) Sent() int64 { return c.sent.Load() }
+
+// Sends is how many sends were made, whatever became of them.
+func (c *Counters) Sends() int64 { return c.sends.Load() }
+
+// Retries is how many sends failed and were made again.
+func (c *Counters) Retries() int64 { return c.retries.Load() }
+
+// CheckpointAt is when the checkpoint was last saved, by the local clock; zero
+// before the first time.
+func (c *Counters) CheckpointAt() time.Time {
+	if at := c.checkpointAt.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// Status is what a relay is doing.
+type Status struct {
+	// InFlight is how many changes are read and not finished.
+	InFlight int
+	// InFlightBytes is their size.
+	InFlightBytes int64
+	// Reached is up to where everything is finished; no token before the first.
+	Reached Point
+	// Outage tells why nothing can be sent; the zero Outage when all is well.
+	Outage Outage
+}
+
+// Status may be called from any goroutine.
+func (r *Relay) Status() Status {
+	count, bytes := r.watermark.unfinished()
+	return Status{
+		InFlight:      count,
+		InFlightBytes: bytes,
+		Reached:       r.watermark.read().Point,
+		Outage:        r.gate.current(),
+	}
+}

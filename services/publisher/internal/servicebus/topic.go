@@ -1,0 +1,227 @@
+// Package servicebus sends messages to an Azure Service Bus topic. It adapts
+// the SDK to relay.Sender.
+//
+// The SDK's own retries are off: the relay retries, because it knows the order.
+// A connection that may be at fault is replaced by a new one. Only one caller
+// at a time connects, while the others wait for the outcome: left alone, the SDK
+// opens one link for each waiting sender.
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/relay"
+)
+
+// closeTimeout bounds the good-byes of one connection.
+const closeTimeout = 2 * time.Second
+
+// Dial returns a new client. It makes no round trip.
+type Dial func() (*azservicebus.Client, error)
+
+// WithConnectionString dials with a connection string.
+func WithConnectionString(connection string) Dial {
+	return func() (*azservicebus.Client, error) {
+		client, err := azservicebus.NewClientFromConnectionString(connection, clientOptions())
+		if err != nil {
+			// The SDK's text may quote the connection string.
+			return nil, errors.New("the connection string is not one")
+		}
+		return client, nil
+	}
+}
+
+// WithCredential dials a fully qualified namespace with an Entra ID credential.
+func WithCredential(namespace string, credential azcore.TokenCredential) Dial {
+	return func() (*azservicebus.Client, error) {
+		return azservicebus.NewClient(namespace, credential, clientOptions())
+	}
+}
+
+func clientOptions() *azservicebus.ClientOptions {
+	return &azservicebus.ClientOptions{
+		ApplicationID: "change-relay",
+		RetryOptions:  azservicebus.RetryOptions{MaxRetries: -1},
+	}
+}
+
+// Topic sends to one topic. It connects at the first send. Send may be called
+// from any goroutine.
+type Topic struct {
+	name string
+	dial Dial
+
+	mu      sync.Mutex
+	link    *link    // guarded by mu; nil while there is none
+	opening *opening // guarded by mu; nil while nobody connects
+	closing sync.WaitGroup
+}
+
+// link is one connection with its sender.
+type link struct {
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+}
+
+// opening is an attempt to connect that others wait for.
+type opening struct {
+	done chan struct{} // closed when link or err is set
+	link *link
+	err  error
+}
+
+// New returns a topic that is not connected.
+func New(name string, dial Dial) *Topic { return &Topic{name: name, dial: dial} }
+
+// Close says good-bye to the service. Nothing may be sent at that time or after.
+func (t *Topic) Close() {
+	t.mu.Lock()
+	if t.link != nil {
+		t.drop(t.link)
+	}
+	t.mu.Unlock()
+	t.closing.Wait()
+}
+
+// Send implements relay.Sender. All messages must have the same session.
+func (t *Topic) Send(ctx context.Context, messages []contract.Message) (int, error) {
+	held, err := t.connect(ctx)
+	if err != nil {
+		return 0, t.failure(nil, err)
+	}
+	accepted := 0
+	for accepted < len(messages) {
+		n, err := held.sendSome(ctx, messages[accepted:])
+		accepted += n
+		if err != nil {
+			return accepted, t.failure(held, err)
+		}
+	}
+	return accepted, nil
+}
+
+// failure wraps an error for the relay, and drops a link that may be at fault.
+func (t *Topic) failure(held *link, err error) error {
+	class := classify(err)
+	if held != nil && doubtful(class) && !errors.Is(err, context.Canceled) {
+		t.mu.Lock()
+		if t.link == held {
+			t.drop(held)
+		}
+		t.mu.Unlock()
+	}
+	return &relay.SendError{Class: class, Err: fmt.Errorf("send to topic %q: %w", t.name, err)}
+}
+
+// drop forgets the link and closes it aside. t.mu must be held.
+func (t *Topic) drop(held *link) {
+	t.link = nil
+	t.closing.Go(held.close)
+}
+
+// connect returns the link, and makes one when there is none.
+func (t *Topic) connect(ctx context.Context) (*link, error) {
+	t.mu.Lock()
+	if held := t.link; held != nil {
+		t.mu.Unlock()
+		return held, nil
+	}
+	attempt, mine := t.opening, false
+	if attempt == nil {
+		attempt, mine = &opening{done: make(chan struct{})}, true
+		t.opening = attempt
+	}
+	t.mu.Unlock()
+	if mine {
+		t.open(ctx, attempt)
+	}
+	select {
+	case <-attempt.done:
+		return attempt.link, attempt.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (t *Topic) open(ctx context.Context, attempt *opening) {
+	attempt.link, attempt.err = t.openLink(ctx)
+	t.mu.Lock()
+	t.link, t.opening = attempt.link, nil
+	t.mu.Unlock()
+	close(attempt.done)
+}
+
+func (t *Topic) openLink(ctx context.Context) (*link, error) {
+	client, err := t.dial()
+	if err != nil {
+		return nil, err
+	}
+	sender, err := client.NewSender(t.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &link{client: client, sender: sender}
+	// The SDK connects when it needs the link: to learn its limits, for instance.
+	if _, err := sender.NewMessageBatch(ctx, nil); err != nil {
+		t.closing.Go(fresh.close)
+		return nil, err
+	}
+	return fresh, nil
+}
+
+func (l *link) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = l.client.Close(ctx) // the connection is given up in any case
+}
+
+// sendSome sends one message, or as many of the first ones as the link takes in
+// one batch, and returns how many were accepted.
+func (l *link) sendSome(ctx context.Context, messages []contract.Message) (int, error) {
+	if len(messages) == 1 {
+		return l.sendOne(ctx, messages[0])
+	}
+	batch, err := l.sender.NewMessageBatch(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	added := 0
+	for _, message := range messages {
+		err := batch.AddAMQPAnnotatedMessage(annotated(message), nil)
+		if errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		added++
+	}
+	if added < 2 {
+		// A message may be larger than a batch, and still go by itself.
+		return l.sendOne(ctx, messages[0])
+	}
+	err = l.sender.SendMessageBatch(ctx, batch, nil)
+	switch {
+	case err == nil:
+		return added, nil
+	case classify(err) == relay.TooLarge:
+		return l.sendOne(ctx, messages[0])
+	default:
+		return 0, err // a batch is accepted as a whole or not at all
+	}
+}
+
+func (l *link) sendOne(ctx context.Context, message contract.Message) (int, error) {
+	if err := l.sender.SendAMQPAnnotatedMessage(ctx, annotated(message), nil); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}

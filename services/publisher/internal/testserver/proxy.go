@@ -1,0 +1,107 @@
+package testserver
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy passes connections on to a server until it is cut.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	serving  sync.WaitGroup
+
+	mu     sync.Mutex
+	cut    bool              // guarded by mu
+	conns  map[net.Conn]bool // guarded by mu
+	passed int               // guarded by mu: connections let through so far
+}
+
+// NewProxy returns a proxy to target, host:port, that ends with the test.
+func NewProxy(t *testing.T, target string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: listener, target: target, conns: map[net.Conn]bool{}}
+	p.serving.Go(p.serve)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Cut()
+		p.serving.Wait()
+	})
+	return p
+}
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Connections is how many connections were let through so far.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed
+}
+
+// Cut ends all connections, and every later one at once.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+// Mend lets connections through again.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+func (p *Proxy) serve() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", p.target)
+		if err != nil || !p.add(near, far) {
+			_ = near.Close()
+			if far != nil {
+				_ = far.Close()
+			}
+			continue
+		}
+		p.serving.Go(func() { p.pass(near, far) })
+		p.serving.Go(func() { p.pass(far, near) })
+	}
+}
+
+func (p *Proxy) add(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return false
+	}
+	for _, conn := range conns {
+		p.conns[conn] = true
+	}
+	p.passed++
+	return true
+}
+
+// pass copies one direction, and ends both when it ends.
+func (p *Proxy) pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // an end of the connection is an end
+	_ = to.Close()
+	_ = from.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, to)
+	delete(p.conns, from)
+}
