@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/projector/internal/admin"
+	"changerelay/services/projector/internal/backoff"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/servicebus"
+	"changerelay/services/projector/internal/session"
+)
+
+// App is a projector. Create it with New, run it once.
+type App struct {
+	cfg     Config
+	version string
+	log     zerolog.Logger
+	redact  func(string) string
+	started time.Time
+	phase   atomic.Value // of type phase
+
+	client       *mongo.Client
+	store        *readmodel.Store
+	collections  []string
+	subscription *servicebus.Subscription
+	halts        *delivery.Halts
+	handler      *delivery.Handler
+	engine       *session.Engine
+	metrics      *metrics
+	admin        *admin.Server
+	mongo        session.Outage
+}
+
+// New builds a projector and binds its admin port. It needs no server to be up.
+func New(ctx context.Context, cfg Config, projections projection.Projections, version string, logs io.Writer) (*App, error) {
+	level, err := zerolog.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		return nil, fmt.Errorf("set log level: %w", err)
+	}
+	redactor := newRedactor(&cfg)
+	a := &App{
+		cfg:         cfg,
+		version:     version,
+		log:         zerolog.New(redactor.writer(logs)).Level(level).With().Timestamp().Str("service", "projector").Str("instance", cfg.InstanceID).Logger(),
+		redact:      redactor.text,
+		started:     time.Now(),
+		collections: projections.Collections(),
+		metrics:     newMetrics(),
+	}
+	a.phase.Store(starting)
+	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	a.store = readmodel.New(a.client, cfg.Database, cfg.Subscription)
+	a.halts = delivery.NewHalts(a.store)
+	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log)
+	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
+	a.metrics.watch(a.engine, a.handler, a.halts)
+	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
+		Live:    map[string]func() error{"sessions": a.engine.Stalled},
+		Ready:   map[string]func() error{"running": a.ready},
+		Metrics: a.metrics.registry,
+		Status:  func() any { return a.Status() },
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.client.Disconnect(ctx))
+	}
+	return a, nil
+}
+
+// connect makes the clients. Neither connects before it is used.
+func (a *App) connect() error {
+	var err error
+	a.client, err = mongo.Connect(options.Client().ApplyURI(a.cfg.MongoURI.Reveal()).
+		SetAppName("change-relay-projector").
+		SetTimeout(a.cfg.MongoTimeout).
+		SetServerSelectionTimeout(min(a.cfg.MongoTimeout, 5*time.Second)).
+		SetMaxPoolSize(uint64(a.cfg.MaxSessions + 4)))
+	if err != nil {
+		return errors.New("open the read database: " + a.redact(err.Error()))
+	}
+	bus := servicebus.Config{
+		ConnectionString: a.cfg.ServiceBusConnectionString.Reveal(),
+		Namespace:        a.cfg.ServiceBusNamespace,
+		Topic:            a.cfg.Topic,
+		Subscription:     a.cfg.Subscription,
+		Connections:      a.cfg.connections(),
+		Linger:           a.cfg.ReceiveLinger,
+		CloseTime:        a.cfg.closeTime() / 2,
+	}
+	if bus.ConnectionString == "" {
+		if bus.Credential, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
+			return fmt.Errorf("find Entra ID credentials: %w", err)
+		}
+	}
+	a.subscription, err = servicebus.New(bus, a.log)
+	return err
+}
+
+// AdminAddr is the address of the admin port.
+func (a *App) AdminAddr() string { return a.admin.Addr() }
+
+// Run works until ctx ends, then drains and closes everything within
+// ShutdownTimeout.
+func (a *App) Run(ctx context.Context) error {
+	a.log.Info().Str("addr", a.admin.Addr()).Msg("admin listening")
+	a.log.Info().Str("version", a.version).Str("topic", a.cfg.Topic).Str("subscription", a.cfg.Subscription).
+		Str("database", a.cfg.Database).Strs("collections", a.collections).Msg("projector starting")
+
+	// The admin port is the last to go, so that it can tell of the drain.
+	group, ctx := errgroup.WithContext(ctx)
+	outlive, end := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return a.admin.Run(outlive) })
+	group.Go(func() error {
+		defer end()
+		return errors.Join(a.work(ctx), a.close(ctx))
+	})
+	err := group.Wait()
+	a.log.Info().Err(err).Msg("projector stopped")
+	return err
+}
+
+// work waits for the read database, then holds sessions until ctx ends.
+func (a *App) work(ctx context.Context) error {
+	if err := a.awaitMongo(ctx); err != nil {
+		// Asked to stop before there was anything to do.
+		return nil
+	}
+	a.phase.Store(running)
+	a.log.Info().Int("max_sessions", a.cfg.MaxSessions).Msg("taking sessions")
+	stop := context.AfterFunc(ctx, func() {
+		a.phase.Store(draining)
+		a.log.Info().Int64("sessions", a.engine.Counts().Held.Load()).Msg("draining")
+	})
+	defer stop()
+
+	// The list of halts is needed until the last session is given back.
+	lists, end := context.WithCancel(context.WithoutCancel(ctx))
+	var group errgroup.Group
+	group.Go(func() error { return a.halts.Run(lists) })
+	group.Go(func() error {
+		defer end()
+		return a.engine.Run(ctx)
+	})
+	return group.Wait()
+}
+
+// awaitMongo waits until the read database answers and is set up.
+func (a *App) awaitMongo(ctx context.Context) error {
+	wait := backoff.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Second}
+	for {
+		err := a.setUp(ctx)
+		if err == nil {
+			if lasted, ended := a.mongo.Recovered(); ended {
+				a.log.Info().Dur("lasted_ms", lasted).Msg("the read database answers")
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if a.mongo.Failed(err) {
+			a.log.Warn().Err(err).Msg("waiting for the read database")
+		}
+		if err := wait.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *App) setUp(ctx context.Context) error {
+	if err := a.store.Ping(ctx); err != nil {
+		return err
+	}
+	allowed, err := a.store.Setup(ctx, a.collections, a.cfg.TombstoneTTL)
+	if err == nil && !allowed {
+		a.log.Info().Msg("the role may not create indexes, tombstones stay until an operator creates theirs")
+	}
+	return err
+}
+
+// close closes the clients after the drain, in its own time.
+func (a *App) close(ctx context.Context) error {
+	a.phase.Store(stopped)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.closeTime())
+	defer cancel()
+	err := a.subscription.Close(ctx)
+	if e := a.client.Disconnect(ctx); e != nil {
+		err = errors.Join(err, fmt.Errorf("close the read database: %w", e))
+	}
+	return err
+}

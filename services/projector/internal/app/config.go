@@ -1,0 +1,184 @@
+// Package app puts the projector together: its configuration, what it is made
+// of, and in which order that starts and stops.
+package app
+
+import (
+	"cmp"
+	"crypto/rand"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/session"
+	"changerelay/services/projector/internal/settings"
+)
+
+// Config is the projector's configuration. Durations are written with their
+// unit, such as 500ms or 20s.
+type Config struct {
+	// ServiceBusConnectionString gives access by a shared key.
+	ServiceBusConnectionString settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"Service Bus connection string; either this or SERVICEBUS_NAMESPACE"`
+	// ServiceBusNamespace is entered with Entra ID.
+	ServiceBusNamespace string `envconfig:"SERVICEBUS_NAMESPACE" desc:"host name of the Service Bus namespace, entered with Entra ID"`
+	// Topic and Subscription say what is read. The subscription requires sessions.
+	Topic        string `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic that carries the changes"`
+	Subscription string `envconfig:"SERVICEBUS_SUBSCRIPTION" required:"true" desc:"subscription to read; it must require sessions"`
+	// Connections is a number of AMQP connections.
+	Connections int `envconfig:"SERVICEBUS_CONNECTIONS" default:"0" desc:"connections that the sessions are spread over; 0 takes one for every eight sessions"`
+
+	// MongoURI and Database say where the read models are.
+	MongoURI settings.Secret `envconfig:"READMODEL_MONGODB_URI" required:"true" desc:"MongoDB connection string of the read models"`
+	Database string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
+	// MongoTimeout bounds one operation.
+	MongoTimeout time.Duration `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
+	// Projections is a path.
+	Projections string `envconfig:"PROJECTIONS" desc:"YAML file of projections; without one the latest data of each aggregate is kept"`
+	// LatestCollection is used without a file of projections.
+	LatestCollection string `envconfig:"LATEST_COLLECTION" default:"latest" desc:"collection of the latest data, where PROJECTIONS is not set"`
+	// TombstoneTTL must be longer than a message can stay in the subscription.
+	TombstoneTTL time.Duration `envconfig:"TOMBSTONE_TTL" default:"720h" desc:"how long the position of a deleted document is kept; longer than any message can take"`
+
+	// MaxSessions and MinAccepts are counts of sessions.
+	MaxSessions int `envconfig:"MAX_SESSIONS" default:"64" desc:"most sessions held at once"`
+	MinAccepts  int `envconfig:"MIN_ACCEPTS" default:"8" desc:"accepts that wait for a session while there is nothing to do"`
+	// AcceptTime bounds one accept.
+	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session"`
+	// BatchSize is a count of messages.
+	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages received and written at once"`
+	// ReceiveLinger is spent once a hold.
+	ReceiveLinger time.Duration `envconfig:"RECEIVE_LINGER" default:"10ms" desc:"how long a receive waits for another message"`
+	// HoldTime and HoldMessages are the share of a session with more to do.
+	HoldTime     time.Duration `envconfig:"HOLD_TIME" default:"5s" desc:"longest time a session with messages is held before others get their turn"`
+	HoldMessages int           `envconfig:"HOLD_MESSAGES" default:"5000" desc:"most messages of a session before others get their turn"`
+	// LockMargin covers what a clock may be off and a write may take.
+	LockMargin time.Duration `envconfig:"LOCK_MARGIN" default:"2s" desc:"how long before the end of its lock work on a session stops; at most a third of the lock"`
+	// SettleTime bounds one settlement, MaxSettles those of a session at once.
+	SettleTime time.Duration `envconfig:"SETTLE_TIMEOUT" default:"5s" desc:"longest time for settling one message"`
+	MaxSettles int           `envconfig:"MAX_SETTLES" default:"32" desc:"settlements of one session at once"`
+	// RetryTime bounds how long a batch is tried in place.
+	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that can not be stored is tried again before its session is given back"`
+
+	// InstanceID names this process in status and logs.
+	InstanceID string `envconfig:"INSTANCE_ID" desc:"name of this process; HOSTNAME or a random one where not set"`
+	// ShutdownTimeout bounds everything after the signal to stop.
+	ShutdownTimeout time.Duration `envconfig:"SHUTDOWN_TIMEOUT" default:"20s" desc:"time for finishing and giving back what is held"`
+	// AdminAddr is host:port.
+	AdminAddr string `envconfig:"ADMIN_ADDR" default:":8080" desc:"address of the admin port"`
+	// LogLevel is a zerolog level.
+	LogLevel string `envconfig:"LOG_LEVEL" default:"info" desc:"trace, debug, info, warn or error"`
+}
+
+// LoadConfig reads the environment and the file of projections. The error holds
+// every problem there is.
+func LoadConfig() (Config, projection.Projections, error) {
+	var cfg Config
+	var projections projection.Projections
+	err := settings.Load(&cfg, func() []*settings.Problem {
+		problems := cfg.check()
+		loaded, err := cfg.projections()
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				problems = append(problems, settings.Problemf("PROJECTIONS", "%s", line))
+			}
+		}
+		projections = loaded
+		return problems
+	})
+	cfg.InstanceID = cmp.Or(cfg.InstanceID, os.Getenv("HOSTNAME"), rand.Text()[:8])
+	return cfg, projections, err
+}
+
+func (c *Config) projections() (projection.Projections, error) {
+	if c.Projections == "" {
+		return projection.Projections{projection.Latest{Collection: c.LatestCollection}}, nil
+	}
+	return projection.Load(c.Projections)
+}
+
+// check finds what no single field shows.
+func (c *Config) check() []*settings.Problem {
+	var problems []*settings.Problem
+	bad := func(variable, format string, args ...any) {
+		problems = append(problems, settings.Problemf(variable, format, args...))
+	}
+	if c.ServiceBusConnectionString == "" && c.ServiceBusNamespace == "" {
+		bad("SERVICEBUS_CONNECTION_STRING", "is required, or SERVICEBUS_NAMESPACE for Entra ID")
+	}
+	if c.MongoURI != "" && options.Client().ApplyURI(c.MongoURI.Reveal()).Validate() != nil {
+		// The driver's text may quote the password.
+		bad("READMODEL_MONGODB_URI", "is not a valid MongoDB connection string")
+	}
+	for _, count := range []struct {
+		variable    string
+		value, most int
+	}{
+		{"MAX_SESSIONS", c.MaxSessions, 4096},
+		{"MIN_ACCEPTS", c.MinAccepts, 4096},
+		{"BATCH_SIZE", c.BatchSize, 2000},
+		{"HOLD_MESSAGES", c.HoldMessages, 1 << 30},
+		{"MAX_SETTLES", c.MaxSettles, 2000},
+	} {
+		if count.value < 1 || count.value > count.most {
+			bad(count.variable, "is %d, not between 1 and %d", count.value, count.most)
+		}
+	}
+	for _, duration := range []struct {
+		variable string
+		value    time.Duration
+		least    time.Duration
+	}{
+		{"READMODEL_TIMEOUT", c.MongoTimeout, 100 * time.Millisecond},
+		{"TOMBSTONE_TTL", c.TombstoneTTL, time.Minute},
+		{"ACCEPT_TIME", c.AcceptTime, time.Second},
+		{"RECEIVE_LINGER", c.ReceiveLinger, time.Millisecond},
+		{"HOLD_TIME", c.HoldTime, time.Millisecond},
+		{"LOCK_MARGIN", c.LockMargin, time.Millisecond},
+		{"SETTLE_TIMEOUT", c.SettleTime, 10 * time.Millisecond},
+		{"RETRY_TIME", c.RetryTime, time.Second},
+		{"SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second},
+	} {
+		if duration.value < duration.least {
+			bad(duration.variable, "is %s, below %s", duration.value, duration.least)
+		}
+	}
+	if c.Connections < 0 || c.Connections > c.MaxSessions {
+		bad("SERVICEBUS_CONNECTIONS", "is %d, not between 0 and MAX_SESSIONS", c.Connections)
+	}
+	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil {
+		bad("LOG_LEVEL", "is %q, not one of trace, debug, info, warn, error", c.LogLevel)
+	}
+	return problems
+}
+
+// connections is how many connections there are.
+func (c *Config) connections() int {
+	if c.Connections > 0 {
+		return c.Connections
+	}
+	return (c.MaxSessions + 7) / 8
+}
+
+// closeTime is kept of ShutdownTimeout for closing clients after the drain.
+func (c *Config) closeTime() time.Duration { return min(c.ShutdownTimeout/5, 3*time.Second) }
+
+// engine is the session engine's part of the configuration.
+func (c *Config) engine() session.Config {
+	e := session.Defaults()
+	e.MaxSessions = c.MaxSessions
+	e.AcceptFloor = c.MinAccepts
+	e.AcceptTime = c.AcceptTime
+	e.BatchSize = c.BatchSize
+	e.HoldTime = c.HoldTime
+	e.HoldMessages = c.HoldMessages
+	e.LockMargin = c.LockMargin
+	e.SettleTime = c.SettleTime
+	e.MaxSettles = c.MaxSettles
+	e.RetryTime = c.RetryTime
+	e.DrainTime = c.ShutdownTimeout - c.closeTime()
+	e.CloseTime = min(e.CloseTime, e.DrainTime/3)
+	return e
+}

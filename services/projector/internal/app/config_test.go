@@ -1,0 +1,176 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
+)
+
+// environment sets what is required, and then the given pairs.
+func environment(t *testing.T, pairs ...string) {
+	t.Helper()
+	pairs = append([]string{
+		"SERVICEBUS_CONNECTION_STRING", "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=k;SharedAccessKey=" + canary + ";UseDevelopmentEmulator=true;",
+		"SERVICEBUS_TOPIC", "changes", "SERVICEBUS_SUBSCRIPTION", "projector",
+		"READMODEL_MONGODB_URI", "mongodb://user:" + canary + "@127.0.0.1:1/?directConnection=true&serverSelectionTimeoutMS=200", "READMODEL_DATABASE", "read",
+		"ADMIN_ADDR", "127.0.0.1:0",
+	}, pairs...)
+	for i := 0; i < len(pairs); i += 2 {
+		t.Setenv(pairs[i], pairs[i+1])
+	}
+}
+
+// canary is a secret that no output may show.
+const canary = "canary-7f3a91"
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	environment(t)
+	cfg, projections, err := app.LoadConfig()
+	if err != nil {
+		t.Fatalf("got %v, want no problem", err)
+	}
+	if cfg.MaxSessions != 64 || cfg.BatchSize != 100 || cfg.ShutdownTimeout != 20*time.Second || cfg.InstanceID == "" {
+		t.Errorf("got %+v, want the documented defaults", cfg)
+	}
+	if len(projections) != 1 || projections[0] != (projection.Latest{Collection: "latest"}) {
+		t.Errorf("projections: got %v, want the latest data", projections)
+	}
+}
+
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "projections.yaml")
+	if err := os.WriteFile(file, []byte("projections:\n- name: p\n  collection: c\n  on: {E: {put: {a: 1}, set: {b: x}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environment(t,
+		"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_TOPIC", "", "READMODEL_MONGODB_URI", "mongodb://"+canary+":x@:bad", "PROJECTIONS", file,
+		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud")
+	var stdout, stderr bytes.Buffer
+	err := app.Command(t.Context(), nil, "test", &stdout, &stderr)
+	if err == nil {
+		t.Fatal("got nil, want an error")
+	}
+	for _, want := range []string{
+		"SERVICEBUS_CONNECTION_STRING: is required, or SERVICEBUS_NAMESPACE",
+		"SERVICEBUS_TOPIC: is required",
+		"READMODEL_MONGODB_URI: is not a valid MongoDB connection string",
+		`PROJECTIONS: ` + file + `:4: projection "p": event type "E": unknown operator "put"`,
+		`PROJECTIONS: ` + file + `:4: projection "p": event type "E": set "b": expression "x"`,
+		"MAX_SESSIONS: is 0, not between 1 and",
+		`BATCH_SIZE: "many" is not a whole number`,
+		`HOLD_TIME: "5" is not a duration`,
+		"SHUTDOWN_TIMEOUT: is 10ms, below 1s",
+		`LOG_LEVEL: is "loud"`,
+	} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("missing %q in:\n%s", want, &stderr)
+		}
+	}
+	if strings.Contains(stderr.String(), canary) {
+		t.Errorf("a secret is shown:\n%s", &stderr)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name           string
+		args           []string
+		fails          bool
+		stdout, stderr string
+	}{
+		{"help prints the table", []string{"--help"}, false, "MAX_SESSIONS", ""},
+		{"version", []string{"--version"}, false, "projector v1.2.3\n", ""},
+		{"what nobody knows", []string{"start"}, true, "", `unknown arguments ["start"]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			err := app.Command(t.Context(), tt.args, "v1.2.3", &stdout, &stderr)
+			if (err != nil) != tt.fails || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
+				t.Errorf("got %v, stdout %q, stderr %q; want failure %t, %q and %q", err, &stdout, &stderr, tt.fails, tt.stdout, tt.stderr)
+			}
+		})
+	}
+}
+
+// Both servers are unreachable and both connection strings hold the canary.
+func TestNoSecretIsShown(t *testing.T) {
+	environment(t, "LOG_LEVEL", "trace")
+	cfg, projections, err := app.LoadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, cfg, projections)
+	until(t, "it waits for MongoDB", func() bool { return p.Status().LastError != "" })
+	if err := p.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	status := p.Status()
+	for what, text := range map[string]string{"log": p.logs.String(), "status": status.LastError} {
+		if strings.Contains(text, canary) {
+			t.Errorf("the %s shows a secret: %s", what, text)
+		}
+	}
+}
+
+func TestAnOccupiedAdminPortIsAnError(t *testing.T) {
+	t.Parallel()
+	_, database := servers.Mongo(t, nil)
+	p := start(t, config(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	cfg := config(t, "replicas", database)
+	cfg.AdminAddr = p.AdminAddr()
+	if _, err := app.New(t.Context(), cfg, nil, "test", &logs{}); err == nil || !strings.Contains(err.Error(), "ADMIN_ADDR") {
+		t.Errorf("got %v, want an error that names ADMIN_ADDR", err)
+	}
+}
+
+func TestParkedListPrintsOneObjectALine(t *testing.T) {
+	client, database := servers.Mongo(t, nil)
+	t.Setenv("READMODEL_MONGODB_URI", servers.MongoURI)
+	t.Setenv("READMODEL_DATABASE", database)
+	list := func() string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if err := app.Command(t.Context(), []string{"parked", "list"}, "test", &stdout, &stderr); err != nil {
+			t.Fatalf("parked list: %v, %s", err, &stderr)
+		}
+		return stdout.String()
+	}
+	if got := list(); got != "" {
+		t.Errorf("with nothing parked: got %q, want nothing", got)
+	}
+	store := readmodel.New(client, database, "projector")
+	for n := range int64(3) {
+		p := delivery.Parked{Event: *readmodeltest.Event("order-1", 12-n), Failed: n == 2, Reason: "because"}
+		if err := store.Park(t.Context(), []delivery.Parked{p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var versions []int64
+	for line := range strings.Lines(list()) {
+		var parked struct {
+			Aggregate, Reason string
+			Version           int64
+		}
+		if err := json.Unmarshal([]byte(line), &parked); err != nil || parked.Aggregate != "order-1" || parked.Reason != "because" {
+			t.Errorf("line %q: got %+v and %v", line, parked, err)
+		}
+		versions = append(versions, parked.Version)
+	}
+	if !slices.Equal(versions, []int64{10, 11, 12}) {
+		t.Errorf("versions: got %v, want 10, 11 and 12 in order", versions)
+	}
+}

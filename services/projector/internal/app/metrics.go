@@ -1,0 +1,164 @@
+package app
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/session"
+)
+
+// metrics are what /metrics shows besides the counts of engine and delivery,
+// and the last lag, which /status shows too.
+type metrics struct {
+	registry     *prometheus.Registry
+	stored       prometheus.Histogram
+	storedWrites prometheus.Histogram
+	eventAge     prometheus.Histogram
+	writeToRead  prometheus.Histogram
+	lag          atomic.Int64 // nanoseconds
+	lastReadable atomic.Int64 // Unix nanoseconds; 0 before the first
+}
+
+var _ delivery.Observer = (*metrics)(nil)
+
+func newMetrics() *metrics {
+	latencies := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	ages := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		stored: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "projector_apply_seconds", Help: "Time to store the writes of one batch.", Buckets: latencies,
+		}),
+		storedWrites: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "projector_apply_writes", Help: "Writes in one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000},
+		}),
+		eventAge: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "projector_event_to_readable_seconds", Help: "Time from an event's own time until it is readable.", Buckets: ages,
+		}),
+		writeToRead: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "projector_write_to_readable_seconds", Help: "Time from the cluster time of a change, in whole seconds, until it is readable.", Buckets: ages,
+		}),
+	}
+	m.registry.MustRegister(m.stored, m.storedWrites, m.eventAge, m.writeToRead,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Stored implements delivery.Observer.
+func (m *metrics) Stored(writes int, took time.Duration) {
+	m.stored.Observe(took.Seconds())
+	m.storedWrites.Observe(float64(writes))
+}
+
+// Readable implements delivery.Observer.
+func (m *metrics) Readable(e *contract.Event) {
+	now := time.Now()
+	seconds, _, err := e.Position.ClusterTime()
+	if err == nil {
+		took := now.Sub(time.Unix(int64(seconds), 0))
+		m.writeToRead.Observe(took.Seconds())
+		m.note(now, took)
+	}
+	if !e.Time.IsZero() {
+		age := now.Sub(e.Time)
+		m.eventAge.Observe(age.Seconds())
+		m.note(now, age)
+	}
+}
+
+func (m *metrics) note(now time.Time, lag time.Duration) {
+	m.lag.Store(int64(max(lag, 0)))
+	m.lastReadable.Store(now.UnixNano())
+}
+
+// currentLag is how far the read model is behind, as far as this process can
+// tell: what the last event took; nothing once the broker says that there is
+// nothing to do; growing while events in hand can not be stored. False until known.
+func (m *metrics) currentLag(engine *session.Engine) (time.Duration, bool) {
+	last := m.lastReadable.Load()
+	switch idle := engine.Idle(); {
+	case !idle.IsZero() && idle.UnixNano() > last:
+		return 0, true
+	case last == 0:
+		return 0, false
+	case engine.Applying().Current() != nil || engine.Accepting().Current() != nil:
+		return time.Duration(m.lag.Load()) + time.Since(time.Unix(0, last)), true
+	}
+	return time.Duration(m.lag.Load()), true
+}
+
+// watch registers the counts of engine, handler and halts.
+func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts) {
+	e, d := engine.Counts(), handler.Counts()
+	for _, c := range []struct {
+		name, help string
+		labels     prometheus.Labels
+		value      *atomic.Int64
+	}{
+		{"projector_received_total", "Messages received.", nil, &e.Received},
+		{"projector_settled_total", "Messages settled.", prometheus.Labels{"as": "completed"}, &e.Completed},
+		{"projector_settled_total", "Messages settled.", prometheus.Labels{"as": "dead_lettered"}, &e.DeadLettered},
+		{"projector_settles_failed_total", "Settlements without a good answer; the messages come again.", nil, &e.SettlesFailed},
+		{"projector_applied_total", "Messages whose writes were stored.", nil, &d.Applied},
+		{"projector_repeated_total", "Messages whose writes had been stored before.", nil, &d.Repeated},
+		{"projector_passed_by_total", "Messages that no projection follows.", nil, &d.PassedBy},
+		{"projector_parked_total", "Messages parked.", nil, &d.Parked},
+		{"projector_refused_total", "Messages that can not be read, or not be kept.", nil, &d.Refused},
+		{"projector_halts_total", "Aggregates halted by this process.", nil, &d.Halts},
+		{"projector_version_gaps_total", "Versions missing between consecutive events of an aggregate.", nil, &d.VersionGaps},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "session"}, &e.Accepted},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "none"}, &e.AcceptedNone},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "failed"}, &e.AcceptsFailed},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "hung"}, &e.AcceptsHung},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "late"}, &e.AcceptedLate},
+		{"projector_apply_retries_total", "Batches tried again.", nil, &e.Retries},
+		{"projector_sessions_given_back_total", "Sessions given back with messages not settled.", nil, &e.GivenBack},
+		{"projector_locks_lost_total", "Sessions dropped because of their lock.", nil, &e.LocksLost},
+		{"projector_inversions_total", "Sessions given back because messages were out of order.", nil, &e.Inversions},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: c.name, Help: c.help, ConstLabels: c.labels},
+			func() float64 { return float64(c.value.Load()) }))
+	}
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_held", Help: "Sessions held."},
+			func() float64 { return float64(e.Held.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_accepting", Help: "Accepts that wait for a session."},
+			func() float64 { return float64(e.Accepting.Load()) }),
+		&optionalGauge{
+			desc: prometheus.NewDesc("projector_lag_seconds", "How far the read model is behind; absent until known.", nil, nil),
+			read: func() (float64, bool) {
+				lag, known := m.currentLag(engine)
+				return lag.Seconds(), known
+			},
+		},
+		&optionalGauge{
+			desc: prometheus.NewDesc("projector_halted_aggregates", "Aggregates halted, in the whole read database; absent until known.", nil, nil),
+			read: func() (float64, bool) {
+				n, known := halts.Count()
+				return float64(n), known
+			},
+		},
+	)
+}
+
+// optionalGauge is a gauge that is absent until its value is known.
+type optionalGauge struct {
+	desc *prometheus.Desc
+	read func() (float64, bool)
+}
+
+// Describe implements prometheus.Collector.
+func (g *optionalGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g *optionalGauge) Collect(ch chan<- prometheus.Metric) {
+	if value, known := g.read(); known {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value)
+	}
+}

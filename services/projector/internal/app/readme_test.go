@@ -1,0 +1,36 @@
+package app
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"changerelay/services/projector/internal/settings"
+)
+
+var update = flag.Bool("update", false, "write the settings table into README.md")
+
+func TestTheReadmeListsTheSettingsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	const path, begin, end = "../../../../README.md", "<!-- projector settings -->\n", "<!-- end -->"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	got, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no section between %q and %q", path, begin, end)
+	}
+	want := settings.Markdown(&Config{})
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want {
+		t.Errorf("README.md differs from Config; run: go test ./internal/app -run Readme -update\ngot:\n%s\nwant:\n%s", got, want)
+	}
+}

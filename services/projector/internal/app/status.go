@@ -1,0 +1,140 @@
+package app
+
+import (
+	"errors"
+	"time"
+)
+
+// phase is where the process stands in its life.
+type phase string
+
+const (
+	starting phase = "starting"
+	running  phase = "running"
+	draining phase = "draining"
+	stopped  phase = "stopped"
+)
+
+// What the process waits for when it can not work.
+const (
+	waitingForMongo      = "waiting for MongoDB"
+	waitingForServiceBus = "waiting for Service Bus"
+)
+
+// Status is what /status shows.
+type Status struct {
+	Service  string `json:"service"`
+	Version  string `json:"version"`
+	Instance string `json:"instance"`
+	State    string `json:"state"`
+	Started  string `json:"started"`
+
+	Topic        string `json:"topic"`
+	Subscription string `json:"subscription"`
+	Database     string `json:"database"`
+
+	Sessions     int64 `json:"sessions"`
+	Accepting    int64 `json:"accepting"`
+	Received     int64 `json:"received"`
+	Applied      int64 `json:"applied"`
+	Repeated     int64 `json:"repeated"`
+	PassedBy     int64 `json:"passed_by"`
+	Parked       int64 `json:"parked"`
+	DeadLettered int64 `json:"dead_lettered"`
+	Completed    int64 `json:"completed"`
+
+	HaltedAggregates *int     `json:"halted_aggregates,omitempty"`
+	LagSeconds       *float64 `json:"lag_seconds,omitempty"`
+
+	VersionGaps   int64 `json:"version_gaps"`
+	Inversions    int64 `json:"inversions"`
+	SettlesFailed int64 `json:"settles_failed"`
+	Retries       int64 `json:"retries"`
+	GivenBack     int64 `json:"given_back"`
+	LocksLost     int64 `json:"locks_lost"`
+	AcceptsFailed int64 `json:"accepts_failed"`
+	AcceptsHung   int64 `json:"accepts_hung"`
+
+	LastError string `json:"last_error,omitempty"`
+}
+
+// Status returns what the process is doing. It may be called at any time.
+func (a *App) Status() Status {
+	e, d := a.engine.Counts(), a.handler.Counts()
+	s := Status{
+		Service:       "projector",
+		Version:       a.version,
+		Instance:      a.cfg.InstanceID,
+		State:         a.state(),
+		Started:       a.started.UTC().Format(time.RFC3339),
+		Topic:         a.cfg.Topic,
+		Subscription:  a.cfg.Subscription,
+		Database:      a.cfg.Database,
+		Sessions:      e.Held.Load(),
+		Accepting:     e.Accepting.Load(),
+		Received:      e.Received.Load(),
+		Applied:       d.Applied.Load(),
+		Repeated:      d.Repeated.Load(),
+		PassedBy:      d.PassedBy.Load(),
+		Parked:        d.Parked.Load(),
+		DeadLettered:  e.DeadLettered.Load(),
+		Completed:     e.Completed.Load(),
+		VersionGaps:   d.VersionGaps.Load(),
+		Inversions:    e.Inversions.Load(),
+		SettlesFailed: e.SettlesFailed.Load(),
+		Retries:       e.Retries.Load(),
+		GivenBack:     e.GivenBack.Load(),
+		LocksLost:     e.LocksLost.Load(),
+		AcceptsFailed: e.AcceptsFailed.Load(),
+		AcceptsHung:   e.AcceptsHung.Load(),
+	}
+	if n, known := a.halts.Count(); known {
+		s.HaltedAggregates = &n
+	}
+	if lag, known := a.metrics.currentLag(a.engine); known {
+		seconds := lag.Seconds()
+		s.LagSeconds = &seconds
+	}
+	if err := a.lastError(); err != nil {
+		s.LastError = a.redact(err.Error())
+	}
+	return s
+}
+
+func (a *App) state() string {
+	switch p := a.phase.Load().(phase); {
+	case a.mongo.Current() != nil && p == starting:
+		return waitingForMongo
+	case p != running:
+		return string(p)
+	case a.engine.Accepting().Current() != nil:
+		return waitingForServiceBus
+	case a.engine.Applying().Current() != nil:
+		return waitingForMongo
+	}
+	return string(running)
+}
+
+// lastError is the last failure, of one that lasts before one that is over.
+func (a *App) lastError() error {
+	outages := []error{
+		a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Applying().Current(),
+		a.engine.Applying().Last(), a.engine.Accepting().Last(), a.mongo.Last(),
+	}
+	for _, err := range outages {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNotReady = errors.New("the process does not take part")
+
+// ready tells whether the process takes part: it is running and reaches the broker.
+func (a *App) ready() error {
+	if a.state() != string(running) {
+		return errNotReady
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package delivery
+
+import (
+	"errors"
+	"strings"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/session"
+)
+
+// batch is what one call of Apply works on.
+type batch struct {
+	items  []item
+	writes []projection.Write
+	// outcomes belong to writes. Once a write is known to be stored it stays so.
+	outcomes []Outcome
+}
+
+// item is one message of a batch.
+type item struct {
+	message *session.Message
+	// change is nil when the message is not one of the contract; then refusal
+	// says how it is dead-lettered.
+	change  *projection.Change
+	refusal session.Verdict
+	// first and count say which writes are the item's.
+	first, count int
+}
+
+// Reasons of dead-lettered messages.
+const (
+	reasonForeign = "ForeignMessage"
+	reasonInvalid = "InvalidMessage"
+	reasonTooBig  = "NotParkable"
+)
+
+// read decodes messages.
+func (h *hold) read(messages []session.Message) *batch {
+	b := &batch{items: make([]item, len(messages)), writes: make([]projection.Write, 0, len(messages))}
+	for i := range messages {
+		b.items[i].message = &messages[i]
+		change, err := decode(messages[i].Message)
+		if err != nil {
+			b.items[i].refusal = refusal(messages[i].Message, err)
+			continue
+		}
+		b.items[i].change = change
+	}
+	return b
+}
+
+func decode(m contract.Message) (*projection.Change, error) {
+	event, err := contract.Decode(m, contract.DecodeOptions{MaxDataBytes: maxDataBytes})
+	if err != nil {
+		return nil, err
+	}
+	return projection.Read(event)
+}
+
+// maxDataBytes bounds an event's data. A read document can not be larger, and
+// neither can the change it comes from.
+const maxDataBytes = 16 << 20
+
+// refusal is the verdict over a message that is not one of the contract.
+func refusal(m contract.Message, err error) session.Verdict {
+	v := session.Verdict{
+		DeadLetter:  true,
+		Reason:      reasonForeign,
+		Description: strings.ReplaceAll(err.Error(), "\n", "; "),
+	}
+	for name := range m.Properties {
+		if strings.HasPrefix(name, "cloudEvents") {
+			v.Reason = reasonInvalid
+		}
+	}
+	return v
+}
+
+// end is how many writes the first n items have.
+func (b *batch) end(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return b.items[n-1].first + b.items[n-1].count
+}
+
+// owner is the place of the item that a write belongs to.
+func (b *batch) owner(write int) int {
+	for i := range b.items {
+		if write < b.items[i].first+b.items[i].count {
+			return i
+		}
+	}
+	return len(b.items)
+}
+
+// note merges outcomes of the first writes into what is known.
+func (b *batch) note(outcomes []Outcome) {
+	if b.outcomes == nil {
+		b.outcomes = make([]Outcome, len(b.writes))
+	}
+	for i, outcome := range outcomes {
+		if b.outcomes[i] == Unknown {
+			b.outcomes[i] = outcome
+		}
+	}
+}
+
+// stored is how many of the first n items, from the first on, have all their
+// writes stored.
+func (b *batch) stored(n int) int {
+	for i := range n {
+		for w := b.items[i].first; w < b.items[i].first+b.items[i].count; w++ {
+			if b.outcomes == nil || b.outcomes[w] == Unknown {
+				return i
+			}
+		}
+	}
+	return n
+}
+
+// outcome sums up the writes of an item: applied when any was.
+func (b *batch) outcome(it *item) Outcome {
+	sum := Unknown
+	for _, outcome := range b.outcomes[min(it.first, len(b.outcomes)):min(it.first+it.count, len(b.outcomes))] {
+		if outcome == Applied {
+			return Applied
+		}
+		sum = outcome
+	}
+	return sum
+}
+
+// done gives the verdicts over the first n items, whose writes are stored, and
+// counts them.
+func (h *hold) done(b *batch, n int) []session.Verdict {
+	verdicts := make([]session.Verdict, n)
+	for i := range n {
+		it := &b.items[i]
+		if it.change == nil {
+			h.counts.Refused.Add(1)
+			verdicts[i] = it.refusal
+			continue
+		}
+		h.follow(it.change.Version)
+		switch b.outcome(it) {
+		case Applied:
+			h.counts.Applied.Add(1)
+			h.observer.Readable(&it.change.Event)
+		case Repeated:
+			h.counts.Repeated.Add(1)
+		case Unknown:
+			h.counts.PassedBy.Add(1)
+		}
+	}
+	return verdicts
+}
+
+// follow counts the versions that are missing between the last event of this
+// hold and the next.
+func (h *hold) follow(next contract.Version) {
+	if !next.Known {
+		return
+	}
+	if gap := next.Number - h.last.Number - 1; h.last.Known && gap > 0 {
+		h.counts.VersionGaps.Add(gap)
+		h.log.Warn().Str("aggregate_id", h.aggregate).Int64("version", next.Number).Int64("missing", gap).Msg("versions are missing before an event")
+	}
+	if !h.last.Known || next.Number > h.last.Number {
+		h.last = next
+	}
+}
+
+func asRejected(err error) (*RejectedError, bool) {
+	return errors.AsType[*RejectedError](err)
+}

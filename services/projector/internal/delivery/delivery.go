@@ -1,0 +1,194 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/session"
+)
+
+// Outcome is what became of a write.
+type Outcome byte
+
+// The outcomes of a write.
+const (
+	// Unknown: it may be stored or not.
+	Unknown Outcome = iota
+	// Applied: it is stored, by this call.
+	Applied
+	// Repeated: it, or a later one of its document, was stored before.
+	Repeated
+)
+
+// RejectedError is a write that the store refuses for what it says, now and later.
+type RejectedError struct {
+	// Index is the write's place among those handed over.
+	Index  int
+	Reason string
+}
+
+func (e *RejectedError) Error() string { return e.Reason }
+
+// Store keeps the read documents.
+type Store interface {
+	// Write stores writes, in order per document, each only over a lower
+	// sequence. It returns an outcome for each write; with an error some of
+	// them are Unknown. The error is a *RejectedError where one write is to
+	// blame; any other passes. An outcome that is not Unknown is durable.
+	Write(ctx context.Context, writes []projection.Write) ([]Outcome, error)
+}
+
+// Parking keeps what can not be projected.
+type Parking interface {
+	// Halt notes that an aggregate is halted. A halted one stays as it is.
+	Halt(ctx context.Context, h Halt) error
+	// Park keeps messages of a halted aggregate. One that is parked already
+	// stays as it is. The error is a *RejectedError where one message can not
+	// be kept.
+	Park(ctx context.Context, messages []Parked) error
+}
+
+// Halt is an aggregate at a stand.
+type Halt struct {
+	// Event is the one that failed, without its data.
+	Event  contract.Event
+	Reason string
+}
+
+// Parked is a message that is kept aside.
+type Parked struct {
+	Message session.Message
+	// Event is the message decoded, without its data.
+	Event contract.Event
+	// Failed marks the message that halted the aggregate; Reason says why.
+	Failed bool
+	Reason string
+}
+
+// Decider decides what a change writes.
+type Decider interface {
+	Decide(c *projection.Change) ([]projection.Write, error)
+}
+
+// Observer is told what is done, from many goroutines.
+type Observer interface {
+	// Stored reports one call of Store.Write and how long it took.
+	Stored(writes int, took time.Duration)
+	// Readable reports an event whose writes have just become readable.
+	Readable(e *contract.Event)
+}
+
+// Counts is what was done since the process began. Fields may be read at any time.
+type Counts struct {
+	// Applied, Repeated, PassedBy, Parked and Refused count messages.
+	Applied, Repeated, PassedBy, Parked, Refused atomic.Int64
+	// Halts counts aggregates brought to a stand; VersionGaps versions that
+	// were not seen between two consecutive events of an aggregate.
+	Halts, VersionGaps atomic.Int64
+}
+
+// Handler implements session.Handler.
+type Handler struct {
+	decider  Decider
+	store    Store
+	parking  Parking
+	halts    *Halts
+	observer Observer
+	log      zerolog.Logger
+	counts   Counts
+}
+
+var _ session.Handler = (*Handler)(nil)
+
+// New returns a handler.
+func New(decider Decider, store Store, parking Parking, halts *Halts, observer Observer, log zerolog.Logger) *Handler {
+	return &Handler{decider: decider, store: store, parking: parking, halts: halts, observer: observer, log: log}
+}
+
+// Counts is what was done.
+func (h *Handler) Counts() *Counts { return &h.counts }
+
+// Hold implements session.Handler.
+func (h *Handler) Hold(sessionID string) session.Applier {
+	return &hold{Handler: h, aggregate: sessionID}
+}
+
+// hold applies the messages of one hold, one call at a time.
+type hold struct {
+	*Handler
+	aggregate string
+	// last is the version of the last event that was dealt with in this hold.
+	last contract.Version
+}
+
+// Apply implements session.Applier.
+func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
+	halted, err := h.halts.Halted(ctx, h.aggregate)
+	if err != nil {
+		return nil, fmt.Errorf("look up whether aggregate %q is halted: %w", h.aggregate, err)
+	}
+	b := h.read(messages)
+	if halted {
+		return h.park(ctx, b, 0, "an earlier event of the aggregate is parked", false)
+	}
+	failed, reason := h.decide(b)
+	for {
+		rejected, err := h.write(ctx, b, failed)
+		if err != nil {
+			return h.done(b, b.stored(failed)), err
+		}
+		if rejected == nil {
+			break
+		}
+		// What stands before the refused write may not all be stored yet.
+		failed, reason = b.owner(rejected.Index), rejected.Reason
+	}
+	if failed == len(b.items) {
+		return h.done(b, failed), nil
+	}
+	return h.halt(ctx, b, failed, reason)
+}
+
+// decide fills in the writes of the batch's items, up to the first that can not
+// be projected. It returns that one's place, or the batch's length.
+func (h *hold) decide(b *batch) (failed int, reason string) {
+	for i := range b.items {
+		item := &b.items[i]
+		item.first = len(b.writes)
+		if item.change == nil {
+			continue
+		}
+		writes, err := h.decider.Decide(item.change)
+		if err != nil {
+			return i, err.Error()
+		}
+		b.writes = append(b.writes, writes...)
+		item.count = len(writes)
+	}
+	return len(b.items), ""
+}
+
+// write stores the writes of the first n items.
+func (h *hold) write(ctx context.Context, b *batch, n int) (*RejectedError, error) {
+	writes := b.writes[:b.end(n)]
+	if len(writes) == 0 {
+		return nil, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	began := time.Now()
+	outcomes, err := h.store.Write(ctx, writes)
+	h.observer.Stored(len(writes), time.Since(began))
+	b.note(outcomes)
+	if rejected, ok := asRejected(err); ok {
+		return rejected, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,33 @@
+// Package delivery does what a session's messages ask for: it decodes them, has
+// the projections decide, stores the writes, and says how each message is to be
+// settled.
+//
+// What becomes of a message:
+//
+//   - Applied, repeated or passed by: its writes are stored, or were stored
+//     already, or no projection follows its type. It is completed.
+//   - Not a message of the contract: it is dead-lettered with the fields that
+//     are wrong. Nothing about it can be trusted, its aggregate least of all.
+//   - Not projectable: a projection or the store refuses it for what it says.
+//     What follows in its aggregate builds on it, so the aggregate is halted:
+//     this message and all later ones of the aggregate go in order to the
+//     parked messages, and are completed. Other aggregates flow.
+//   - Not stored for a reason that passes: Apply returns the error, and the
+//     engine offers the message again.
+//
+// Invariants:
+//
+//   - A verdict is given only for what a majority of the read database has.
+//   - A halt is stored before the failed message is parked, and the message is
+//     parked before it is completed; a crash in between leads to the same again.
+//   - No later message of a halted aggregate is applied, by any replica. Each
+//     replica knows the halted aggregates from a list that it reads every
+//     second, and looks an aggregate up when that list is older than trustTime.
+//     So whoever learns of a halt keeps the session for longer than that before
+//     completing anything of it: then every list that is still trusted names
+//     the aggregate, whoever gets the session next.
+//
+// A crash of the process while it applies a message leaves no trace here, and
+// the broker does not count it; an attempt counter in the store belongs into
+// Apply, before the writes.
+package delivery

@@ -1,0 +1,138 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// How the list of halted aggregates is kept.
+const (
+	// readEvery is how often the list is read.
+	readEvery = time.Second
+	// trustTime is how long a list is good for, from before it was asked for.
+	trustTime = 3 * time.Second
+	// maxListed bounds the list. With more aggregates halted there is none, and
+	// each one is looked up.
+	maxListed = 1000
+)
+
+// HaltedAggregates is where halts are stored.
+type HaltedAggregates interface {
+	// List returns the halted aggregates, up to limit of them.
+	List(ctx context.Context, limit int) ([]string, error)
+	// Halted tells whether an aggregate is halted.
+	Halted(ctx context.Context, aggregate string) (bool, error)
+}
+
+// Halts tells which aggregates are halted without asking the store each time.
+type Halts struct {
+	store HaltedAggregates
+
+	mu sync.Mutex
+	// listed are the halted aggregates, each with a moment at which its halt was
+	// stored already. Guarded by mu.
+	listed map[string]time.Time
+	asOf   time.Time // guarded by mu: before the list was asked for; zero without a list to trust
+	halted int       // guarded by mu: how many are listed, maxListed+1 for more; -1 until known
+}
+
+// NewHalts returns a view of the store. Until Run works each aggregate is looked up.
+func NewHalts(store HaltedAggregates) *Halts {
+	return &Halts{store: store, listed: map[string]time.Time{}, halted: -1}
+}
+
+// Run keeps the list until ctx ends.
+func (h *Halts) Run(ctx context.Context) error {
+	ticker := time.NewTicker(readEvery)
+	defer ticker.Stop()
+	for {
+		h.read(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// read reads the list. When that fails the last list ages and is not trusted
+// any more; whoever then looks an aggregate up meets the error.
+func (h *Halts) read(ctx context.Context) {
+	asked := time.Now()
+	attempt, cancel := context.WithTimeout(ctx, trustTime)
+	defer cancel()
+	aggregates, err := h.store.List(attempt, maxListed+1)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	listed := make(map[string]time.Time, len(aggregates))
+	for _, aggregate := range aggregates {
+		listed[aggregate] = time.Now()
+		if since, known := h.listed[aggregate]; known {
+			listed[aggregate] = since
+		}
+	}
+	h.listed, h.asOf, h.halted = listed, asked, len(aggregates)
+	if len(aggregates) > maxListed {
+		h.asOf = time.Time{}
+	}
+}
+
+// Halted tells whether an aggregate is halted.
+func (h *Halts) Halted(ctx context.Context, aggregate string) (bool, error) {
+	if h.surelyNot(aggregate) {
+		return false, nil
+	}
+	// Listed, or no list to trust; and a halt may have been lifted since.
+	halted, err := h.store.Halted(ctx, aggregate)
+	if err == nil && halted {
+		h.add(aggregate)
+	}
+	return halted, err
+}
+
+func (h *Halts) surelyNot(aggregate string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, listed := h.listed[aggregate]
+	return !listed && time.Since(h.asOf) < trustTime
+}
+
+// add notes that an aggregate's halt is stored by now.
+func (h *Halts) add(aggregate string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, listed := h.listed[aggregate]; !listed {
+		h.listed[aggregate] = time.Now()
+	}
+}
+
+// settle waits until every list that any replica still trusts names the
+// aggregate: a list is trusted for trustTime from before it was asked for.
+func (h *Halts) settle(ctx context.Context, aggregate string) error {
+	h.mu.Lock()
+	since, listed := h.listed[aggregate]
+	h.mu.Unlock()
+	if !listed {
+		since = time.Now()
+	}
+	timer := time.NewTimer(time.Until(since.Add(trustTime)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Count is how many aggregates are halted as of the last list, at most one more
+// than the list can hold; false until the first list was read.
+func (h *Halts) Count() (int, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.halted, h.halted >= 0
+}

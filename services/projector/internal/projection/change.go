@@ -1,0 +1,165 @@
+package projection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/pkg/contract"
+)
+
+// Change is an event with its data read.
+type Change struct {
+	contract.Event
+	// Data is the event's data as BSON; the zero RawValue when it has none.
+	// Event.Data is not looked at any more.
+	Data bson.RawValue
+
+	view *view // what expressions see of the change, made at the first need
+}
+
+// Read reads an event's data. It takes hostile input, and its errors say what
+// is wrong with the body.
+func Read(event contract.Event) (*Change, error) {
+	c := &Change{Event: event}
+	var err error
+	switch {
+	case len(event.Data) == 0:
+	case event.ContentType == contract.ContentTypeBSON:
+		document := bson.Raw(event.Data)
+		if err = bounded(document, maxDepth); err == nil {
+			err = document.Validate()
+		}
+		c.Data = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: document}
+	default:
+		c.Data, err = readJSON(event.Data)
+	}
+	if err != nil {
+		return nil, &contract.FieldError{Field: "body", Problem: "is not " + event.ContentType + ": " + err.Error()}
+	}
+	return c, nil
+}
+
+// maxDepth is how deep BSON may be nested. The server's own limit is lower.
+const maxDepth = 1000
+
+var (
+	errNotJSON = errors.New("not one JSON value")
+	errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
+)
+
+// readJSON reads one value in Extended JSON. The driver reads documents only,
+// so a value that may be of any kind is read as the one field of a document.
+func readJSON(data []byte) (bson.RawValue, error) {
+	// The driver stops after the first document and follows any nesting; this
+	// check does neither.
+	if !json.Valid(data) {
+		return bson.RawValue{}, errNotJSON
+	}
+	const head, tail = `{"data":`, "\n}"
+	wrapped := make([]byte, 0, len(head)+len(data)+len(tail))
+	wrapped = append(append(append(wrapped, head...), data...), tail...)
+	var document bson.Raw
+	if err := bson.UnmarshalExtJSON(wrapped, false, &document); err != nil {
+		return bson.RawValue{}, err
+	}
+	return document.LookupErr("data")
+}
+
+// bounded checks that a document is not nested deeper than levels, so that
+// whoever follows its nesting has stack enough.
+func bounded(document bson.Raw, levels int) error {
+	if levels == 0 {
+		return errTooDeep
+	}
+	elements, err := document.Elements()
+	if err != nil {
+		return err
+	}
+	for _, element := range elements {
+		value := element.Value()
+		if value.Type != bson.TypeEmbeddedDocument && value.Type != bson.TypeArray {
+			continue
+		}
+		if err := bounded(bson.Raw(value.Value), levels-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write is one change of one read document.
+type Write struct {
+	// Projection is the name of the projection that asks for it.
+	Projection string
+	Collection string
+	// ID is the document's _id.
+	ID any
+	// Update holds update operators; the bookkeeping is not among them. Empty
+	// when Delete is set.
+	Update bson.D
+	// Delete removes the document.
+	Delete bool
+	// Event is the event that the write comes from, without its data.
+	Event *contract.Event
+}
+
+// Projection turns changes into writes.
+type Projection interface {
+	// Name is unique among the projections of a process.
+	Name() string
+	// Collections are those that the projection writes to. No other writes there.
+	Collections() []string
+	// Decide returns what the change asks for: nothing when the projection does
+	// not follow it. An error means that the change can not be projected, now
+	// or later. Decide must depend on the change alone.
+	Decide(c *Change) ([]Write, error)
+}
+
+// Projections are those of a process.
+type Projections []Projection
+
+// Check reports names and collections that two projections share. Two
+// projections that write one collection would take each other's writes for
+// repeats of their own.
+func (ps Projections) Check() error {
+	var errs []error
+	names, owners := map[string]bool{}, map[string]string{}
+	for _, p := range ps {
+		if names[p.Name()] {
+			errs = append(errs, fmt.Errorf("projection %q is there twice", p.Name()))
+		}
+		names[p.Name()] = true
+		for _, collection := range p.Collections() {
+			if owner, taken := owners[collection]; taken && owner != p.Name() {
+				errs = append(errs, fmt.Errorf("projection %q writes collection %q, which belongs to projection %q", p.Name(), collection, owner))
+			}
+			owners[collection] = p.Name()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Decide gathers the writes of all projections.
+func (ps Projections) Decide(c *Change) ([]Write, error) {
+	var writes []Write
+	for _, p := range ps {
+		decided, err := p.Decide(c)
+		if err != nil {
+			return nil, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
+		}
+		writes = append(writes, decided...)
+	}
+	return writes, nil
+}
+
+// Collections are the collections of all projections.
+func (ps Projections) Collections() []string {
+	var all []string
+	for _, p := range ps {
+		all = append(all, p.Collections()...)
+	}
+	return all
+}

@@ -1,0 +1,85 @@
+package projection
+
+import (
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// declared is a projection from a file.
+type declared struct {
+	name       string
+	collection string
+	rules      map[string]*rule // by event type
+}
+
+var _ Projection = (*declared)(nil)
+
+// rule is what one type of event does to the document.
+type rule struct {
+	delete   bool
+	sections []section
+}
+
+// section is one operator with its fields.
+type section struct {
+	operator string // as MongoDB names it
+	fields   []field
+}
+
+type field struct {
+	path    string
+	operand value
+	// last bounds a pushed array; 0 does not.
+	last int
+}
+
+// Name implements Projection.
+func (p *declared) Name() string { return p.name }
+
+// Collections implements Projection.
+func (p *declared) Collections() []string { return []string{p.collection} }
+
+// Decide implements Projection.
+func (p *declared) Decide(c *Change) ([]Write, error) {
+	r, follows := p.rules[c.Type]
+	if !follows {
+		return nil, nil
+	}
+	w := Write{Projection: p.name, Collection: p.collection, ID: c.AggregateID, Event: &c.Event, Delete: r.delete}
+	for _, s := range r.sections {
+		operands := make(bson.D, 0, len(s.fields))
+		for _, f := range s.fields {
+			operand, err := s.operand(f, c)
+			if err != nil {
+				return nil, fmt.Errorf("%s %q: %w", s.operator[1:], f.path, err)
+			}
+			operands = append(operands, bson.E{Key: f.path, Value: operand})
+		}
+		w.Update = append(w.Update, bson.E{Key: s.operator, Value: operands})
+	}
+	return []Write{w}, nil
+}
+
+// operand is what stands behind one field of one operator.
+func (s section) operand(f field, c *Change) (any, error) {
+	v, err := f.operand.of(c)
+	if err != nil {
+		return nil, err
+	}
+	if s.operator == "$inc" && !isNumber(v) {
+		return nil, fmt.Errorf("the value is of type %T, not a number", v)
+	}
+	if f.last > 0 {
+		return bson.D{{Key: "$each", Value: bson.A{v}}, {Key: "$slice", Value: -f.last}}, nil
+	}
+	return v, nil
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int, int32, int64, float64, bson.Decimal128:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+// Package projection decides: given a change, which read documents are written,
+// and how. It is pure. It reads no clock, no store and nothing at random, so
+// that the same change always makes the same writes, and it knows nothing of
+// how writes are stored or guarded.
+//
+// A Projection is one way of looking at changes, kept in a collection of its
+// own. Two kinds come with the package: Latest keeps each aggregate's last
+// data, and declared ones are read from a YAML file with Load. Others can be
+// written in Go.
+//
+// # Declared projections
+//
+//	projections:
+//	  - name: orders
+//	    collection: orders
+//	    on:
+//	      OrderPlaced:
+//	        set: {status: '"placed"', customer: data.customer}
+//	        inc: {total: data.total, events: 1}
+//	        push: {history: {value: event.type, last: 20}}
+//	      OrderDeleted:
+//	        delete: true
+//
+// Below on stand the types of events that the projection follows; others pass
+// it by. The operators are MongoDB's: set, unset (a list of fields), inc, min,
+// max, push (a value, or value and last, to keep only that many), addToSet, and
+// delete. Fields are paths with dots.
+//
+// A value that is a string is an expression in the language of expr-lang/expr,
+// compiled and checked when the file is loaded; other scalars stand for
+// themselves. An expression sees
+//
+//	data    the event's data
+//	event   id, type, aggregateId, version, time, operation, sequence
+//
+// # What expressions see of BSON
+//
+// Strings, booleans, doubles and both widths of integers are what they are; a
+// date is a time, a document a map, an array a list, and null and a missing
+// field are nil. Anything else, decimals and object ids among them, can be
+// passed on and compared for equality, but not calculated with: a decimal keeps
+// its digits, and inc, min and max leave the arithmetic to the server. A value
+// that an expression passes on unchanged is stored with the type it came with,
+// a document with its fields in the order they came in. What an expression
+// calculates is an integer of 64 bits or a double; a map it builds is stored
+// with its fields sorted by name. There is no now(): a replay must decide the
+// same.
+package projection

@@ -1,0 +1,168 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Load reads the projections declared in a file. It reports everything that is
+// wrong at once, each problem with file, line, projection and event type.
+func Load(path string) (Projections, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read projections: %w", err)
+	}
+	return Parse(path, content)
+}
+
+// Parse is Load for a file's content; name is what problems call the file.
+func Parse(name string, content []byte) (Projections, error) {
+	root, err := parseYAML(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	l := &loader{file: name}
+	projections := l.document(root)
+	if len(l.problems) > 0 {
+		return nil, errors.Join(l.problems...)
+	}
+	if err := projections.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return projections, nil
+}
+
+// parseYAML returns the body of the one document in the content.
+func parseYAML(content []byte) (ast.Node, error) {
+	tree, err := parser.ParseBytes(content, 0)
+	if err != nil {
+		return nil, errors.New(yaml.FormatError(err, false, false))
+	}
+	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil {
+		return nil, fmt.Errorf("has %d YAML documents, not one with projections", len(tree.Docs))
+	}
+	return tree.Docs[0].Body, nil
+}
+
+// loader walks the tree, keeps where it is, and gathers problems.
+type loader struct {
+	file       string
+	projection string
+	eventType  string
+	problems   []error
+}
+
+// problem notes what is wrong at a node.
+func (l *loader) problem(at ast.Node, format string, args ...any) {
+	var where strings.Builder
+	where.WriteString(l.file)
+	if at != nil && at.GetToken() != nil && at.GetToken().Position != nil {
+		fmt.Fprintf(&where, ":%d", at.GetToken().Position.Line)
+	}
+	where.WriteString(": ")
+	if l.projection != "" {
+		fmt.Fprintf(&where, "projection %q: ", l.projection)
+	}
+	if l.eventType != "" {
+		fmt.Fprintf(&where, "event type %q: ", l.eventType)
+	}
+	l.problems = append(l.problems, fmt.Errorf("%s%s", where.String(), fmt.Sprintf(format, args...)))
+}
+
+func (l *loader) document(root ast.Node) Projections {
+	var projections Projections
+	for _, e := range l.entries(root, "the file") {
+		if e.key != "projections" {
+			l.problem(e.at, "unknown key %q; there is only projections", e.key)
+			continue
+		}
+		list, ok := e.value.(*ast.SequenceNode)
+		if !ok {
+			l.problem(e.at, "projections is not a list")
+			continue
+		}
+		for _, node := range list.Values {
+			projections = append(projections, l.projectionAt(node))
+		}
+	}
+	if len(projections) == 0 && len(l.problems) == 0 {
+		l.problem(root, "declares no projection")
+	}
+	return projections
+}
+
+func (l *loader) projectionAt(node ast.Node) *declared {
+	p := &declared{rules: map[string]*rule{}}
+	l.projection = ""
+	entries := l.entries(node, "a projection")
+	for _, e := range entries {
+		if e.key == "name" {
+			p.name = l.text(e)
+			l.projection = p.name
+		}
+	}
+	for _, e := range entries {
+		switch e.key {
+		case "name":
+		case "collection":
+			p.collection = l.text(e)
+		case "on":
+			l.rules(p, e)
+		default:
+			l.problem(e.at, "unknown key %q; a projection has name, collection and on", e.key)
+		}
+	}
+	if p.name == "" {
+		l.problem(node, "a projection without a name")
+	}
+	if problem := badCollection(p.collection); problem != "" {
+		l.problem(node, "collection %q %s", p.collection, problem)
+	}
+	if len(p.rules) == 0 {
+		l.problem(node, "follows no event type; on names them")
+	}
+	l.projection = ""
+	return p
+}
+
+// badCollection says what keeps a name from being a read model's collection.
+func badCollection(name string) string {
+	switch {
+	case name == "":
+		return "is missing"
+	case strings.ContainsAny(name, "$\x00") || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
+		return "is not a valid name"
+	case name == ParkedMessages || name == HaltedAggregates:
+		return "is the projector's own"
+	}
+	return ""
+}
+
+// The projector's own collections in the read database.
+const (
+	// ParkedMessages holds messages that could not be projected, and all later
+	// ones of the same aggregates.
+	ParkedMessages = "parked_messages"
+	// HaltedAggregates names the aggregates that have parked messages.
+	HaltedAggregates = "halted_aggregates"
+)
+
+func (l *loader) rules(p *declared, on entry) {
+	for _, e := range l.entries(on.value, "on") {
+		l.eventType = e.key
+		if e.key == "" {
+			l.problem(e.at, "an event type is empty")
+		}
+		if p.rules[e.key] != nil {
+			l.problem(e.at, "is there twice")
+		}
+		p.rules[e.key] = l.rule(e)
+		l.eventType = ""
+	}
+}

@@ -1,0 +1,32 @@
+// Package readmodel keeps the read documents in MongoDB.
+//
+// Every document carries the position of the last event that changed it, under
+// _relay, and every write is an upsert that asks for a lower one:
+//
+//	{_id: …, "_relay.sequence": {$lt: mine}}  →  {$set: {…, _relay: {sequence: mine, …}}}
+//
+// So a message that comes again, or comes late, changes nothing. On a document
+// whose position is not lower the filter finds nothing, the upsert tries to
+// insert, and the unique _id refuses it with code 11000. That is no failure but
+// the answer "already applied", once a read has confirmed it: the same code
+// comes from a unique index of the user's, and from a document that somebody
+// else has put there. Where the position is the same but the event is another,
+// the source has given two events one version: the write is refused, so that
+// the second one is parked instead of lost.
+//
+// The confirmation reads what a majority has. A message is settled on the word
+// of it, and a position that only the primary has could still be rolled back.
+//
+// The writes of a batch to one collection are one ordered bulk write. The
+// server stops such a bulk at the first error; the writes behind it go out
+// again in the next one, without those that the confirmation has shown to be
+// applied as well, so that a batch which comes again as a whole costs three
+// round trips. An unordered bulk would go on by itself, but the server may then
+// change the order, and a later event that is written first makes the guard
+// refuse the earlier one for ever.
+//
+// A deleted document leaves a tombstone, the position alone, so that an old
+// message can not bring it back; an index lets the server remove it later.
+//
+// Every write asks for a majority, whatever the server's default is.
+package readmodel

@@ -1,0 +1,69 @@
+package readmodel
+
+import (
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+)
+
+// bookkeeping is the field that holds a read document's position.
+const bookkeeping = "_relay"
+
+// model is the guarded upsert for a write.
+func model(w *projection.Write, now time.Time) mongo.WriteModel {
+	// The guard: only over a lower position. A document without one does not
+	// match, for a string is not compared with a missing field.
+	filter := bson.D{
+		{Key: "_id", Value: w.ID},
+		{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: w.Event.Sequence}}},
+	}
+	relay := position(w.Event, now)
+	if w.Delete {
+		relay = append(relay, bson.E{Key: "deletedAt", Value: now})
+		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).
+			SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})
+	}
+	// The position is set as a whole, which also ends a tombstone.
+	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).
+		SetUpdate(withSet(w.Update, bson.E{Key: bookkeeping, Value: relay}))
+}
+
+// position is what a read document says about the last event that changed it.
+func position(e *contract.Event, now time.Time) bson.D {
+	d := bson.D{
+		{Key: "sequence", Value: e.Sequence},
+		{Key: "position", Value: e.Position},
+		{Key: "eventId", Value: e.ID},
+		{Key: "eventType", Value: e.Type},
+	}
+	if !e.Time.IsZero() {
+		d = append(d, bson.E{Key: "eventTime", Value: e.Time})
+	}
+	if e.Version.Known {
+		d = append(d, bson.E{Key: "aggregateVersion", Value: e.Version.Number})
+	}
+	return append(d, bson.E{Key: "term", Value: e.Term}, bson.E{Key: "updatedAt", Value: now})
+}
+
+// withSet returns the update with one more field under $set, leaving the given
+// one as it is: it may be sent again.
+func withSet(update bson.D, e bson.E) bson.D {
+	with := make(bson.D, 0, len(update)+1)
+	added := false
+	for _, operator := range update {
+		if fields, ok := operator.Value.(bson.D); ok && operator.Key == "$set" {
+			operator.Value = slices.Concat(fields, bson.D{e})
+			added = true
+		}
+		with = append(with, operator)
+	}
+	if !added {
+		with = append(with, bson.E{Key: "$set", Value: bson.D{e}})
+	}
+	return with
+}

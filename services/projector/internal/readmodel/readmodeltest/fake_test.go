@@ -1,0 +1,12 @@
+package readmodeltest_test
+
+import (
+	"testing"
+
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
+)
+
+func TestTheFakeBehaves(t *testing.T) {
+	t.Parallel()
+	readmodeltest.Conformance(t, func(*testing.T) readmodeltest.ReadModel { return readmodeltest.NewFake() })
+}

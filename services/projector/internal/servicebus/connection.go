@@ -1,0 +1,87 @@
+package servicebus
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/rs/zerolog"
+)
+
+// A connection is replaced when its doubts reach the limit. A hung accept
+// weighs more than a failed one: the client mends what it notices itself.
+const (
+	doubtLimit = 4
+	hungAccept = 2
+)
+
+var errClosed = errors.New("the subscription is closed")
+
+// connection is one client, replaced when it is in doubt. The client shares one
+// AMQP connection among all its sessions.
+type connection struct {
+	dial    func() (*azservicebus.Client, error)
+	discard func(*azservicebus.Client)
+	log     zerolog.Logger
+
+	mu     sync.Mutex
+	client *azservicebus.Client // guarded by mu; nil until it is needed
+	doubts int                  // guarded by mu: since the last good answer
+	closed bool                 // guarded by mu
+}
+
+// current returns the client in use.
+func (c *connection) current() (*azservicebus.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosed
+	}
+	if c.client == nil {
+		client, err := c.dial()
+		if err != nil {
+			return nil, err
+		}
+		c.client = client
+	}
+	return c.client, nil
+}
+
+// trust notes a good answer of the service.
+func (c *connection) trust() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubts = 0
+}
+
+// doubt adds to the doubts about client, and replaces it when there are too
+// many. Its sessions end with it, and their messages come again.
+func (c *connection) doubt(client *azservicebus.Client, weight int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != client {
+		return
+	}
+	c.doubts += weight
+	if c.doubts < doubtLimit {
+		return
+	}
+	// Failed accepts have been told of by whoever asked; hung ones are news.
+	level := zerolog.DebugLevel
+	if weight >= hungAccept {
+		level = zerolog.WarnLevel
+	}
+	c.log.WithLevel(level).Int("doubts", c.doubts).Msg("the Service Bus connection is replaced")
+	c.client, c.doubts = nil, 0
+	c.discard(client)
+}
+
+func (c *connection) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.client != nil {
+		c.discard(c.client)
+		c.client = nil
+	}
+}

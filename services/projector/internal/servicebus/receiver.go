@@ -1,0 +1,90 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// maxDescription bounds the description of a dead-lettered message in bytes.
+const maxDescription = 4096
+
+// receiver is a held session.
+type receiver struct {
+	inner     *azservicebus.SessionReceiver
+	sessionID string
+	granted   time.Time
+	linger    time.Duration
+	leftovers *sync.WaitGroup
+}
+
+func (r *receiver) SessionID() string { return r.sessionID }
+
+func (r *receiver) LockedUntil() time.Time { return r.granted }
+
+func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.Message, err error) {
+	// The client asserts the types of properties and annotations that a sender
+	// can set, such as DeadLetterReason, and panics when one is of another.
+	defer func() {
+		if p := recover(); p != nil {
+			messages, err = nil, fmt.Errorf("receive from session %q: the client can not read a message: %v", r.sessionID, p)
+		}
+	}()
+	received, err := r.inner.ReceiveMessages(ctx, limit, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: r.linger})
+	messages = make([]session.Message, len(received))
+	for i, m := range received {
+		messages[i] = convert(m)
+	}
+	if err != nil {
+		err = fmt.Errorf("receive from session %q: %w", r.sessionID, err)
+	}
+	return messages, err
+}
+
+// RenewLock implements session.Receiver. The client writes LockedUntil without
+// a lock, so only the one goroutine that renews may read it.
+func (r *receiver) RenewLock(ctx context.Context) (time.Time, error) {
+	if err := r.inner.RenewSessionLock(ctx, nil); err != nil {
+		return time.Time{}, fmt.Errorf("renew lock of session %q: %w", r.sessionID, err)
+	}
+	return r.inner.LockedUntil(), nil
+}
+
+func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verdict) error {
+	handle, ok := m.Handle.(*azservicebus.ReceivedMessage)
+	if !ok {
+		return errors.New("the message is of another receiver")
+	}
+	if !v.DeadLetter {
+		return r.inner.CompleteMessage(ctx, handle, nil)
+	}
+	description := v.Description
+	if len(description) > maxDescription {
+		description = strings.ToValidUTF8(description[:maxDescription], "")
+	}
+	return r.inner.DeadLetterMessage(ctx, handle, &azservicebus.DeadLetterOptions{
+		Reason:           &v.Reason,
+		ErrorDescription: &description,
+	})
+}
+
+// Close implements session.Receiver. The client first waits for its releaser,
+// whatever the context says, for up to a minute on a dead link; past ctx's end
+// that goes on in the background.
+func (r *receiver) Close(ctx context.Context) error {
+	closed := make(chan error, 1)
+	r.leftovers.Go(func() { closed <- r.inner.Close(ctx) })
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,66 @@
+package session
+
+import "time"
+
+// Config bounds the engine. Every field must be above 0.
+type Config struct {
+	// MaxSessions is how many sessions are held at once at most.
+	MaxSessions int
+	// AcceptFloor is how many accepts wait while there is nothing to do; they
+	// grow to MaxSessions as soon as sessions come.
+	AcceptFloor int
+	// AcceptTime is how long one accept waits for a session.
+	AcceptTime time.Duration
+	// AcceptGrace is how much longer an accept may take to answer before it
+	// counts as hung.
+	AcceptGrace time.Duration
+
+	// BatchSize is how many messages are received and applied at once.
+	BatchSize int
+	// FirstMessageTime is how long a fresh hold waits for its first message.
+	FirstMessageTime time.Duration
+	// HoldTime and HoldMessages end a hold that still has messages, so that
+	// others get their turn.
+	HoldTime     time.Duration
+	HoldMessages int
+
+	// LockMargin is how long before the lock's end work on the session stops.
+	LockMargin time.Duration
+	// RetryInitial and RetryMax space out attempts after a failed apply or a
+	// failed accept.
+	RetryInitial, RetryMax time.Duration
+	// RetryTime is how long a batch is tried again before its session is given back.
+	RetryTime time.Duration
+
+	// MaxSettles is how many settlements of one session run at once.
+	MaxSettles int
+	// SettleTime bounds one settlement.
+	SettleTime time.Duration
+	// CloseTime bounds giving a session back.
+	CloseTime time.Duration
+	// DrainTime bounds everything between the end of Run's context and Run's return.
+	DrainTime time.Duration
+}
+
+// Defaults returns the configuration that fits many short sessions beside a few
+// long ones.
+func Defaults() Config {
+	return Config{
+		MaxSessions:      64,
+		AcceptFloor:      8,
+		AcceptTime:       10 * time.Second,
+		AcceptGrace:      10 * time.Second,
+		BatchSize:        100,
+		FirstMessageTime: 5 * time.Second,
+		HoldTime:         5 * time.Second,
+		HoldMessages:     5000,
+		LockMargin:       2 * time.Second,
+		RetryInitial:     50 * time.Millisecond,
+		RetryMax:         5 * time.Second,
+		RetryTime:        time.Minute,
+		MaxSettles:       32,
+		SettleTime:       5 * time.Second,
+		CloseTime:        5 * time.Second,
+		DrainTime:        17 * time.Second,
+	}
+}

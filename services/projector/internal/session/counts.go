@@ -1,0 +1,23 @@
+package session
+
+import "sync/atomic"
+
+// Counts is what the engine has done since it began. Fields may be read at any
+// time.
+type Counts struct {
+	// Held is how many sessions are held at this moment, Accepting how many
+	// accepts wait.
+	Held, Accepting atomic.Int64
+
+	// The results of accepts.
+	Accepted, AcceptedNone, AcceptsFailed, AcceptsHung, AcceptedLate atomic.Int64
+
+	// Received, Completed and DeadLettered count messages; SettlesFailed
+	// settlements without a good answer.
+	Received, Completed, DeadLettered, SettlesFailed atomic.Int64
+
+	// Retries counts repeated applies; GivenBack holds that ended with messages
+	// not settled; LocksLost those among them that ended for their lock;
+	// Inversions those that ended for a sequence number that did not rise.
+	Retries, GivenBack, LocksLost, Inversions atomic.Int64
+}

@@ -1,0 +1,71 @@
+// Package session is the engine of the projector: it takes sessions from a
+// broker, as many at once as it may, and works on each one strictly in order.
+// A session is one aggregate's messages, and whoever holds its lock holds all
+// of them, present and later.
+//
+// A slot goes round and round:
+//
+//	    ┌────────── no session, or the accept failed: back off ─────────┐
+//	    ▼                                                               │
+//	accepting ──▶ holding: receive ─▶ check ─▶ apply ─▶ settle ──▶ released
+//	                          ▲                           │             ▲
+//	                          └── all that was asked for ─┘             │
+//	                              came, and the hold may go on          │
+//	                                                                    │
+//	short receive, time or count used up, draining, any doubt ──────────┘
+//
+// Invariants:
+//
+//   - Serial. Inside a session one batch is received, applied and settled
+//     before the next is asked for. Sessions run side by side.
+//   - Written before settled. A message is settled only after Handler returned
+//     its verdict, and Handler returns one only for what is stored for good.
+//   - Nothing after the lock. Work runs under a context that ends a margin
+//     before the lock does, and the deadline is checked against the clock
+//     before every apply and every settlement: a process that was stopped for
+//     a minute finds the deadline passed before its timers run.
+//   - One owner of the lock. One goroutine of a hold renews the lock and
+//     publishes the deadline; everyone else only reads it.
+//   - Doubt drops the receiver. After any error of a receive, a renewal or a
+//     settlement, nothing more of that hold is applied or settled, and the
+//     receiver is closed for good. The broker's client would take a lost
+//     session again behind one's back; see below.
+//   - No surplus credit. A receive that brings fewer messages than asked for
+//     leaves credit on the link, and the client then hands late arrivals back
+//     one by one, which lets a later message overtake them. So a receiver is
+//     asked again only after it brought everything that was asked for; a short
+//     receive is the last of its hold.
+//   - Rising sequence numbers. Inside a hold the broker's sequence numbers must
+//     rise. Where they do not, the batch is not applied at all and the session
+//     goes back: a message that was overtaken and then refused by the position
+//     guard would be lost.
+//   - Nobody starves. A hold ends after HoldTime or HoldMessages even when the
+//     session has more, and the session queues up again.
+//
+// Failures. An error of Handler is taken as passing: the same messages are
+// tried again, with backoff, while the lock holds, and after RetryTime the
+// session is given back so that another replica can try. Messages are never
+// abandoned one by one, so their delivery count does not rise. A failed
+// settlement is harmless, since the message comes again and is found applied;
+// it ends the hold and is counted. An accept that neither answers nor fails is
+// given up by a watchdog, and the acceptor is told, so that it can drop the
+// connection.
+//
+// Silent re-acquisition. When a link breaks, azservicebus attaches again with
+// the same session id inside Receive, RenewSessionLock and settlements, and
+// reports success. What protects against it: a broken link makes the receive
+// short, so that receiver is not asked again; messages taken before the break
+// can not be settled after it, which ends the hold; a receive over a new link
+// starts at the first unsettled message, which is an inversion; and every
+// write is guarded by position.
+//
+// Draining. When Run's context ends no session is accepted any more, waiting
+// accepts are cancelled and late ones closed, and each hold finishes the batch
+// in hand, settles it and gives its session back, all within DrainTime; what
+// is not done by then is cut off and comes again elsewhere.
+//
+// Not promised: that a message is handled once. It may come again at any time,
+// and the position guard makes that harmless. Nor that a message is handled by
+// the process that holds the lock by the broker's clock: a process can be
+// stopped between its check and its write, and again the guard decides.
+package session

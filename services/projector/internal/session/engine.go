@@ -1,0 +1,165 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/projector/internal/backoff"
+)
+
+// Engine works through sessions. Create it with New, run it once.
+type Engine struct {
+	cfg      Config
+	acceptor Acceptor
+	handler  Handler
+	log      zerolog.Logger
+	gate     *gate
+	counts   Counts
+
+	accepting Outage
+	applying  Outage
+	// answered is when the broker last answered an accept, in Unix nanoseconds.
+	answered atomic.Int64
+	// step is when a slot last took a step, idle since when accepts find
+	// nothing, and hung since when they do nothing but hang; in Unix
+	// nanoseconds, 0 for not.
+	step, idle, hung atomic.Int64
+
+	// accepts are calls of Accept that nobody may be waiting for any more.
+	accepts sync.WaitGroup
+}
+
+// New returns an engine that takes sessions from the acceptor and gives their
+// messages to the handler.
+func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *Engine {
+	return &Engine{
+		cfg:      cfg,
+		acceptor: acceptor,
+		handler:  handler,
+		log:      log,
+		gate:     newGate(cfg.AcceptFloor, cfg.MaxSessions),
+	}
+}
+
+// Counts is what the engine has done.
+func (e *Engine) Counts() *Counts { return &e.counts }
+
+// Accepting follows the accepts: whether the broker can be reached.
+func (e *Engine) Accepting() *Outage { return &e.accepting }
+
+// Applying follows the applies: whether the handler can do its work.
+func (e *Engine) Applying() *Outage { return &e.applying }
+
+// Idle tells since when the broker says that there is nothing to do; the zero
+// time while there is.
+func (e *Engine) Idle() time.Time {
+	if ns := e.idle.Load(); ns > 0 && e.counts.Held.Load() == 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// stallTime is how long all slots together may take no step. Every step has a
+// deadline, and the longest are far below.
+const stallTime = 10 * time.Minute
+
+// Stalled returns an error when the engine does not get on and only a new
+// process would help: accepts hang again and again although their connection
+// was dropped, or no slot takes a step. It asks no dependency, and an outage of
+// one is no stall.
+func (e *Engine) Stalled() error {
+	if since := e.hung.Load(); since > 0 {
+		if hung := time.Since(time.Unix(0, since)); hung > 3*(e.cfg.AcceptTime+e.cfg.AcceptGrace) {
+			return fmt.Errorf("accepts have hung for %s, on new connections too", hung.Round(time.Second))
+		}
+	}
+	if step := e.step.Load(); step > 0 && time.Since(time.Unix(0, step)) > stallTime {
+		return fmt.Errorf("no slot has taken a step for %s", stallTime)
+	}
+	return nil
+}
+
+// Run works until ctx ends, then drains. It returns nil when every session was
+// given back in time.
+func (e *Engine) Run(ctx context.Context) error {
+	e.answered.Store(time.Now().UnixNano())
+	e.step.Store(time.Now().UnixNano())
+	defer e.step.Store(0)
+	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	drained := make(chan struct{})
+	var slots, drain errgroup.Group
+	drain.Go(func() error {
+		select {
+		case <-drained:
+			return nil
+		case <-ctx.Done():
+		}
+		deadline := time.NewTimer(e.cfg.DrainTime - min(e.cfg.CloseTime, e.cfg.DrainTime/2))
+		defer deadline.Stop()
+		select {
+		case <-drained:
+		case <-deadline.C:
+			cut(errDrained)
+		}
+		return nil
+	})
+	for slot := range e.cfg.MaxSessions {
+		slots.Go(func() error {
+			e.slot(ctx, work, slot)
+			return nil
+		})
+	}
+	_ = slots.Wait()
+	close(drained)
+	_ = drain.Wait()
+	return e.joinAccepts()
+}
+
+// slot accepts a session, holds it, and starts over, until ctx ends.
+func (e *Engine) slot(ctx, work context.Context, slot int) {
+	wait := backoff.Backoff{Initial: e.cfg.RetryInitial, Max: e.cfg.RetryMax}
+	for e.gate.enter(ctx) {
+		receiver, err := e.accept(ctx, slot)
+		e.step.Store(time.Now().UnixNano())
+		e.gate.leave(err == nil)
+		if err == nil {
+			err = e.hold(ctx, work, receiver)
+		}
+		switch {
+		case err == nil || errors.Is(err, ErrNoSession):
+			wait.Reset()
+		case ctx.Err() != nil:
+			return
+		default:
+			_ = wait.Wait(ctx)
+		}
+	}
+}
+
+// joinAccepts waits for accepts that the watchdog gave up. The connections they
+// hang on are dropped by then, so they end; if one does not, that is said.
+func (e *Engine) joinAccepts() error {
+	ended := make(chan struct{})
+	var join errgroup.Group
+	join.Go(func() error {
+		e.accepts.Wait()
+		close(ended)
+		return nil
+	})
+	limit := time.NewTimer(e.cfg.CloseTime)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return join.Wait()
+	case <-limit.C:
+		return fmt.Errorf("stop accepting sessions: accepts still hang %s after they were cancelled", e.cfg.CloseTime)
+	}
+}

@@ -1,0 +1,194 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/services/projector/internal/backoff"
+)
+
+// Reasons for which a hold ends with messages that are not settled.
+var (
+	errInversion = errors.New("the broker delivered messages out of order")
+	errGaveUp    = errors.New("the messages could not be applied for too long")
+)
+
+// hold is one session for as long as this process works on it. All fields but
+// the lock belong to the goroutine of the slot.
+type hold struct {
+	*Engine
+	receiver Receiver
+	applier  Applier
+	lock     *lock
+	log      zerolog.Logger
+	began    time.Time
+	// firstReceive is how long the first message took: what a round trip costs
+	// on this link.
+	firstReceive time.Duration
+	received     int
+	lastNumber   int64
+}
+
+// hold works on one session until it is to be given back, and gives it back. It
+// returns an error when the session went back with messages not settled.
+func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
+	e.counts.Held.Add(1)
+	defer e.counts.Held.Add(-1)
+
+	ctx, end := context.WithCancelCause(work)
+	h := &hold{
+		Engine:   e,
+		receiver: receiver,
+		applier:  e.handler.Hold(receiver.SessionID()),
+		lock:     newLock(receiver.LockedUntil(), e.cfg.LockMargin, func() { end(errLockEnds) }),
+		log:      e.log.With().Str("session_id", receiver.SessionID()).Logger(),
+		began:    time.Now(),
+	}
+	var keeper sync.WaitGroup
+	keeper.Go(func() { end(h.lock.keep(ctx, receiver.RenewLock)) })
+
+	err := h.run(draining, ctx)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	end(errReleased)
+	keeper.Wait()
+	e.release(ctx, receiver)
+	return h.report(err)
+}
+
+// run receives, applies and settles until the session is to be given back: nil
+// when everything that was received is settled.
+func (h *hold) run(draining, ctx context.Context) error {
+	for {
+		messages, err := h.receive(draining, ctx)
+		if len(messages) == 0 {
+			return err
+		}
+		if err := h.checkOrder(messages); err != nil {
+			return err
+		}
+		if err := h.process(draining, ctx, messages); err != nil {
+			return err
+		}
+		// Only a receive that brought all it asked for leaves no credit behind.
+		if err != nil || len(messages) < h.cfg.BatchSize || draining.Err() != nil || h.spent() {
+			return err
+		}
+	}
+}
+
+// receive asks for the next batch. A receive that runs out of time is not an error.
+func (h *hold) receive(draining, ctx context.Context) ([]Message, error) {
+	limit := h.cfg.FirstMessageTime
+	if h.received > 0 {
+		// The session may be empty by now; then a few round trips show it.
+		limit = min(limit, 3*h.firstReceive+20*time.Millisecond)
+	}
+	attempt, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(draining, cancel)
+	defer stop()
+
+	asked := time.Now()
+	messages, err := h.receiver.Receive(attempt, h.cfg.BatchSize)
+	if h.received == 0 {
+		h.firstReceive = time.Since(asked)
+	}
+	h.received += len(messages)
+	h.counts.Received.Add(int64(len(messages)))
+	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
+		err = nil
+	}
+	return messages, err
+}
+
+// checkOrder refuses a batch in which a broker's number does not rise. The
+// overtaken message would be refused by the position guard, and lost.
+func (h *hold) checkOrder(messages []Message) error {
+	for i := range messages {
+		if messages[i].SequenceNumber <= h.lastNumber {
+			h.counts.Inversions.Add(1)
+			return fmt.Errorf("%w: number %d after %d", errInversion, messages[i].SequenceNumber, h.lastNumber)
+		}
+		h.lastNumber = messages[i].SequenceNumber
+	}
+	return nil
+}
+
+// process applies and settles one batch, trying again what failed for as long
+// as the lock holds and RetryTime allows; while draining once, since another
+// replica may do better at once.
+func (h *hold) process(draining, ctx context.Context, messages []Message) error {
+	wait := backoff.Backoff{Initial: h.cfg.RetryInitial, Max: h.cfg.RetryMax}
+	began := time.Now()
+	for {
+		h.step.Store(time.Now().UnixNano())
+		if _, err := h.lock.end(); err != nil {
+			return err
+		}
+		verdicts, failure := h.applier.Apply(ctx, messages)
+		if err := h.settle(ctx, messages[:len(verdicts)], verdicts); err != nil {
+			return err
+		}
+		messages = messages[len(verdicts):]
+		if failure == nil {
+			h.recovered()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		h.failed(failure)
+		if draining.Err() != nil || time.Since(began) > h.cfg.RetryTime {
+			return fmt.Errorf("%w: %w", errGaveUp, failure)
+		}
+		h.counts.Retries.Add(1)
+		if err := wait.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (h *hold) failed(err error) {
+	if h.applying.Failed(err) {
+		h.log.Warn().Err(err).Msg("applying messages fails, trying again")
+	}
+}
+
+func (h *hold) recovered() {
+	if lasted, ended := h.applying.Recovered(); ended {
+		h.log.Info().Dur("lasted_ms", lasted).Msg("applying messages works again")
+	}
+}
+
+// spent tells whether the session has had its share.
+func (h *hold) spent() bool {
+	return time.Since(h.began) >= h.cfg.HoldTime || h.received >= h.cfg.HoldMessages
+}
+
+// report counts and logs how the hold ended. It returns the error, so that the
+// slot waits before it accepts again: the same session may be the next.
+func (h *hold) report(err error) error {
+	if err == nil {
+		return nil
+	}
+	h.counts.GivenBack.Add(1)
+	switch {
+	case errors.Is(err, errLockEnds), errors.Is(err, errLockDoubted):
+		h.counts.LocksLost.Add(1)
+		h.log.Info().Err(err).Msg("session lock lost, session dropped")
+	case errors.Is(err, errInversion):
+		h.log.Warn().Err(err).Msg("messages out of order, session given back")
+	case errors.Is(err, errGaveUp):
+		h.log.Warn().Err(err).Msg("session given back without its messages applied")
+	default:
+		h.log.Info().Err(err).Msg("session given back early")
+	}
+	return err
+}

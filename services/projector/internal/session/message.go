@@ -1,0 +1,77 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"changerelay/pkg/contract"
+)
+
+// Message is one message of a held session.
+type Message struct {
+	contract.Message
+	// SequenceNumber is the broker's number of the message. It rises within a session.
+	SequenceNumber int64
+	// EnqueuedAt is when the broker stored the message.
+	EnqueuedAt time.Time
+	// Handle is the receiver's own, for settling.
+	Handle any
+}
+
+// Verdict says how a message is settled. The zero Verdict completes it.
+type Verdict struct {
+	// DeadLetter moves the message to the dead-letter queue.
+	DeadLetter bool
+	// Reason is a short constant name, and Description a sentence, both kept
+	// with the dead-lettered message.
+	Reason, Description string
+}
+
+// Handler applies messages.
+type Handler interface {
+	// Hold begins a hold of one session: what it returns is asked to apply that
+	// hold's messages, by one goroutine.
+	Hold(sessionID string) Applier
+}
+
+// Applier applies the messages of one hold.
+type Applier interface {
+	// Apply applies messages in order. It returns a verdict for each message
+	// that it is done with, in order from the first; done means that what the
+	// message asks for is stored for good, so the message can be settled. With
+	// an error the others are not done, and may be offered again. Apply starts
+	// no write after ctx has ended.
+	Apply(ctx context.Context, messages []Message) ([]Verdict, error)
+}
+
+// ErrNoSession means that no session had messages for as long as the accept waited.
+var ErrNoSession = errors.New("no session has messages")
+
+// Acceptor hands out sessions. It is used by many slots at once.
+type Acceptor interface {
+	// Accept waits until ctx ends for a session with messages and takes its
+	// lock. It returns ErrNoSession when there was none.
+	Accept(ctx context.Context, slot int) (Receiver, error)
+	// Doubt tells that an accept of the slot has neither answered nor failed in
+	// time. It does not block.
+	Doubt(slot int)
+}
+
+// Receiver is a held session. RenewLock is called by one goroutine, the others
+// by another; Settle by several at once.
+type Receiver interface {
+	// SessionID is the aggregate's id.
+	SessionID() string
+	// LockedUntil is when the lock ends by the broker's clock, as of the accept.
+	LockedUntil() time.Time
+	// Receive waits until ctx ends for messages, up to limit, in order.
+	// Messages and an error may come together.
+	Receive(ctx context.Context, limit int) ([]Message, error)
+	// RenewLock extends the lock and returns its new end by the broker's clock.
+	RenewLock(ctx context.Context) (time.Time, error)
+	// Settle settles one message.
+	Settle(ctx context.Context, m Message, v Verdict) error
+	// Close gives the session back, with whatever is not settled.
+	Close(ctx context.Context) error
+}

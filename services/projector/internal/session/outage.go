@@ -1,0 +1,52 @@
+package session
+
+import (
+	"sync"
+	"time"
+)
+
+// Outage follows one dependency through failures, so that many slots which fail
+// together make one line in the log. The zero value is well.
+type Outage struct {
+	mu    sync.Mutex
+	err   error     // guarded by mu
+	since time.Time // guarded by mu
+	last  error     // guarded by mu: of this outage or the one before
+}
+
+// Failed notes a failure and tells whether it is the first of its outage.
+func (o *Outage) Failed(err error) (first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first = o.err == nil
+	if first {
+		o.since = time.Now()
+	}
+	o.err, o.last = err, err
+	return first
+}
+
+// Recovered notes a success and tells how long the outage was that it ends, if any.
+func (o *Outage) Recovered() (lasted time.Duration, ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return 0, false
+	}
+	o.err = nil
+	return time.Since(o.since), true
+}
+
+// Current is the last failure of an outage that goes on, or nil.
+func (o *Outage) Current() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// Last is the last failure of this outage or of the last one, or nil.
+func (o *Outage) Last() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}

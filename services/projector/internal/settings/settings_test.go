@@ -1,0 +1,96 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+type spec struct {
+	URI      Secret        `envconfig:"TEST_SETTINGS_URI" required:"true" desc:"where the database is"`
+	TTL      time.Duration `envconfig:"TEST_SETTINGS_TTL" default:"15s" desc:"how long a lease lasts"`
+	Count    int           `envconfig:"TEST_SETTINGS_COUNT" default:"3" desc:"how many"`
+	Optional string        `envconfig:"TEST_SETTINGS_OPTIONAL" desc:"may be missing"`
+}
+
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	t.Setenv("TEST_SETTINGS_TTL", "15")
+	t.Setenv("TEST_SETTINGS_COUNT", "many")
+	var s spec
+	err := Load(&s, func() []*Problem {
+		return []*Problem{
+			Problemf("TEST_SETTINGS_OPTIONAL", "clashes with something"),
+			Problemf("TEST_SETTINGS_COUNT", "is 0"),
+		}
+	})
+	if err == nil {
+		t.Fatal("got no error, want four problems")
+	}
+	for _, want := range []string{
+		"TEST_SETTINGS_URI: is required: where the database is",
+		`TEST_SETTINGS_TTL: "15" is not a duration`,
+		`TEST_SETTINGS_COUNT: "many" is not a whole number`,
+		"TEST_SETTINGS_OPTIONAL: clashes with something",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want it to contain %q", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "is 0") {
+		t.Errorf("got %q, want nothing said of the zero that an unread value leaves", err)
+	}
+	var report strings.Builder
+	Report(&report, "service", err)
+	if want := "service: the configuration has 4 problem(s):"; !strings.HasPrefix(report.String(), want) {
+		t.Errorf("got report %q, want it to begin with %q", report.String(), want)
+	}
+}
+
+func TestAnEmptyVariableCountsAsNotSet(t *testing.T) {
+	t.Setenv("TEST_SETTINGS_URI", "mongodb://db")
+	t.Setenv("TEST_SETTINGS_TTL", "")
+	var s spec
+	if err := Load(&s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.TTL != 15*time.Second {
+		t.Errorf("got TTL %s, want the default 15s", s.TTL)
+	}
+	t.Setenv("TEST_SETTINGS_URI", "")
+	if err := Load(&spec{}, nil); err == nil || !strings.Contains(err.Error(), "TEST_SETTINGS_URI") {
+		t.Errorf("got %v, want the empty required variable reported", err)
+	}
+}
+
+func TestASecretIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	s := spec{URI: "canary"}
+	marshalled, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), s.URI.String(), string(marshalled)} {
+		if strings.Contains(text, "canary") {
+			t.Errorf("the secret shows in %q", text)
+		}
+	}
+	if got := s.URI.Reveal(); got != "canary" {
+		t.Errorf("Reveal: got %q, want the value", got)
+	}
+}
+
+func TestUsageListsEveryVariableWithItsDefault(t *testing.T) {
+	t.Parallel()
+	var usage strings.Builder
+	if err := Usage(&usage, &spec{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Count(usage.String(), "\n"), 5; got != want {
+		t.Errorf("got %d lines, want %d:\n%s", got, want, usage.String())
+	}
+	if want := "| `TEST_SETTINGS_TTL` | `15s` | how long a lease lasts |\n"; !strings.Contains(Markdown(&spec{}), want) {
+		t.Errorf("got\n%s\nwant it to contain %s", Markdown(&spec{}), want)
+	}
+}
