@@ -1,0 +1,79 @@
+// Package clustertest gives tests a sandbox process to talk to.
+package clustertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"changerelay/services/e2e/internal/cluster"
+)
+
+// Main runs a package's tests, looks for goroutines left behind, and removes
+// what Sandbox built. A package that uses Sandbox calls it from its TestMain.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		built.Lock()
+		defer built.Unlock()
+		if built.dir != "" {
+			_ = os.RemoveAll(built.dir)
+		}
+		os.Exit(code) //nolint:forbidigo // this is the end of a test's main
+	}))
+}
+
+// built is the sandbox that was built for this test process.
+var built struct {
+	sync.Mutex
+	dir string
+}
+
+// Sandbox starts a sandbox for the test and returns where it is. The binary is
+// the one that SANDBOX_BIN names, or is built once.
+func Sandbox(t *testing.T) cluster.Endpoints {
+	t.Helper()
+	binary, err := find(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.New(cluster.Config{Binaries: cluster.Binaries{Sandbox: binary}, Dir: t.TempDir()})
+	t.Cleanup(c.Close)
+	if err := c.StartSandbox(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c.Endpoints()
+}
+
+func find(t *testing.T) (string, error) {
+	t.Helper()
+	if given := os.Getenv("SANDBOX_BIN"); given != "" {
+		return given, nil
+	}
+	built.Lock()
+	defer built.Unlock()
+	if built.dir != "" {
+		return filepath.Join(built.dir, "sandbox"), nil
+	}
+	root, err := cluster.Root()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "sandbox-") //nolint:usetesting // it outlives the test, for the next one
+	if err != nil {
+		return "", fmt.Errorf("build the sandbox: %w", err)
+	}
+	binary := filepath.Join(dir, "sandbox")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/sandbox")
+	cmd.Dir = filepath.Join(root, "services", "sandbox")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(dir)
+		return "", fmt.Errorf("build the sandbox: %w\n%s", err, out)
+	}
+	built.dir = dir
+	return binary, nil
+}

@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Node is a place in the cluster. Its program may be run, ended and run again;
+// all its runs write to one log. Methods are safe for concurrent use.
+type Node struct {
+	// Name says which node it is: sandbox, publisher-1, projector-2.
+	Name string
+
+	program program
+	client  *http.Client
+
+	mu     sync.Mutex // guards what follows
+	run    *process
+	admin  string
+	paused bool
+	peak   int64 // resident bytes seen while running
+	past   Usage // of runs that have been replaced
+}
+
+// ErrNotRunning is returned where a node's program would have to be running.
+var ErrNotRunning = errors.New("not running")
+
+func newNode(p program, client *http.Client) *Node {
+	n := &Node{Name: p.name, program: p, client: client}
+	n.program.stderr = n.readLog
+	return n
+}
+
+// Start runs the node's program. It is an error when it is still running.
+func (n *Node) Start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.run != nil {
+		if n.run.running() {
+			return fmt.Errorf("start %s: it is running", n.Name)
+		}
+		n.past = n.usage()
+	}
+	n.admin, n.paused, n.peak = "", false, 0
+	run, err := start(n.program)
+	if err != nil {
+		return err
+	}
+	n.run = run
+	return nil
+}
+
+// readLog takes the address of the admin port from the program's log.
+func (n *Node) readLog(line []byte) {
+	var entry struct{ Message, Addr string }
+	if json.Unmarshal(line, &entry) != nil || entry.Message != "admin listening" {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.admin = entry.Addr
+}
+
+// Running says whether the node's program is running, stopped by Pause or not.
+func (n *Node) Running() bool {
+	run := n.current()
+	return run != nil && run.running()
+}
+
+// Kill ends the program with SIGKILL and returns when it is gone.
+func (n *Node) Kill() {
+	if run := n.current(); run != nil {
+		n.measure()
+		run.kill()
+	}
+}
+
+// Terminate sends SIGTERM, on which a program stops in its own good order. Wait
+// for the end with Wait.
+func (n *Node) Terminate() error { return n.signal(syscall.SIGTERM) }
+
+// Pause freezes the program where it stands (SIGSTOP).
+func (n *Node) Pause() error {
+	n.setPaused(true)
+	return n.signal(syscall.SIGSTOP)
+}
+
+// Resume lets a frozen program go on (SIGCONT).
+func (n *Node) Resume() error {
+	n.setPaused(false)
+	return n.signal(syscall.SIGCONT)
+}
+
+func (n *Node) setPaused(paused bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.paused = paused
+}
+
+func (n *Node) signal(s syscall.Signal) error {
+	run := n.current()
+	if run == nil {
+		return fmt.Errorf("signal %s: %w", n.Name, ErrNotRunning)
+	}
+	n.measure()
+	return run.signal(s)
+}
+
+// Wait blocks until the program has ended and returns its exit status, -1 where
+// a signal ended it.
+func (n *Node) Wait(ctx context.Context) (int, error) {
+	run := n.current()
+	if run == nil {
+		return 0, fmt.Errorf("wait for %s: %w", n.Name, ErrNotRunning)
+	}
+	return run.wait(ctx)
+}
+
+// Ended returns when the node's latest run ended, zero while it runs.
+func (n *Node) Ended() time.Time {
+	run := n.current()
+	if run == nil || run.running() {
+		return time.Time{}
+	}
+	return run.ended
+}
+
+// LogPath is the file with everything that the node's runs logged.
+func (n *Node) LogPath() string { return n.program.log }
+
+// Log returns what the node's runs have logged so far.
+func (n *Node) Log() string {
+	text, err := os.ReadFile(n.program.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Usage is what the node's runs took so far; processor time is that of ended runs.
+func (n *Node) Usage() Usage {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.usage()
+}
+
+// usage sums up all runs. The caller holds mu.
+func (n *Node) usage() Usage {
+	total := n.past
+	if n.run == nil {
+		return total
+	}
+	peak := n.peak
+	if !n.run.running() {
+		total.CPU += n.run.cpu()
+		if peak == 0 {
+			peak = n.run.maxResident()
+		}
+	}
+	total.ResidentBytes = max(total.ResidentBytes, peak)
+	return total
+}
+
+// measure notes the program's memory while it can still be asked for.
+func (n *Node) measure() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.run == nil || !n.run.running() {
+		return
+	}
+	if bytes, err := highWater(n.run.cmd.Process.Pid); err == nil {
+		n.peak = max(n.peak, bytes)
+	}
+}
+
+func (n *Node) current() *process {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.run
+}
+
+// adminURL returns the address of a path on the admin port.
+func (n *Node) adminURL(path string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.run == nil || !n.run.running():
+		return "", fmt.Errorf("ask %s: %w", n.Name, ErrNotRunning)
+	case n.paused:
+		return "", fmt.Errorf("ask %s: it is paused", n.Name)
+	case n.admin == "":
+		return "", fmt.Errorf("ask %s: its admin port is not open yet", n.Name)
+	}
+	return "http://" + n.admin + path, nil
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package cluster
+
+import "syscall"
+
+// processAttributes puts a child into a process group of its own.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// residentUnit is the unit of Rusage.Maxrss in bytes.
+const residentUnit = 1

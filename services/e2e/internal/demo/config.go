@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/input"
+	"changerelay/services/e2e/internal/orders"
+)
+
+// Config says what a demo does.
+type Config struct {
+	// Rate is how many events are written a second.
+	Rate int
+	// Duration is how long events are written, at least.
+	Duration time.Duration
+	// Aggregates is how many orders there are.
+	Aggregates int
+	Publishers int
+	Projectors int
+	// Seed makes the events, and which projector is killed.
+	Seed uint64
+	// Lease is the length of the publishers' lease.
+	Lease time.Duration
+	// Faults says whether anything is killed.
+	Faults bool
+	// Timeout bounds the run after the build.
+	Timeout time.Duration
+	// JSON is a file for the report; empty for none.
+	JSON string
+	// Input is a file of events in place of the generator's; empty for those.
+	Input string
+	// Bin is a directory of built binaries; empty builds them.
+	Bin string
+	// Dir takes logs and binaries; empty makes one under .run of the repository.
+	Dir string
+	// Version is stamped into the binaries; empty leaves theirs.
+	Version string
+	// Backend names servers to use in place of the sandbox; nil for the sandbox.
+	Backend *cluster.Endpoints
+
+	// events are those of Input.
+	events []orders.Event
+}
+
+// Environment variables that name servers to run against in place of the sandbox.
+const (
+	envMongo      = "DEMO_MONGODB_URI"
+	envServiceBus = "DEMO_SERVICEBUS_CONNECTION_STRING"
+)
+
+// leastLease is the shortest lease that the publishers' timing still fits in.
+const leastLease = 3 * time.Second
+
+// Parse reads the command line and, if there is one, the whole input file. Every
+// problem is reported at once.
+func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, error) {
+	c := Config{}
+	noFaults := false
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	// What is wrong is for the caller to say, once.
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&c.Rate, "rate", 2000, "events written a `second`")
+	flags.DurationVar(&c.Duration, "duration", 30*time.Second, "how long events are written, at least: writing goes on until the faults are through")
+	flags.IntVar(&c.Aggregates, "aggregates", 5000, "how many orders there are")
+	flags.IntVar(&c.Publishers, "publishers", 2, "publisher processes")
+	flags.IntVar(&c.Projectors, "projectors", 3, "projector processes")
+	flags.Uint64Var(&c.Seed, "seed", 1, "makes the events; the same seed makes the same")
+	flags.DurationVar(&c.Lease, "lease", 6*time.Second, "length of the publishers' lease; heartbeat and renewal deadline follow in the usual proportion")
+	flags.BoolVar(&noFaults, "no-faults", false, "kill nothing")
+	flags.DurationVar(&c.Timeout, "timeout", 150*time.Second, "bounds the run after the build")
+	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
+	flags.StringVar(&c.Input, "input", "", "take the events from this `file` in place of the generator: one JSON object a line with aggregateId, type, version, time, data")
+	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
+	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
+	flags.StringVar(&c.Version, "stamp", "", "`version` to stamp into the binaries")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.Usage()
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	c.Faults = !noFaults
+	errs := c.problems()
+	if flags.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
+	}
+	errs = append(errs, c.backend(getenv))
+	if c.Input != "" {
+		events, err := input.ReadFile(c.Input)
+		errs = append(errs, err)
+		c.events = events
+	}
+	return c, errors.Join(errs...)
+}
+
+// problems lists what is wrong with the values.
+func (c *Config) problems() []error {
+	var errs []error
+	some := func(name string, got int) {
+		if got < 1 {
+			errs = append(errs, fmt.Errorf("--%s is %d, below 1", name, got))
+		}
+	}
+	some("rate", c.Rate)
+	some("aggregates", c.Aggregates)
+	some("publishers", c.Publishers)
+	some("projectors", c.Projectors)
+	if c.Faults && c.Publishers == 1 {
+		errs = append(errs, errors.New("--publishers is 1, and nobody could take over: use 2, or --no-faults"))
+	}
+	if c.Lease < leastLease {
+		errs = append(errs, fmt.Errorf("--lease is %v, below %v", c.Lease, leastLease))
+	}
+	if c.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("--duration is %v, not above 0", c.Duration))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--timeout is %v, not above 0", c.Timeout))
+	}
+	return errs
+}
+
+// backend takes the servers from the environment, which must name both or none.
+func (c *Config) backend(getenv func(string) string) error {
+	mongo, bus := getenv(envMongo), getenv(envServiceBus)
+	switch {
+	case mongo == "" && bus == "":
+		return nil
+	case mongo == "" || bus == "":
+		return fmt.Errorf("%s and %s go together: set both or none", envMongo, envServiceBus)
+	}
+	c.Backend = &cluster.Endpoints{MongoURI: mongo, ServiceBus: bus}
+	return nil
+}
+
+// planned is how many events are to be written.
+func (c *Config) planned() int {
+	if c.Input != "" {
+		return len(c.events)
+	}
+	return int(float64(c.Rate) * c.Duration.Seconds())
+}

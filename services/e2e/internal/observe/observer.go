@@ -1,0 +1,167 @@
+// Package observe watches a topic from outside: a subscription of its own gets
+// a copy of every message that the topic accepted, whoever sent it.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/services/e2e/internal/validate"
+)
+
+// Attributes of a message that are read here, as CloudEvents names them with the
+// AMQP binding's prefix.
+const (
+	propertySource  = "cloudEvents_source"
+	propertyVersion = "cloudEvents_aggregateversion"
+	propertyTerm    = "cloudEvents_term"
+)
+
+const (
+	// batch is how many messages are asked for at once.
+	batch = 2000
+	// lull is how long a batch waits for its next message.
+	lull = 50 * time.Millisecond
+	// retryPause is how long a failed receive waits before it is tried again.
+	retryPause = 200 * time.Millisecond
+)
+
+// Observer gathers the messages of one source that a topic accepts. Its methods
+// are safe for concurrent use.
+type Observer struct {
+	client   *azservicebus.Client
+	receiver *azservicebus.Receiver
+	source   string
+
+	mu      sync.Mutex // guards what follows
+	names   map[string]string
+	sends   []validate.Send
+	terms   map[int64]int
+	foreign int
+	faults  []string
+}
+
+// New returns an observer on the subscription, which takes every message for
+// itself. Only messages with the given CloudEvents source count.
+func New(connection, topic, subscription, source string) (*Observer, error) {
+	client, err := azservicebus.NewClientFromConnectionString(connection, nil)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", topic, err)
+	}
+	receiver, err := client.NewReceiverForSubscription(topic, subscription, &azservicebus.ReceiverOptions{
+		ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", topic, err)
+	}
+	return &Observer{client: client, receiver: receiver, source: source, names: make(map[string]string), terms: make(map[int64]int)}, nil
+}
+
+// Run gathers messages until ctx ends. A receive that fails is tried again: what
+// it lost shows as a fault of the observation.
+func (o *Observer) Run(ctx context.Context) error {
+	defer o.client.Close(context.WithoutCancel(ctx))
+	for ctx.Err() == nil {
+		messages, err := o.receiver.ReceiveMessages(ctx, batch, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: lull})
+		o.add(messages)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		o.fault(err.Error())
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+	return nil
+}
+
+func (o *Observer) add(messages []*azservicebus.ReceivedMessage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range messages {
+		send, ok := o.read(m)
+		if !ok {
+			o.foreign++
+			continue
+		}
+		o.sends = append(o.sends, send)
+		o.terms[send.Term]++
+	}
+}
+
+// read takes the few properties that say what a message is.
+func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
+	source, _ := m.ApplicationProperties[propertySource].(string)
+	version, known := m.ApplicationProperties[propertyVersion].(int64)
+	term, _ := m.ApplicationProperties[propertyTerm].(int64)
+	if source != o.source || !known || m.SessionID == nil || m.EnqueuedTime == nil || m.SequenceNumber == nil {
+		return validate.Send{}, false
+	}
+	return validate.Send{
+		Event:     validate.Event{Aggregate: o.intern(*m.SessionID), Version: version},
+		MessageID: m.MessageID,
+		Term:      term,
+		Number:    *m.SequenceNumber,
+		Enqueued:  *m.EnqueuedTime,
+	}, true
+}
+
+// intern keeps one copy of each aggregate's name.
+func (o *Observer) intern(name string) string {
+	if kept, found := o.names[name]; found {
+		return kept
+	}
+	o.names[name] = name
+	return name
+}
+
+func (o *Observer) fault(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults = append(o.faults, text)
+}
+
+// Sends returns what the topic has accepted so far, in the broker's order.
+func (o *Observer) Sends() []validate.Send {
+	o.mu.Lock()
+	sends := append([]validate.Send(nil), o.sends...)
+	o.mu.Unlock()
+	validate.InOrderOfAcceptance(sends)
+	return sends
+}
+
+// Count is how many messages the topic has accepted so far, repeats included.
+func (o *Observer) Count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.sends)
+}
+
+// CountOfTerm is how many messages of a term the topic has accepted so far.
+func (o *Observer) CountOfTerm(term int64) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.terms[term]
+}
+
+// Foreign is how many messages of another source came by.
+func (o *Observer) Foreign() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.foreign
+}
+
+// Faults says what went wrong with the observation itself. With any, a message
+// missing here may still have been accepted.
+func (o *Observer) Faults() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.faults...)
+}

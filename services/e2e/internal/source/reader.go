@@ -1,0 +1,57 @@
+package source
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+
+	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/plain"
+)
+
+// readBatch is how many documents a reply brings.
+const readBatch = 10_000
+
+// Each reads every event of the collection as the majority has it, the events
+// of one aggregate in the order of their versions, with data in plain form. A
+// document without an aggregate id or a version is no event and is passed over.
+// It stops at the first error of each.
+func Each(ctx context.Context, client *mongo.Client, database, collection string, each func(orders.Event) error) error {
+	events := client.Database(database).Collection(collection, options.Collection().SetReadConcern(readconcern.Majority()))
+	// Ids of one aggregate sort by version, and every server has an index on ids.
+	cursor, err := events.Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetBatchSize(readBatch))
+	if err != nil {
+		return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+	}
+	defer cursor.Close(context.WithoutCancel(ctx))
+	for cursor.Next(ctx) {
+		doc, err := plain.Document(cursor.Current)
+		if err != nil {
+			return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+		}
+		e, ok := event(doc)
+		if !ok {
+			continue
+		}
+		if err := each(e); err != nil {
+			return err
+		}
+	}
+	if err := cursor.Err(); err != nil {
+		return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+	}
+	return nil
+}
+
+// event reads an event from its document.
+func event(doc map[string]any) (e orders.Event, ok bool) {
+	version, versioned := doc[fieldVersion].(int64)
+	e = orders.Event{Version: version, Data: doc[fieldData]}
+	e.Aggregate, _ = doc[fieldAggregate].(string)
+	e.Type, _ = doc[fieldType].(string)
+	return e, versioned && e.Aggregate != ""
+}

@@ -1,0 +1,62 @@
+package watch
+
+import (
+	"context"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/services/e2e/internal/validate"
+)
+
+// bookkeeping is the field under which a read document says which event it has
+// come to.
+const bookkeeping = "_relay"
+
+// Applies is the history of writes to a read model. Its methods are safe for
+// concurrent use.
+type Applies struct {
+	run func(context.Context) error
+
+	mu      sync.Mutex // guards what follows
+	history []validate.Apply
+	each    func(validate.Apply)
+}
+
+// OpenApplies begins to watch the collection; writes before the call are not
+// seen. each is called for every write, in order.
+func OpenApplies(ctx context.Context, collection *mongo.Collection, each func(validate.Apply)) (*Applies, error) {
+	a := &Applies{each: each}
+	run, err := follow(ctx, collection, a.add)
+	if err != nil {
+		return nil, err
+	}
+	a.run = run
+	return a, nil
+}
+
+// Run gathers writes until ctx ends.
+func (a *Applies) Run(ctx context.Context) error { return a.run(ctx) }
+
+func (a *Applies) add(c change) {
+	version, found := c.field(bookkeeping, "aggregateVersion")
+	if !found {
+		return
+	}
+	n, ok := version.AsInt64OK()
+	if !ok {
+		return
+	}
+	apply := validate.Apply{Document: c.id(), Version: n}
+	a.mu.Lock()
+	a.history = append(a.history, apply)
+	a.mu.Unlock()
+	a.each(apply)
+}
+
+// History returns the writes so far.
+func (a *Applies) History() []validate.Apply {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]validate.Apply(nil), a.history...)
+}

@@ -1,0 +1,74 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// idleWait bounds how long the server holds back an empty reply.
+const idleWait = 500 * time.Millisecond
+
+// change is one write to a document.
+type change struct{ raw bson.Raw }
+
+// follow opens a change stream on the collection and returns a function that
+// hands over every write from now on, until ctx ends, which is no error.
+func follow(ctx context.Context, collection *mongo.Collection, each func(change)) (run func(context.Context) error, err error) {
+	stream, err := collection.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetMaxAwaitTime(idleWait).SetBatchSize(5000))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", collection.Name(), err)
+	}
+	return func(ctx context.Context) error {
+		defer stream.Close(context.WithoutCancel(ctx))
+		for stream.Next(ctx) {
+			each(change{stream.Current})
+		}
+		if err := stream.Err(); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("watch %s: %w", collection.Name(), err)
+		}
+		return nil
+	}, nil
+}
+
+// id returns the document's id where it is a string.
+func (c change) id() string {
+	id, _ := c.raw.Lookup("documentKey", "_id").StringValueOK()
+	return id
+}
+
+// field returns a field as the write left it; false where the write did not
+// touch it. An update names a nested field by its path or with its parent.
+func (c change) field(parent, name string) (bson.RawValue, bool) {
+	var paths [][]string
+	switch op, _ := c.raw.Lookup("operationType").StringValueOK(); op {
+	case "insert", "replace":
+		paths = [][]string{{"fullDocument", parent, name}}
+	case "update":
+		paths = [][]string{
+			{"updateDescription", "updatedFields", parent + "." + name},
+			{"updateDescription", "updatedFields", parent, name},
+		}
+	}
+	for _, path := range paths {
+		if v, err := c.raw.LookupErr(compact(path)...); err == nil {
+			return v, true
+		}
+	}
+	return bson.RawValue{}, false
+}
+
+// compact drops the parent of a top-level field.
+func compact(path []string) []string {
+	var out []string
+	for _, p := range path {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
