@@ -1,0 +1,98 @@
+# Change Relay: everything a developer or CI runs. `make` prints what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+MODULES := pkg/contract services/sandbox services/publisher services/projector services/e2e
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w
+BIN := $(CURDIR)/bin
+GOLANGCI_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.9.0
+FUZZTIME ?= 10s
+
+# The race detector needs a C compiler; a machine with Go alone tests without.
+RACE := $(shell if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null; then echo -race; fi)
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the whole path on the embedded sandbox, with faults, and check it (ARGS="--rate 2000 …")
+	@go run ./services/e2e/cmd/demo $(ARGS)
+
+.PHONY: test
+test: $(BIN)/sandbox ## run every test that needs no Docker
+	@[ -n "$(RACE)" ] || echo "no C compiler found: testing without the race detector"
+	@for module in $(MODULES); do \
+		echo "== $$module"; \
+		SANDBOX_BIN=$(BIN)/sandbox go test $(RACE) -shuffle=on -timeout 15m ./$$module/...; \
+	done
+
+.PHONY: bench
+bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
+	@go run ./services/e2e/cmd/bench $(ARGS)
+
+.PHONY: build
+build: $(BIN)/sandbox ## build the binaries into bin/
+	@for service in publisher projector; do \
+		CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $(BIN)/$$service ./services/$$service/cmd/$$service; \
+	done
+
+.PHONY: $(BIN)/sandbox
+$(BIN)/sandbox:
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o $@ ./services/sandbox/cmd/sandbox
+
+.PHONY: run-sandbox
+run-sandbox: $(BIN)/sandbox ## run the sandbox on its standard ports
+	@$(BIN)/sandbox $(ARGS)
+
+.PHONY: run-publisher
+run-publisher: build ## run a publisher with the settings in the environment
+	@$(BIN)/publisher $(ARGS)
+
+.PHONY: run-projector
+run-projector: build ## run a projector with the settings in the environment
+	@$(BIN)/projector $(ARGS)
+
+.PHONY: check
+check: lint alone test fuzz vuln ## everything CI checks, but the demo
+
+.PHONY: alone
+alone: ## build, vet and tidy-check each module by itself, without the workspace
+	@for module in $(MODULES); do \
+		echo "== $$module alone"; \
+		(cd $$module && export GOWORK=off && go mod tidy -diff && go build ./... && go vet ./...); \
+	done
+
+.PHONY: lint
+lint: tools ## lint every module, and check the documentation's links and names
+	@for module in $(MODULES); do \
+		echo "== lint $$module"; \
+		(cd $$module && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+	@scripts/check-docs
+
+.PHONY: fmt
+fmt: tools ## format the code
+	@for module in $(MODULES); do (cd $$module && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: fuzz
+fuzz: ## fuzz every decoder for FUZZTIME each
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities, where the database can be reached
+	@scripts/vuln $(GOVULNCHECK_VERSION) $(MODULES)
+
+.PHONY: tools
+tools: $(BIN)/golangci-lint-$(GOLANGCI_VERSION) ## install the linters into bin/
+
+$(BIN)/golangci-lint-$(GOLANGCI_VERSION):
+	GOWORK=off GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@touch $@
+
+.PHONY: clean
+clean: ## remove what was built and what demos left
+	@rm -rf bin .run
