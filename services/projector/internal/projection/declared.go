@@ -23,6 +23,7 @@ type rule struct {
 
 // section is one operator with its fields.
 type section struct {
+	name     string // of the operator, as the file has it
 	operator string // as MongoDB names it
 	fields   []field
 }
@@ -52,7 +53,7 @@ func (p *declared) Decide(c *Change) ([]Write, error) {
 		for _, f := range s.fields {
 			operand, err := s.operand(f, c)
 			if err != nil {
-				return nil, fmt.Errorf("%s %q: %w", s.operator[1:], f.path, err)
+				return nil, fmt.Errorf("%s %q: %w", s.name, f.path, err)
 			}
 			operands = append(operands, bson.E{Key: f.path, Value: operand})
 		}
@@ -70,8 +71,16 @@ func (s section) operand(f field, c *Change) (any, error) {
 	if s.operator == "$inc" && !isNumber(v) {
 		return nil, fmt.Errorf("the value is of type %T, not a number", v)
 	}
-	if f.last > 0 {
-		return bson.D{{Key: "$each", Value: bson.A{v}}, {Key: "$slice", Value: -f.last}}, nil
+	switch s.operator {
+	case "$push", "$addToSet":
+		// In a form of its own, so that data with fields such as $each stays data.
+		operand := bson.D{{Key: "$each", Value: bson.A{v}}}
+		if f.last > 0 {
+			operand = append(operand, bson.E{Key: "$slice", Value: -f.last})
+		}
+		return operand, nil
+	case "$pullAll":
+		return bson.A{v}, nil
 	}
 	return v, nil
 }

@@ -23,8 +23,9 @@
 //
 // Below on stand the types of events that the projection follows; others pass
 // it by. The operators are MongoDB's: set, unset (a list of fields), inc, min,
-// max, push (a value, or value and last, to keep only that many), addToSet, and
-// delete. Fields are paths with dots.
+// max, push (a value, or value and last, to keep only that many), addToSet,
+// pull (a value, wherever it stands in the array), and delete. Fields are paths
+// with dots.
 //
 // A value that is a string is an expression in the language of expr-lang/expr,
 // compiled and checked when the file is loaded; other scalars stand for

@@ -50,8 +50,8 @@ func TestADeclaredProjectionMakesTheUpdateItSays(t *testing.T) {
 	const at = `{"$date":"2026-01-02T03:04:05.678Z"}`
 	want := `{"$set":{"status":"placed","customer":"c-1","open":true,"rate":0.5,"note":null},` +
 		`"$inc":{"total":{"$numberDecimal":"9.90"},"events":1},` +
-		`"$push":{"history":{"$each":["OrderPlaced"],"$slice":-20},"all":"OrderPlaced"},` +
-		`"$addToSet":{"tags":"new"},"$min":{"first":` + at + `},"$max":{"last":` + at + `},` +
+		`"$push":{"history":{"$each":["OrderPlaced"],"$slice":-20},"all":{"$each":["OrderPlaced"]}},` +
+		`"$addToSet":{"tags":{"$each":["new"]}},"$min":{"first":` + at + `},"$max":{"last":` + at + `},` +
 		`"$unset":{"cancelled":"","a.b":""}}`
 	if string(got) != want {
 		t.Errorf("update:\n got %s\nwant %s", got, want)
@@ -64,6 +64,28 @@ func TestADeclaredProjectionMakesTheUpdateItSays(t *testing.T) {
 	c.Type = "SomethingElse"
 	if writes, err := projections.Decide(c); err != nil || len(writes) != 0 {
 		t.Errorf("an event that is not followed: got %+v and %v, want no write", writes, err)
+	}
+}
+
+// What an event says is stored, whatever it looks like: an array of data is one
+// element, and a document with an operator's name as a field is a document.
+func TestDataIsNeverTakenForAnOperator(t *testing.T) {
+	t.Parallel()
+	projections, err := projection.Parse("p.yaml", []byte(
+		"projections: [{name: p, collection: c, on: {Happened: {push: {a: data.v}, addToSet: {b: data.v}, pull: {c: data.v}}}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{`{"$each":[1,2]}`, `{"$gte":0}`, `[1,2]`} {
+		writes, err := projections.Decide(change(t, `{"v":`+v+`}`))
+		if err != nil {
+			t.Fatalf("decide: %v", err)
+		}
+		got, err := bson.MarshalExtJSON(writes[0].Update, false, false)
+		want := `{"$push":{"a":{"$each":[` + v + `]}},"$addToSet":{"b":{"$each":[` + v + `]}},"$pullAll":{"c":[` + v + `]}}`
+		if err != nil || string(got) != want {
+			t.Errorf("update: got %s and %v, want %s", got, err, want)
+		}
 	}
 }
 

@@ -14,9 +14,11 @@ var operators = map[string]string{
 	"max":      "$max",
 	"push":     "$push",
 	"addToSet": "$addToSet",
+	// $pull takes a document for a condition; this one takes values alone.
+	"pull": "$pullAll",
 }
 
-const operatorNames = "set, unset, inc, min, max, push, addToSet and delete"
+const operatorNames = "set, unset, inc, min, max, push, addToSet, pull and delete"
 
 // rule reads what one type of event does.
 func (l *loader) rule(on entry) *rule {
@@ -25,9 +27,9 @@ func (l *loader) rule(on entry) *rule {
 	for _, e := range l.entries(on.value, "the operators") {
 		switch operator, takesFields := operators[e.key]; {
 		case takesFields:
-			r.sections = append(r.sections, section{operator, l.fields(e, paths)})
+			r.sections = append(r.sections, section{e.key, operator, l.fields(e, paths)})
 		case e.key == "unset":
-			r.sections = append(r.sections, section{"$unset", l.unset(e, paths)})
+			r.sections = append(r.sections, section{e.key, "$unset", l.unset(e, paths)})
 		case e.key == "delete":
 			flag, ok := e.value.(*ast.BoolNode)
 			if !ok || !flag.Value {

@@ -17,7 +17,15 @@
 // The confirmation reads what a majority has. A message is settled on the word
 // of it, and a position that only the primary has could still be rolled back.
 //
-// The writes of a batch to one collection are one ordered bulk write. The
+// Neighbouring writes of one document are folded into one, where an update can
+// be made that does what they do one after another: its guard asks for a
+// position below the first one's, so that all of them apply or none, and it
+// leaves the last one's. When the server refuses a fold for what it says, the
+// writes go again one by one, so that the right one is blamed. A state between
+// two folded writes is never stored: a validator or a unique index of the
+// user's does not see it.
+//
+// What is left of a batch for one collection is one ordered bulk write. The
 // server stops such a bulk at the first error; the writes behind it go out
 // again in the next one, without those that the confirmation has shown to be
 // applied as well, so that a batch which comes again as a whole costs three
@@ -27,6 +35,11 @@
 //
 // A deleted document leaves a tombstone, the position alone, so that an old
 // message can not bring it back; an index lets the server remove it later.
+//
+// No transaction is put around a batch. Most batches are one write of one
+// document after folding, and a transaction would add a round trip, its commit,
+// to the one there is; it pays where hundreds of writes remain, and a session's
+// batch has none such.
 //
 // Every write asks for a majority, whatever the server's default is.
 package readmodel

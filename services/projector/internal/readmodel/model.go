@@ -16,12 +16,7 @@ const bookkeeping = "_relay"
 
 // model is the guarded upsert for a write.
 func model(w *projection.Write, now time.Time) mongo.WriteModel {
-	// The guard: only over a lower position. A document without one does not
-	// match, for a string is not compared with a missing field.
-	filter := bson.D{
-		{Key: "_id", Value: w.ID},
-		{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: w.Event.Sequence}}},
-	}
+	filter := guard(w.ID, w.Event.Sequence)
 	relay := position(w.Event, now)
 	if w.Delete {
 		relay = append(relay, bson.E{Key: "deletedAt", Value: now})
@@ -31,6 +26,15 @@ func model(w *projection.Write, now time.Time) mongo.WriteModel {
 	// The position is set as a whole, which also ends a tombstone.
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).
 		SetUpdate(withSet(w.Update, bson.E{Key: bookkeeping, Value: relay}))
+}
+
+// guard matches a document only over a lower position. A document without one
+// does not match, for a string is not compared with a missing field.
+func guard(id any, below contract.Sequence) bson.D {
+	return bson.D{
+		{Key: "_id", Value: id},
+		{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},
+	}
 }
 
 // position is what a read document says about the last event that changed it.

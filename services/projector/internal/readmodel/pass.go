@@ -1,0 +1,161 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+// pass stores the writes of one call to one collection.
+type pass struct {
+	collection *mongo.Collection
+	writes     []projection.Write
+	outcomes   []delivery.Outcome
+	pending    []int // places in writes that are not stored yet, in order
+	// fold is alone once a fold of several writes was refused.
+	fold reach
+}
+
+// run sends bulk writes until nothing is pending. Each one settles at least one
+// write, takes folds apart, or ends it.
+func (p *pass) run(ctx context.Context) error {
+	for len(p.pending) > 0 {
+		sent := units(p.writes, p.pending, p.fold)
+		models := make([]mongo.WriteModel, len(sent))
+		now := time.Now()
+		for i, u := range sent {
+			models[i] = u.model(p.writes, now)
+		}
+		_, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
+		if err == nil {
+			p.settle(sent, delivery.Applied)
+			return nil
+		}
+		if err := p.learn(ctx, sent, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle gives the writes of units their outcome.
+func (p *pass) settle(done []*unit, outcome delivery.Outcome) {
+	for _, u := range done {
+		for _, w := range u.writes {
+			p.outcomes[w] = outcome
+		}
+	}
+	p.pending = slices.DeleteFunc(slices.Clone(p.pending), func(w int) bool { return p.outcomes[w] != delivery.Unknown })
+}
+
+// learn takes from a failed bulk write what it has stored, and decides about
+// the unit that it failed at. It returns nil when there is more to send.
+func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
+	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
+	if !ok || len(bulk.WriteErrors) == 0 || bulk.WriteConcernError != nil {
+		return p.blame(ctx, sent, err)
+	}
+	failure := bulk.WriteErrors[0]
+	if failure.Index < 0 || failure.Index >= len(sent) {
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+	}
+	p.settle(sent[:failure.Index], delivery.Applied)
+	failed := sent[failure.Index]
+	switch {
+	case failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):
+		return p.confirm(ctx, failed.writes[0])
+	case failure.Code != duplicateKey && classify(failure.Code) != data:
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+	case len(failed.writes) > 1:
+		p.fold = alone
+		return nil
+	}
+	return reject(failed.writes[0], failure.Message)
+}
+
+// confirm looks up whether a write, which the unique _id refused, was applied
+// before, and with it those behind it on the same document.
+func (p *pass) confirm(ctx context.Context, place int) error {
+	first := &p.writes[place]
+	var stored struct {
+		Relay struct {
+			Sequence *contract.Sequence `bson:"sequence"`
+			EventID  string             `bson:"eventId"`
+		} `bson:"_relay"`
+	}
+	err := p.collection.FindOne(ctx, bson.D{{Key: "_id", Value: first.ID}},
+		options.FindOne().SetProjection(bson.D{{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}})).Decode(&stored)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return fmt.Errorf("write to %q: the document is there, but a majority does not have it yet", p.collection.Name())
+	case err != nil:
+		return fmt.Errorf("read position in %q: %w", p.collection.Name(), err)
+	case stored.Relay.Sequence == nil:
+		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
+	case *stored.Relay.Sequence < first.Event.Sequence:
+		return fmt.Errorf("write to %q: another write got in between, or a majority does not have it yet", p.collection.Name())
+	case twins(first.Event, *stored.Relay.Sequence, stored.Relay.EventID):
+		return reject(place, twinned(first.Event, stored.Relay.EventID))
+	}
+	pending := p.pending[:0:0]
+	for _, w := range p.pending {
+		write := &p.writes[w]
+		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= *stored.Relay.Sequence &&
+			!twins(write.Event, *stored.Relay.Sequence, stored.Relay.EventID) {
+			p.outcomes[w] = delivery.Repeated
+			continue
+		}
+		pending = append(pending, w)
+	}
+	p.pending = pending
+	return nil
+}
+
+// twins tells whether another event with the same sequence is stored: then the
+// source gave two events one version, and taking this one for a repeat would
+// lose it in silence.
+func twins(e *contract.Event, stored contract.Sequence, storedID string) bool {
+	return e.Sequence == stored && e.ID != storedID
+}
+
+func twinned(e *contract.Event, storedID string) string {
+	return fmt.Sprintf("two events of the aggregate have the sequence %s: this one, and %s, which is applied", e.Sequence, storedID)
+}
+
+// blame finds the write that a failed command is about. Where the command was
+// refused for what it says, its writes are sent one by one.
+func (p *pass) blame(ctx context.Context, sent []*unit, err error) error {
+	if !isAboutData(err) {
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+	}
+	if len(sent) < len(p.pending) {
+		p.fold = alone
+		return nil
+	}
+	if len(p.pending) == 1 {
+		return reject(p.pending[0], err.Error())
+	}
+	rest := p.pending
+	for i := range rest {
+		p.pending = rest[i : i+1]
+		if err := p.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reject(place int, reason string) error {
+	return &delivery.RejectedError{Index: place, Reason: reason}
+}
