@@ -29,6 +29,11 @@ test: $(BIN)/sandbox ## run every test that needs no Docker
 		echo "== $$module"; \
 		SANDBOX_BIN=$(BIN)/sandbox go test $(RACE) -shuffle=on -timeout 15m ./$$module/...; \
 	done
+	@[ -z "$(RACE)" ] || $(MAKE) --no-print-directory model
+
+.PHONY: model
+model: ## walk through every state of the protocol's model, and show that it needs each guard (ARGS=-v)
+	@go test -shuffle=on ./services/e2e/internal/model $(ARGS)
 
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")

@@ -1,0 +1,126 @@
+//go:build !race
+
+// One goroutine walks through millions of states: the race detector has nothing
+// to see, and would make it ten times as slow.
+
+package model
+
+import (
+	"strings"
+	"testing"
+)
+
+// limit is more states than any of the machines has.
+const limit = 6_000_000
+
+func explore[S comparable](t *testing.T, m machine[S]) finding {
+	t.Helper()
+	found, err := search(m, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d states", found.states)
+	return found
+}
+
+func holds[S comparable](t *testing.T, m machine[S]) {
+	t.Helper()
+	if found := explore(t, m); found.broken != "" {
+		t.Errorf("broken: %s\n  %s", found.broken, strings.Join(found.way, "\n  "))
+	}
+}
+
+func breaks[S comparable](t *testing.T, m machine[S], promise string) {
+	t.Helper()
+	found := explore(t, m)
+	if found.broken != promise {
+		t.Errorf("broken: got %q, want %q", found.broken, promise)
+	}
+	t.Logf("broken: %s\n  %s", found.broken, strings.Join(found.way, "\n  "))
+}
+
+func TestWhoeverTrustsTheLeaseHoldsIt(t *testing.T) {
+	t.Parallel()
+	holds(t, electionMachine(allElectionGuards()))
+}
+
+func TestTheTopicIsInOrderAndTheCheckpointTrueWhoeverLeads(t *testing.T) {
+	t.Parallel()
+	holds(t, publishingMachine(allPublishingGuards()))
+}
+
+func TestTheReadModelAppliesEachChangeOnceInOrder(t *testing.T) {
+	t.Parallel()
+	holds(t, projectingMachine(allProjectingGuards()))
+}
+
+func TestTheElectionNeedsEachGuard(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(*electionGuards){
+		"trust from before the call":   func(g *electionGuards) { g.fromBeforeTheCall = false },
+		"a deadline below the TTL":     func(g *electionGuards) { g.deadlineBelowTTL = false },
+		"a take only when it is over":  func(g *electionGuards) { g.onlyWhenOver = false },
+		"the incarnation in the calls": func(g *electionGuards) { g.incarnation = false },
+		"the tenure in the calls":      func(g *electionGuards) { g.tenure = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guards := allElectionGuards()
+			cut(&guards)
+			breaks(t, electionMachine(guards), "whoever trusts the lease holds it")
+		})
+	}
+}
+
+func TestThePublishingNeedsEachGuard(t *testing.T) {
+	t.Parallel()
+	const (
+		order  = "an aggregate's changes first arrive in order"
+		passes = "the checkpoint passes only what the topic has"
+		back   = "the checkpoint never goes back"
+	)
+	for name, guard := range map[string]struct {
+		cut    func(*publishingGuards)
+		broken string
+	}{
+		"one send in flight in a lane":      {func(g *publishingGuards) { g.lane = false }, order},
+		"failed sends stay at the front":    {func(g *publishingGuards) { g.front = false }, order},
+		"the contiguous watermark":          {func(g *publishingGuards) { g.watermark = false }, passes},
+		"the idle token when all is done":   {func(g *publishingGuards) { g.idle = false }, passes},
+		"the token from the claim's answer": {func(g *publishingGuards) { g.claimIsTheRead = false }, back},
+		"the term in the filter of a save":  {func(g *publishingGuards) { g.term = false }, back},
+		"the number of a save":              {func(g *publishingGuards) { g.number = false }, back},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guards := allPublishingGuards()
+			guard.cut(&guards)
+			breaks(t, publishingMachine(guards), guard.broken)
+		})
+	}
+}
+
+func TestTheProjectingNeedsEachGuard(t *testing.T) {
+	t.Parallel()
+	const (
+		once    = "each change is applied once"
+		order   = "changes are applied in order"
+		applied = "what is completed is applied"
+	)
+	for name, guard := range map[string]struct {
+		cut    func(*projectingGuards)
+		broken string
+	}{
+		"the sequence in the filter of a write": {func(g *projectingGuards) { g.sequence = false }, once},
+		"the tombstone of a deleted document":   {func(g *projectingGuards) { g.tombstone = false }, once},
+		"complete after the write":              {func(g *projectingGuards) { g.writeFirst = false }, applied},
+		"one batch at a time in a session":      {func(g *projectingGuards) { g.serial = false }, order},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guards := allProjectingGuards()
+			guard.cut(&guards)
+			breaks(t, projectingMachine(guards), guard.broken)
+		})
+	}
+}
