@@ -40,6 +40,7 @@ func Decode(m Message, o DecodeOptions) (Event, error) {
 		Sequence:    Sequence(r.text(attrSequence)),
 		Position:    Position(r.text(attrPosition)),
 		TraceParent: r.traceParent(),
+		DataSchema:  r.optionalText(attrDataSchema),
 		ContentType: m.ContentType,
 		Data:        r.data(m, o.maxDataBytes()),
 	}
@@ -85,6 +86,14 @@ func (r *reader) text(attr string) string {
 		r.add(attr, "is of type %T, not a string", v)
 	}
 	return s
+}
+
+// optionalText reads a text that may be absent.
+func (r *reader) optionalText(attr string) string {
+	if _, found := r.value(attr); !found {
+		return ""
+	}
+	return r.text(attr)
 }
 
 func (r *reader) constant(attr, want string) {

@@ -10,7 +10,7 @@ type EncodeOptions struct {
 }
 
 // attributes is how many properties a message has at most.
-const attributes = 13
+const attributes = 14
 
 // Encode writes the event as a message. It returns the joined *FieldErrors of
 // an event that breaks the contract. The message's body may share memory with
@@ -56,6 +56,9 @@ func properties(e *Event) map[string]any {
 	}
 	if validTraceParent(e.TraceParent) {
 		p[prefix+attrTraceParent] = e.TraceParent
+	}
+	if e.DataSchema != "" {
+		p[prefix+attrDataSchema] = e.DataSchema
 	}
 	return p
 }

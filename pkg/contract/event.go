@@ -13,6 +13,17 @@ const (
 	ContentTypeBSON = "application/bson"
 )
 
+// DocumentChange is the DataSchema of a change of a document that is not an event
+// itself. Its data is a JSON object whose fields are all optional:
+//
+//   - document: the document after the change, or as the source looked it up
+//     some time after.
+//   - changed: of an update, the new values by their paths, dots between levels.
+//   - removed: of an update, the paths of fields that are gone.
+//   - truncated: of an update, arrays that were cut: objects of field and newSize.
+//   - before: the document before the change, where the source keeps it.
+const DocumentChange = "urn:changerelay:document-change:1"
+
 // Operation says what happened to the source document.
 type Operation string
 
@@ -70,6 +81,9 @@ type Event struct {
 	// TraceParent is a W3C trace context, or empty. A malformed one is left out
 	// of a message and ignored in one: tracing never holds up a change.
 	TraceParent string
+	// DataSchema says what Data is where it is not the event's own payload:
+	// DocumentChange, or empty.
+	DataSchema string
 	// ContentType is the format of Data; empty when there is no data (a delete).
 	ContentType string
 	// Data is the event's payload.

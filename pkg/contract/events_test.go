@@ -82,6 +82,14 @@ func samples() []sample {
 			e.Operation, e.Type, e.ContentType = contract.Replace, "replace", contract.ContentTypeBSON
 			e.Data = []byte{12, 0, 0, 0, 0x10, 'n', 0, 1, 0, 0, 0, 0}
 		})},
+		{name: "update-document", event: change(func(e *contract.Event) {
+			e.Operation, e.Version, e.Type, e.DataSchema = contract.Update, contract.Version{}, "orders.update", contract.DocumentChange
+			e.Data = []byte(`{"document":{"_id":7,"status":"paid","total":129.5},"changed":{"status":"paid"},"removed":["due"],"before":{"_id":7,"status":"open","total":129.5,"due":1}}`)
+		})},
+		{name: "delete-document", event: change(func(e *contract.Event) {
+			e.Operation, e.Version, e.Type, e.DataSchema = contract.Delete, contract.Version{}, "orders.delete", contract.DocumentChange
+			e.Data = []byte(`{"before":{"_id":7,"status":"paid","total":129.5}}`)
+		})},
 		{name: "delete", event: change(func(e *contract.Event) {
 			e.Operation, e.Type, e.ContentType, e.Data = contract.Delete, "delete", "", nil
 			e.Version = contract.Version{}

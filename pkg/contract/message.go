@@ -39,6 +39,7 @@ const (
 	attrTerm        = "term"
 	attrContract    = "contractversion"
 	attrTraceParent = "traceparent"
+	attrDataSchema  = "dataschema"
 )
 
 // Prefixes of CloudEvents attributes among the application properties. The

@@ -102,6 +102,10 @@ func (p *problems) check(e *Event) {
 	if unix := e.Time.Unix(); unix < minUnixTime || unix > maxUnixTime {
 		p.add(attrTime, "is outside the years 0000 to 9999")
 	}
+	if e.DataSchema != "" {
+		p.checkCharacters(attrDataSchema, e.DataSchema, MaxPropertyBytes)
+		p.checkBytes(attrDataSchema, e.DataSchema)
+	}
 	p.checkData(e)
 	if size := propertiesBytes(e); size > MaxPropertiesBytes {
 		p.add(partProperties, "take about %d bytes, more than %d", size, MaxPropertiesBytes)
@@ -163,7 +167,7 @@ func noncharacter(r rune) bool {
 // type and aggregate travel as message properties and as attributes.
 func propertiesBytes(e *Event) int {
 	return propertiesOverhead + 2*len(e.ID) + 3*len(e.AggregateID) + 2*len(e.Type) +
-		len(e.Source) + len(e.Sequence) + len(e.Position)
+		len(e.Source) + len(e.Sequence) + len(e.Position) + len(e.DataSchema)
 }
 
 // quote quotes the beginning of a value that may be hostile and long.

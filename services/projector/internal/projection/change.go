@@ -15,7 +15,11 @@ type Change struct {
 	contract.Event
 	// Data is the event's data as BSON; the zero RawValue when it has none.
 	// Event.Data is not looked at any more.
+	// Of a document change it is the document after the change.
 	Data bson.RawValue
+	// Edit is what an update changed, where Data does not show its document; nil
+	// otherwise.
+	Edit *Edit
 
 	view *view // what expressions see of the change, made at the first need
 }
@@ -35,6 +39,9 @@ func Read(event contract.Event) (*Change, error) {
 		c.Data = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: document}
 	default:
 		c.Data, err = readJSON(event.Data)
+	}
+	if err == nil {
+		err = c.unwrap()
 	}
 	if err != nil {
 		return nil, &contract.FieldError{Field: "body", Problem: "is not " + event.ContentType + ": " + err.Error()}

@@ -27,6 +27,11 @@ func (l Latest) Decide(c *Change) ([]Write, error) {
 	switch {
 	case c.Operation == contract.Delete:
 		w.Delete = true
+	case c.Edit != nil:
+		var err error
+		if w.Update, err = c.Edit.update("data"); err != nil {
+			return nil, err
+		}
 	case c.Data.IsZero():
 		w.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: nil}}}}
 	default:
