@@ -173,6 +173,9 @@ func (a *App) publish(ctx context.Context) error {
 	if err := a.awaitSource(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	if err := a.checkStream(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	a.tidy(ctx)
 	return a.elector.Run(ctx, a.lead)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"changerelay/services/publisher/internal/lease"
-	"changerelay/services/publisher/internal/mapping"
 	"changerelay/services/publisher/internal/settings"
 )
 
@@ -17,9 +16,15 @@ import (
 type Config struct {
 	// MongoURI is the source's connection string.
 	MongoURI settings.Secret `envconfig:"MONGODB_URI" required:"true" desc:"connection string of the MongoDB replica set or sharded cluster with the events"`
-	// SourceDatabase and SourceCollection are the events collection.
-	SourceDatabase   string `envconfig:"SOURCE_DATABASE" required:"true" desc:"database of the events collection"`
-	SourceCollection string `envconfig:"SOURCE_COLLECTION" required:"true" desc:"the events collection"`
+	// SourceDatabase is the database whose changes are read.
+	SourceDatabase string `envconfig:"SOURCE_DATABASE" required:"true" desc:"database of the source"`
+	// SourceCollection or SourceCollections says which of its collections.
+	SourceCollection  string   `envconfig:"SOURCE_COLLECTION" desc:"the collection to read; either this or SOURCE_COLLECTIONS"`
+	SourceCollections []string `envconfig:"SOURCE_COLLECTIONS" desc:"several collections, with commas between them, or * for the whole database"`
+	// SourceFilter is Extended JSON.
+	SourceFilter string `envconfig:"SOURCE_FILTER" desc:"a $match on change events, in Extended JSON, that the server applies; what it leaves out is never sent"`
+	// Mode is events or documents.
+	Mode string `envconfig:"MODE" default:"events" desc:"events: each inserted document is an event; documents: each insert, update, replacement and deletion of a document is one"`
 	// StateMongoURI is the state database's connection string; MongoURI when empty.
 	StateMongoURI settings.Secret `envconfig:"STATE_MONGODB_URI" desc:"connection string for lease, checkpoint and parked changes; MONGODB_URI when not set"`
 	// StateDatabase holds lease, checkpoint and parked changes.
@@ -45,16 +50,27 @@ type Config struct {
 	LeaseRenewDeadline time.Duration `envconfig:"LEASE_RENEW_DEADLINE" default:"10s" desc:"how long a leader goes on without a renewal; below LEASE_TTL, above LEASE_HEARTBEAT and its jitter of a tenth"`
 
 	// StreamName names the checkpoint; <database>.<collection> when empty.
-	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set"`
+	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set, required for a list of collections"`
 	// StartAt is where a stream without a checkpoint starts.
 	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, or an RFC 3339 time that the operation log still covers"`
 
-	// Field paths of an event document.
+	// Field paths of an event document; events mode only.
 	FieldAggregateID string `envconfig:"FIELD_AGGREGATE_ID" default:"aggregateId" desc:"path of the aggregate id in an event"`
 	FieldType        string `envconfig:"FIELD_TYPE" default:"type" desc:"path of the event type"`
 	FieldVersion     string `envconfig:"FIELD_VERSION" default:"version" desc:"path of the aggregate's version; - when the source numbers none"`
 	FieldTime        string `envconfig:"FIELD_TIME" default:"time" desc:"path of the time; - for none"`
 	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event"`
+	// OnOtherOperation is what an update, replacement or deletion of an event is.
+	OnOtherOperation string `envconfig:"ON_OTHER_OPERATION" default:"refuse-changes" desc:"events mode, an event that is not inserted: refuse-changes (pass deletions over, take updates and replacements for unmappable), refuse (deletions too), or pass (over all)"`
+	// Settings of documents mode only.
+	DocumentAggregateID      string `envconfig:"DOCUMENT_AGGREGATE_ID" default:"_id" desc:"documents mode: path of the aggregate id in a document, a field that never changes"`
+	FullDocument             string `envconfig:"FULL_DOCUMENT" default:"updateLookup" desc:"documents mode, what an update shows of the document: updateLookup (as it is when looked up), whenAvailable or required (its post-image), or off (only what changed)"`
+	FullDocumentBeforeChange string `envconfig:"FULL_DOCUMENT_BEFORE_CHANGE" default:"off" desc:"documents mode, the document before a change, where the collection keeps pre-images: off, whenAvailable or required"`
+	// DropFields and MaskFields do not leave the source as they are.
+	DropFields []string `envconfig:"DROP_FIELDS" desc:"paths in source documents, with commas between them, that are left out of messages"`
+	MaskFields []string `envconfig:"MASK_FIELDS" desc:"paths in source documents, with commas between them, whose values are sent as ***"`
+	// FieldTraceParent is the path of a W3C trace context; None for none.
+	FieldTraceParent string `envconfig:"FIELD_TRACEPARENT" default:"-" desc:"path of a W3C traceparent in a source document; - for none"`
 	// OnUnmappable is what becomes of a change that can not be sent.
 	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that can not be mapped or is too large: park (keep it aside, go on) or stop"`
 
@@ -83,7 +99,7 @@ func Load() (Config, error) {
 	var c Config
 	err := settings.Load(&c, c.check)
 	c.InstanceID = cmp.Or(c.InstanceID, os.Getenv("HOSTNAME"), rand.Text())
-	c.StreamName = cmp.Or(c.StreamName, c.SourceDatabase+"."+c.SourceCollection)
+	c.StreamName = cmp.Or(c.StreamName, c.SourceDatabase+"."+cmp.Or(c.SourceCollection, wholeDatabase))
 	c.StateMongoURI = cmp.Or(c.StateMongoURI, c.MongoURI)
 	return c, err
 }
@@ -113,14 +129,10 @@ func (c *Config) check() []*settings.Problem {
 	if c.OnUnmappable != "park" && c.OnUnmappable != "stop" {
 		bad("ON_UNMAPPABLE", "is %q, neither park nor stop", c.OnUnmappable)
 	}
-	for variable, path := range map[string]string{"FIELD_AGGREGATE_ID": c.FieldAggregateID, "FIELD_TYPE": c.FieldType} {
-		if path == mapping.None {
-			bad(variable, "must be a path: every event has one")
-		}
-	}
 	if err := c.leaseConfig().Check(); err != nil {
 		bad("LEASE_TTL", "%s (LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT)", err)
 	}
+	problems = append(problems, c.checkSource()...)
 	return append(problems, c.checkRanges()...)
 }
 
@@ -162,15 +174,5 @@ func (c *Config) leaseConfig() lease.Config {
 		TTL:           c.LeaseTTL,
 		RenewDeadline: c.LeaseRenewDeadline,
 		Heartbeat:     c.LeaseHeartbeat,
-	}
-}
-
-func (c *Config) paths() mapping.Paths {
-	return mapping.Paths{
-		AggregateID: c.FieldAggregateID,
-		Type:        c.FieldType,
-		Version:     c.FieldVersion,
-		Time:        c.FieldTime,
-		Data:        c.FieldData,
 	}
 }

@@ -78,6 +78,12 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"LOG_LEVEL":                    "loud",
 		"FIELD_AGGREGATE_ID":           "-",
 		"SOURCE_DATABASE":              "",
+		"SOURCE_FILTER":                "{",
+		"MODE":                         "both",
+		"ON_OTHER_OPERATION":           "ignore",
+		"FULL_DOCUMENT":                "yes",
+		"FULL_DOCUMENT_BEFORE_CHANGE":  "updateLookup",
+		"DROP_FIELDS":                  "a,a.b",
 	}
 	environ(t, problems)
 	_, err := app.Load()
@@ -105,6 +111,12 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"a heartbeat too slow":    {map[string]string{"LEASE_HEARTBEAT": "9500ms"}, "not above the heartbeat with its jitter"},
 		"a start that is no time": {map[string]string{"START_AT": "12:00"}, "neither now nor an RFC 3339 time"},
 		"a state URI":             {map[string]string{"STATE_MONGODB_URI": "mongodb://"}, "STATE_MONGODB_URI: is not a usable connection string"},
+		"no collection":           {map[string]string{"SOURCE_COLLECTION": ""}, "SOURCE_COLLECTION: set either this or SOURCE_COLLECTIONS"},
+		"two kinds of collection": {map[string]string{"SOURCE_COLLECTIONS": "a,b"}, "SOURCE_COLLECTION: set either this or SOURCE_COLLECTIONS"},
+		"a list without a stream": {map[string]string{"SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,b"}, "STREAM_NAME: is required with a list"},
+		"a list with everything":  {map[string]string{"SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,*", "STREAM_NAME": "s"}, "* alone is the whole database"},
+		"its own state as source": {map[string]string{"SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "*", "STATE_DATABASE": "shop"}, "every checkpoint would be a change"},
+		"a filter of everything":  {map[string]string{"SOURCE_FILTER": "{}"}, "SOURCE_FILTER: is not a filter"},
 		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/lease"
-	"changerelay/services/publisher/internal/mapping"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
 )
@@ -78,13 +77,12 @@ func (a *App) term(ctx, acting context.Context, tenure *lease.Tenure, topic *ser
 	if err != nil {
 		return err
 	}
-	collection := a.source.Database(a.config.SourceDatabase).Collection(a.config.SourceCollection)
-	stream := changestream.New(collection, changestream.Start{Token: claimed.Token, At: claimed.Start}, a.log)
+	stream := changestream.New(a.config.stream(a.source), changestream.Start{Token: claimed.Token, At: claimed.Start}, a.log)
 	defer func() { a.closing.Go(func() { stream.Close(ctx) }) }()
 	parked := a.state.Parked(a.config.StreamName)
 	loop := relay.New(a.relayConfig(claimed.Term), relay.Deps{
 		Source:     stream,
-		Mapper:     mapping.NewEvents(a.config.SourceDatabase, a.config.SourceCollection, a.config.paths()),
+		Mapper:     a.config.mapper(),
 		Sender:     topic,
 		Parker:     parked,
 		Checkpoint: claimed,

@@ -30,7 +30,7 @@ var advice = map[Reason]string{
 	TokenUnusable:  "the checkpoint does not belong to this stream; check SOURCE_DATABASE, SOURCE_COLLECTION and STREAM_NAME",
 	ChangeTooLarge: "the next change is larger than 16 MiB and the source can not deliver it",
 	NotReplicated:  "change streams need a replica set: start mongod with --replSet and run rs.initiate()",
-	Refused:        "check the source's version and options",
+	Refused:        "check the source's version, SOURCE_FILTER, FULL_DOCUMENT and FULL_DOCUMENT_BEFORE_CHANGE",
 }
 
 // HaltError says that the stream can not go on from where it stands, and that
@@ -72,6 +72,31 @@ func classify(err error) *HaltError {
 	for _, code := range server.ErrorCodes() {
 		if reason, known := halting[code]; known {
 			return &HaltError{Reason: reason, Err: err}
+		}
+	}
+	return nil
+}
+
+// opening are the codes that say, of a stream that is being opened, that it is
+// asked for wrongly. Of a stream that is open they may mean something else.
+var opening = map[int]Reason{
+	2:     Refused, // BadValue
+	9:     Refused, // FailedToParse
+	14:    Refused, // TypeMismatch
+	168:   Refused, // InvalidPipelineOperator
+	40415: Refused, // an option that the server does not know
+}
+
+// classifyOpening is classify for an attempt to open a stream at no place.
+func classifyOpening(err error) *HaltError {
+	if halt := classify(err); halt != nil {
+		return halt
+	}
+	if server, ok := errors.AsType[mongo.ServerError](err); ok {
+		for _, code := range server.ErrorCodes() {
+			if reason, known := opening[code]; known {
+				return &HaltError{Reason: reason, Err: err}
+			}
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-// Package changestream reads the changes of a MongoDB collection. It adapts the
+// Package changestream reads the changes of MongoDB collections. It adapts the
 // driver's change stream to relay.Source.
 //
 // A stream of the driver is dead after its first error, an expired context
@@ -20,7 +20,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/checkpoint"
@@ -53,10 +52,10 @@ type Start struct {
 	At    checkpoint.ClusterTime
 }
 
-// Stream is the changes of one collection. Read and Close are for one
+// Stream is the changes of one source. Read and Close are for one
 // goroutine; State may be called from any.
 type Stream struct {
-	source *mongo.Collection
+	source Source
 	start  Start
 	log    zerolog.Logger
 
@@ -76,13 +75,13 @@ type State struct {
 	Reopened int64
 }
 
-// New returns the stream of a collection from start on. It is opened by the
-// first Read.
-func New(source *mongo.Collection, start Start, log zerolog.Logger) *Stream {
+// New returns the stream of a source from start on. It is opened by the first
+// Read.
+func New(source Source, start Start, log zerolog.Logger) *Stream {
 	return &Stream{
-		source: source.Database().Collection(source.Name(), options.Collection().SetReadConcern(readconcern.Majority())),
+		source: source,
 		start:  start,
-		log:    log.With().Str("collection", source.Database().Name()+"."+source.Name()).Logger(),
+		log:    log.With().Stringer("source", source).Logger(),
 		retry:  backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
 	}
 }
@@ -152,7 +151,7 @@ func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
 }
 
 func (s *Stream) open(ctx context.Context) error {
-	o := options.ChangeStream().SetBatchSize(serverBatch).SetMaxAwaitTime(await)
+	o := options.ChangeStream()
 	if s.start.Token != nil {
 		// startAfter takes every token that resumeAfter takes, and also that of an
 		// invalidation, after which the stream goes on with the collection's successor.
@@ -162,7 +161,7 @@ func (s *Stream) open(ctx context.Context) error {
 	}
 	opening, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	stream, err := s.source.Watch(opening, mongo.Pipeline{}, o)
+	stream, err := s.source.watch(opening, o)
 	if err != nil {
 		return err
 	}

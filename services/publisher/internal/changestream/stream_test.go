@@ -177,7 +177,7 @@ func now(t *testing.T, events *mongo.Collection) changestream.Start {
 
 func from(t *testing.T, events *mongo.Collection, start changestream.Start) *changestream.Stream {
 	t.Helper()
-	stream := changestream.New(events, start, zerolog.Nop())
+	stream := changestream.New(changestream.Of(events), start, zerolog.Nop())
 	t.Cleanup(func() { stream.Close(context.WithoutCancel(t.Context())) })
 	return stream
 }
@@ -195,7 +195,7 @@ func insert(t *testing.T, events *mongo.Collection, first, last int) {
 }
 
 // read returns the next count changes.
-func read(t *testing.T, stream *changestream.Stream, count int) []relay.Change {
+func read(t *testing.T, stream relay.Source, count int) []relay.Change {
 	t.Helper()
 	all, err := readSome(t.Context(), stream, count)
 	if err != nil {
@@ -204,7 +204,7 @@ func read(t *testing.T, stream *changestream.Stream, count int) []relay.Change {
 	return all
 }
 
-func readSome(ctx context.Context, stream *changestream.Stream, count int) ([]relay.Change, error) {
+func readSome(ctx context.Context, stream relay.Source, count int) ([]relay.Change, error) {
 	var all []relay.Change
 	for len(all) < count {
 		batch, err := stream.Read(ctx)

@@ -22,33 +22,60 @@ var errTooDeep = errors.New("is nested more deeply than 200 levels")
 
 // appendJSON appends a BSON document as relaxed MongoDB Extended JSON v2.
 // See https://github.com/mongodb/specifications/blob/master/source/extended-json/extended-json.md
-func appendJSON(to, document []byte) ([]byte, error) {
-	return appendContainer(to, document, '{', '}', 0)
+// Fields that hidden names are left out or masked; nil names none.
+func appendJSON(to, document []byte, hidden *rule) ([]byte, error) {
+	return appendDocument(to, document, hidden, 0)
 }
 
-func appendContainer(to, document []byte, opening, closing byte, depth int) ([]byte, error) {
+func appendDocument(to, document []byte, hidden *rule, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, errTooDeep
 	}
-	to = append(to, opening)
+	to = append(to, '{')
 	e := walk(document)
+	for first := true; e.next(); {
+		field := hidden.field(e.key)
+		if field.drops() {
+			continue
+		}
+		if !first {
+			to = append(to, ',')
+		}
+		first = false
+		to = appendText(to, e.key)
+		to = append(to, ':')
+		var err error
+		if to, err = appendValue(to, e.value, field, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(to, '}'), e.err
+}
+
+// appendArray appends an array. What is hidden in a document is hidden in every
+// document of an array.
+func appendArray(to, array []byte, hidden *rule, depth int) ([]byte, error) {
+	if depth > maxDepth {
+		return nil, errTooDeep
+	}
+	to = append(to, '[')
+	e := walk(array)
 	for first := true; e.next(); first = false {
 		if !first {
 			to = append(to, ',')
 		}
-		if opening == '{' {
-			to = appendText(to, e.key)
-			to = append(to, ':')
-		}
 		var err error
-		if to, err = appendValue(to, e.value, depth+1); err != nil {
+		if to, err = appendValue(to, e.value, hidden, depth+1); err != nil {
 			return nil, err
 		}
 	}
-	return append(to, closing), e.err
+	return append(to, ']'), e.err
 }
 
-func appendValue(to []byte, v value, depth int) ([]byte, error) {
+func appendValue(to []byte, v value, hidden *rule, depth int) ([]byte, error) {
+	if hidden.masks() {
+		return append(to, masked...), nil
+	}
 	switch v.kind {
 	case bson.TypeString:
 		return appendText(to, v.text()), nil
@@ -63,9 +90,9 @@ func appendValue(to []byte, v value, depth int) ([]byte, error) {
 	case bson.TypeNull:
 		return append(to, "null"...), nil
 	case bson.TypeEmbeddedDocument:
-		return appendContainer(to, v.data, '{', '}', depth)
+		return appendDocument(to, v.data, hidden, depth)
 	case bson.TypeArray:
-		return appendContainer(to, v.data, '[', ']', depth)
+		return appendArray(to, v.data, hidden, depth)
 	case bson.TypeDateTime:
 		return appendDate(to, v.int64()), nil
 	case bson.TypeObjectID:
@@ -184,7 +211,7 @@ func appendCodeWithScope(to []byte, v value, depth int) ([]byte, error) {
 	to = append(to, `{"$code":`...)
 	to = appendText(to, inner[4:size-1])
 	to = append(to, `,"$scope":`...)
-	to, err := appendContainer(to, inner[size:], '{', '}', depth)
+	to, err := appendDocument(to, inner[size:], nil, depth)
 	return append(to, '}'), err
 }
 

@@ -61,7 +61,7 @@ func TestJSONIsWhatTheDriverWrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := appendJSON(nil, document)
+			got, err := appendJSON(nil, document, nil)
 			if err != nil {
 				t.Fatalf("appendJSON: %v", err)
 			}
@@ -79,7 +79,7 @@ func TestJSONOfAnyDocumentIsWhatTheDriverWrites(t *testing.T) {
 		if err != nil {
 			t.Skip("the driver does not encode it") // keys with a zero byte
 		}
-		got, err := appendJSON(nil, document)
+		got, err := appendJSON(nil, document, nil)
 		if err != nil {
 			t.Fatalf("appendJSON: %v", err)
 		}
@@ -133,7 +133,7 @@ func TestValuesNestedTooDeeplyAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := appendJSON(nil, raw); err == nil || !strings.Contains(err.Error(), "nested") {
+	if _, err := appendJSON(nil, raw, nil); err == nil || !strings.Contains(err.Error(), "nested") {
 		t.Errorf("appendJSON = %v, want a refusal of the depth", err)
 	}
 }
@@ -157,7 +157,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, elements []byte) {
 		document := framed(elements)
-		got, err := appendJSON(nil, document)
+		got, err := appendJSON(nil, document, nil)
 		if err != nil {
 			return
 		}
@@ -185,7 +185,7 @@ func BenchmarkJSON(b *testing.B) {
 	b.ReportAllocs()
 	buffer := make([]byte, 0, 2*len(document))
 	for b.Loop() {
-		if _, err := appendJSON(buffer, document); err != nil {
+		if _, err := appendJSON(buffer, document, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

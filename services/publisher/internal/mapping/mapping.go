@@ -1,17 +1,13 @@
-// Package mapping turns the changes of an append-only events collection into
-// events: each inserted document is one event of one aggregate, and configured
-// field paths say where its parts are.
+// Package mapping turns changes of MongoDB collections into events of the
+// contract, in one of two ways.
 //
-// Which changes carry an event:
+// Events is for append-only events collections: each inserted document is one
+// event of one aggregate, and configured field paths say where its parts are.
+// What other operations mean is the policy OtherOperations.
 //
-//   - insert: yes.
-//   - delete: no, and it is passed over. Old events are deleted by retention (a
-//     TTL index, an archive job); that does not undo them.
-//   - drop, rename, dropDatabase, invalidate and the like: no, they say nothing
-//     of an aggregate.
-//   - update, replace: they should carry none, because events do not change. It
-//     is not known what one that happens means, so it is unmappable, and an
-//     operator sees it.
+// Documents is for plain collections: each insert, update, replacement and
+// deletion of a document is one event, whose data says what the document is
+// now, what changed, and, where the source keeps it, what it was before.
 //
 // An aggregate id may be a string, an integer, an ObjectId or a UUID. As text
 // an integer is decimal, an ObjectId is 24 lower-case hex digits, and a UUID
@@ -21,10 +17,8 @@
 package mapping
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -32,25 +26,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/publisher/internal/relay"
 )
 
 // None as a path says that the source has no such field.
 const None = "-"
 
-// Paths says where the parts of an event are in its document: field names,
-// with dots between levels.
-type Paths struct {
-	AggregateID string
-	Type        string
-	// Version is the aggregate's version after the event. Where it is a path,
-	// every event must have it: a sequence that rests on versions in some events
-	// and on positions in others orders nothing. None when the source numbers none.
-	Version string
-	// Time is when the event happened; None, or an event without it, is unknown.
-	Time string
-	// Data is the payload, a document; None takes the whole event document.
-	Data string
+// Options are what both kinds of mappers need to know.
+type Options struct {
+	Database string
+	// Collections are the names of those that are known; others may come.
+	Collections []string
+	// Hidden says which fields do not leave the source as they are.
+	Hidden *Hidden
+	// TraceParent is the path of a W3C trace context in a document, or None.
+	TraceParent string
+	// Keep says whether this stream carries an aggregate. Nil carries all.
+	Keep func(aggregateID string) bool
 }
 
 // Unmappable says why a change can not be mapped.
@@ -67,88 +58,141 @@ func (e *Unmappable) Error() string {
 	return fmt.Sprintf("field %q %s", e.Field, e.Problem)
 }
 
-// Events maps the changes of one events collection. It implements relay.Mapper
-// and may be used from any goroutine.
-type Events struct {
-	source                                 string
-	database, collection                   string
-	aggregateID, kind, version, time, data []string
+func problem(path []string, format string, args ...any) error {
+	return &Unmappable{Field: strings.Join(path, "."), Problem: fmt.Sprintf(format, args...)}
 }
 
-// NewEvents returns the mapper of a collection.
-func NewEvents(database, collection string, paths Paths) *Events {
-	return &Events{
-		source:      contract.Source(database, collection),
-		database:    database,
-		collection:  collection,
-		aggregateID: split(paths.AggregateID),
-		kind:        split(paths.Type),
-		version:     split(paths.Version),
-		time:        split(paths.Time),
-		data:        split(paths.Data),
+// common is what both kinds of mappers have.
+type common struct {
+	database    string
+	collections []string
+	sources     map[string]string // CloudEvents sources by collection
+	hidden      *rule
+	traceParent []string
+	keep        func(aggregateID string) bool
+}
+
+func newCommon(o Options) common {
+	c := common{
+		database:    o.Database,
+		collections: o.Collections,
+		sources:     make(map[string]string, len(o.Collections)),
+		hidden:      o.Hidden.root(),
+		traceParent: split(o.TraceParent),
+		keep:        o.Keep,
+	}
+	for _, name := range o.Collections {
+		c.sources[name] = contract.Source(o.Database, name)
+	}
+	return c
+}
+
+func (c *common) source(collection string) string {
+	if known, ok := c.sources[collection]; ok {
+		return known
+	}
+	return contract.Source(c.database, collection)
+}
+
+func (c *common) carried(aggregateID string) bool { return c.keep == nil || c.keep(aggregateID) }
+
+// fillTraceParent takes a trace context from the document. The contract leaves
+// out what is none.
+func (c *common) fillTraceParent(event *contract.Event, document []byte) {
+	if v, found := at(document, c.traceParent); found && v.kind == bson.TypeString {
+		event.TraceParent = string(v.text())
 	}
 }
 
-func split(path string) []string {
-	if path == None {
-		return nil
-	}
-	return strings.Split(path, ".")
-}
-
-// Map implements relay.Mapper.
-func (m *Events) Map(change relay.Change) (contract.Event, bool, error) {
-	operation, document, key, err := parts(change.Raw)
-	if err != nil {
-		return contract.Event{}, false, &Unmappable{Problem: "the change " + err.Error()}
-	}
-	switch operation {
-	case "insert":
-	case "update", "replace":
-		return contract.Event{}, false, &Unmappable{Problem: "an event was changed by " + operation + "; events are only ever inserted"}
-	default:
-		return contract.Event{}, false, nil
-	}
-	event := contract.Event{
-		Source:      m.source,
-		Operation:   contract.Insert,
-		Position:    change.Position,
-		ContentType: contract.ContentTypeJSON,
-	}
-	for _, fill := range []func(*contract.Event, []byte) error{
-		m.fillAggregateID, m.fillType, m.fillVersion, m.fillTime, m.fillData,
-	} {
-		if err := fill(&event, document); err != nil {
-			return contract.Event{}, false, err
-		}
-	}
+// identify gives the event its sequence and id.
+func (c *common) identify(event *contract.Event, of *change) {
 	event.Sequence = contract.SequenceOf(event.Version, event.Position)
 	event.ID = contract.Identity{
-		Database:    m.database,
-		Collection:  m.collection,
-		DocumentKey: key,
+		Database:    c.database,
+		Collection:  of.collection,
+		DocumentKey: of.key,
 		Operation:   event.Operation,
 		Version:     event.Version,
 		Position:    event.Position,
 	}.MessageID()
-	return event, true, nil
 }
 
-// parts takes a change event apart.
+// change is a change event taken apart. Documents that are not there are nil.
+type change struct {
+	operation   string
+	collection  string
+	document    []byte
+	before      []byte
+	key         []byte
+	description []byte // of an update
+	at          time.Time
+}
+
+// Operation types of change events. Snapshot is not one of the server's: it is
+// a document that was there before the stream began.
+const (
+	insert   = "insert"
+	update   = "update"
+	replace  = "replace"
+	remove   = "delete"
+	snapshot = "snapshot"
+)
+
+var operations = []string{insert, update, replace, remove, snapshot}
+
+// takeApart reads a change event.
 // See https://www.mongodb.com/docs/manual/reference/change-events/
-func parts(change []byte) (operation string, document, key []byte, err error) {
-	e := walk(change)
+func takeApart(raw []byte, collections []string) (change, error) {
+	var c change
+	var clusterTime, wallTime time.Time
+	e := walk(raw)
 	for e.next() {
+		name := string(e.key) // does not allocate: it does not outlive the comparison
 		switch {
-		case e.kind == bson.TypeString && string(e.key) == "operationType":
-			operation = string(e.text())
-		case e.kind == bson.TypeEmbeddedDocument && string(e.key) == "fullDocument":
-			document = e.data
-		case e.kind == bson.TypeEmbeddedDocument && string(e.key) == "documentKey":
-			key = e.data
+		case e.kind == bson.TypeString && name == "operationType":
+			c.operation = interned(operations, e.text())
+		case e.kind == bson.TypeEmbeddedDocument && name == "ns":
+			if v, found := find(e.data, "coll"); found && v.kind == bson.TypeString {
+				c.collection = interned(collections, v.text())
+			}
+		case e.kind == bson.TypeEmbeddedDocument && name == "fullDocument":
+			c.document = e.data
+		case e.kind == bson.TypeEmbeddedDocument && name == "fullDocumentBeforeChange":
+			c.before = e.data
+		case e.kind == bson.TypeEmbeddedDocument && name == "documentKey":
+			c.key = e.data
+		case e.kind == bson.TypeEmbeddedDocument && name == "updateDescription":
+			c.description = e.data
+		case e.kind == bson.TypeTimestamp && name == "clusterTime":
+			clusterTime = time.Unix(int64(uint64(e.int64())>>32), 0).UTC()
+		case e.kind == bson.TypeDateTime && name == "wallTime":
+			wallTime = time.UnixMilli(e.int64()).UTC()
 		}
 	}
-	return operation, document, key, e.err
+	if c.at = wallTime; c.at.IsZero() {
+		c.at = clusterTime
+	}
+	if e.err != nil {
+		return change{}, &Unmappable{Problem: "the change " + e.err.Error()}
+	}
+	return c, nil
+}
+
+// interned returns text as a string, without allocating where it is known.
+func interned(known []string, text []byte) string {
+	for _, name := range known {
+		if name == string(text) {
+			return name
+		}
+	}
+	return string(text)
+}
+
+func split(path string) []string {
+	if path == None || path == "" {
+		return nil
+	}
+	return strings.Split(path, ".")
 }
 
 // at returns the value at a path, and false where it is missing or null.
@@ -168,24 +212,24 @@ func at(document []byte, path []string) (value, bool) {
 	return value{}, false
 }
 
-func problem(path []string, format string, args ...any) error {
-	return &Unmappable{Field: strings.Join(path, "."), Problem: fmt.Sprintf(format, args...)}
-}
-
-func (m *Events) fillAggregateID(event *contract.Event, document []byte) error {
-	v, found := at(document, m.aggregateID)
-	if !found {
-		return problem(m.aggregateID, "is missing: the event has no aggregate id")
-	}
+// aggregateID returns the text of a value found at path.
+func aggregateID(v value, path []string) (string, error) {
 	id, ok := idText(v)
 	switch {
 	case !ok:
-		return problem(m.aggregateID, "is of type %s, not a string, integer, ObjectId or UUID", v.kind)
+		return "", problem(path, "is %s, not a string, integer, ObjectId or UUID", named(v))
 	case id == "":
-		return problem(m.aggregateID, "is empty: the event has no aggregate id")
+		return "", problem(path, "is empty: the change has no aggregate id")
 	}
-	event.AggregateID = id
-	return nil
+	return id, nil
+}
+
+// named names the type of a value that is no id.
+func named(v value) string {
+	if v.kind == bson.TypeBinary {
+		return fmt.Sprintf("of type binary, subtype %d", v.data[4])
+	}
+	return "of type " + v.kind.String()
 }
 
 // idText returns an id as text, the same text for the same value always.
@@ -208,93 +252,4 @@ func idText(v value) (string, bool) {
 	default:
 		return "", false
 	}
-}
-
-func (m *Events) fillType(event *contract.Event, document []byte) error {
-	v, found := at(document, m.kind)
-	switch {
-	case !found:
-		return problem(m.kind, "is missing: the event has no type")
-	case v.kind != bson.TypeString:
-		return problem(m.kind, "is of type %s, not a string", v.kind)
-	}
-	event.Type = string(v.text())
-	return nil
-}
-
-func (m *Events) fillVersion(event *contract.Event, document []byte) error {
-	if m.version == nil {
-		return nil
-	}
-	v, found := at(document, m.version)
-	if !found {
-		return problem(m.version, "is missing: the event has no version; set FIELD_VERSION=%s if the source numbers none", None)
-	}
-	var number int64
-	switch v.kind {
-	case bson.TypeInt32:
-		number = int64(v.int32())
-	case bson.TypeInt64:
-		number = v.int64()
-	case bson.TypeDouble:
-		f := math.Float64frombits(uint64(v.int64()))
-		if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			return problem(m.version, "is %v, not a whole number", f)
-		}
-		number = int64(f)
-	default:
-		return problem(m.version, "is of type %s, not a whole number", v.kind)
-	}
-	if number < 0 {
-		return problem(m.version, "is %d, below 0", number)
-	}
-	event.Version = contract.VersionOf(number)
-	return nil
-}
-
-func (m *Events) fillTime(event *contract.Event, document []byte) error {
-	v, found := at(document, m.time)
-	if !found {
-		return nil
-	}
-	switch v.kind {
-	case bson.TypeDateTime:
-		event.Time = time.UnixMilli(v.int64()).UTC()
-	case bson.TypeString:
-		t, err := time.Parse(time.RFC3339Nano, string(v.text()))
-		if err != nil {
-			return problem(m.time, "is %q, not an RFC 3339 time", v.text())
-		}
-		event.Time = t.UTC()
-	default:
-		return problem(m.time, "is of type %s, not a date", v.kind)
-	}
-	if year := event.Time.Year(); year < 0 || year > 9999 {
-		return problem(m.time, "is in the year %d, which RFC 3339 can not write", year)
-	}
-	return nil
-}
-
-// emptyDocument is the data of an event that has none.
-var emptyDocument = []byte("{}")
-
-func (m *Events) fillData(event *contract.Event, document []byte) error {
-	data := document
-	if m.data != nil {
-		v, found := at(document, m.data)
-		switch {
-		case !found:
-			event.Data = bytes.Clone(emptyDocument)
-			return nil
-		case v.kind != bson.TypeEmbeddedDocument:
-			return problem(m.data, "is of type %s, not a document", v.kind)
-		}
-		data = v.data
-	}
-	text, err := appendJSON(make([]byte, 0, len(data)+len(data)/4), data)
-	if err != nil {
-		return problem(m.data, "%s", err)
-	}
-	event.Data = text
-	return nil
 }

@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -20,6 +21,11 @@ var (
 	id       = bson.ObjectID{0x65, 0x53, 0x9f, 0, 1, 2, 3, 4, 5, 6, 7, 8}
 	at       = time.Date(2026, 11, 21, 18, 30, 0, 5e6, time.UTC)
 )
+
+// newEvents returns the mapper of one events collection.
+func newEvents(paths mapping.Paths) *mapping.Events {
+	return mapping.NewEvents(mapping.Options{Database: "shop", Collections: []string{"events"}, TraceParent: mapping.None}, paths, mapping.RefuseChanges)
+}
 
 // inserted is the change of an inserted document.
 func inserted(t testing.TB, document bson.D) relay.Change {
@@ -71,7 +77,7 @@ var absent = any(struct{ absent bool }{})
 
 func TestAnInsertedEventBecomesAnEventOfTheContract(t *testing.T) {
 	t.Parallel()
-	got, carries, err := mapping.NewEvents("shop", "events", standard).Map(inserted(t, event()))
+	got, carries, err := newEvents(standard).Map(inserted(t, event()))
 	if err != nil || !carries {
 		t.Fatalf("Map = %v, %v, want an event", carries, err)
 	}
@@ -122,7 +128,7 @@ func TestAggregateIDsHaveOneTextForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _, err := mapping.NewEvents("shop", "events", standard).Map(inserted(t, with("aggregateId", tt.value)))
+			got, _, err := newEvents(standard).Map(inserted(t, with("aggregateId", tt.value)))
 			if err != nil || got.AggregateID != tt.want {
 				t.Errorf("aggregate id is %q, %v, want %q", got.AggregateID, err, tt.want)
 			}
@@ -141,7 +147,7 @@ func TestAChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
 		"a null aggregate id":             {with("aggregateId", nil), "aggregateId", "no aggregate id"},
 		"an empty aggregate id":           {with("aggregateId", ""), "aggregateId", "is empty"},
 		"an aggregate id of another type": {with("aggregateId", 1.5), "aggregateId", "not a string, integer, ObjectId or UUID"},
-		"an old UUID":                     {with("aggregateId", bson.Binary{Subtype: 3, Data: make([]byte, 16)}), "aggregateId", "not a string"},
+		"an old UUID":                     {with("aggregateId", bson.Binary{Subtype: 3, Data: make([]byte, 16)}), "aggregateId", "subtype 3"},
 		"a UUID of the wrong length":      {with("aggregateId", bson.Binary{Subtype: 4, Data: make([]byte, 15)}), "aggregateId", "not a string"},
 		"no type":                         {with("type", absent), "type", "no type"},
 		"a type that is no string":        {with("type", int32(1)), "type", "not a string"},
@@ -157,7 +163,7 @@ func TestAChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := mapping.NewEvents("shop", "events", standard).Map(inserted(t, tt.document))
+			_, _, err := newEvents(standard).Map(inserted(t, tt.document))
 			unmappable, ok := errors.AsType[*mapping.Unmappable](err)
 			if !ok || unmappable.Field != tt.field || !strings.Contains(err.Error(), tt.problem) {
 				t.Errorf("Map = %v, want field %q with %q", err, tt.field, tt.problem)
@@ -187,7 +193,7 @@ func TestWhatMayBeMissingMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, carries, err := mapping.NewEvents("shop", "events", tt.paths).Map(inserted(t, tt.document))
+			got, carries, err := newEvents(tt.paths).Map(inserted(t, tt.document))
 			if err != nil || !carries || !tt.check(got) {
 				t.Errorf("Map = %+v, %v, %v", got, carries, err)
 			}
@@ -198,7 +204,7 @@ func TestWhatMayBeMissingMay(t *testing.T) {
 func TestPathsReachIntoDocuments(t *testing.T) {
 	t.Parallel()
 	paths := mapping.Paths{AggregateID: "meta.order.id", Type: "meta.kind", Version: "meta.order.v", Time: "meta.at", Data: "body.inner"}
-	got, _, err := mapping.NewEvents("shop", "events", paths).Map(inserted(t, bson.D{
+	got, _, err := newEvents(paths).Map(inserted(t, bson.D{
 		{Key: "meta", Value: bson.D{
 			{Key: "order", Value: bson.D{{Key: "id", Value: int32(9)}, {Key: "v", Value: int64(2)}}},
 			{Key: "kind", Value: "Paid"},
@@ -209,41 +215,44 @@ func TestPathsReachIntoDocuments(t *testing.T) {
 	if err != nil || got.AggregateID != "9" || got.Type != "Paid" || got.Version != contract.VersionOf(2) || string(got.Data) != `{"x":"y"}` {
 		t.Errorf("Map = %+v, %v", got, err)
 	}
-	_, _, err = mapping.NewEvents("shop", "events", paths).Map(inserted(t, bson.D{{Key: "meta", Value: bson.D{{Key: "order", Value: "flat"}}}}))
+	_, _, err = newEvents(paths).Map(inserted(t, bson.D{{Key: "meta", Value: bson.D{{Key: "order", Value: "flat"}}}}))
 	if unmappable, ok := errors.AsType[*mapping.Unmappable](err); !ok || unmappable.Field != "meta.order.id" {
 		t.Errorf("Map = %v, want the field meta.order.id named", err)
 	}
 }
 
-func TestOtherOperationsArePassedOverOrRefusedByRule(t *testing.T) {
+func TestOtherOperationsArePassedOverOrRefusedByPolicy(t *testing.T) {
 	t.Parallel()
-	for operation, refused := range map[string]bool{
-		"update": true, "replace": true,
-		"delete": false, "drop": false, "rename": false, "dropDatabase": false, "invalidate": false, "createIndexes": false,
+	for policy, refused := range map[mapping.OtherOperations]map[string]bool{
+		mapping.RefuseChanges: {"update": true, "replace": true},
+		mapping.RefuseAll:     {"update": true, "replace": true, "delete": true},
+		mapping.PassAll:       {},
 	} {
-		t.Run(operation, func(t *testing.T) {
-			t.Parallel()
-			_, carries, err := mapping.NewEvents("shop", "events", standard).Map(changed(t, operation))
-			if carries || (err != nil) != refused {
-				t.Errorf("Map = %v, %v, want no event, and an error: %v", carries, err, refused)
-			}
-		})
+		for _, operation := range []string{"update", "replace", "delete", "drop", "rename", "dropDatabase", "invalidate", "createIndexes"} {
+			t.Run(string(policy)+" "+operation, func(t *testing.T) {
+				t.Parallel()
+				_, carries, err := mapping.NewEvents(plainOptions, standard, policy).Map(changed(t, operation))
+				if carries || (err != nil) != refused[operation] {
+					t.Errorf("Map = %v, %v, want no event, and an error: %v", carries, err, refused[operation])
+				}
+			})
+		}
 	}
 }
 
 func TestTheSameChangeHasTheSameIDWhoeverReadsIt(t *testing.T) {
 	t.Parallel()
-	one, _, err := mapping.NewEvents("shop", "events", standard).Map(inserted(t, event()))
+	one, _, err := newEvents(standard).Map(inserted(t, event()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	later := inserted(t, event())
 	later.Position = contract.StreamPosition(1800000000, 1, "82FF")
-	two, _, err := mapping.NewEvents("shop", "events", standard).Map(later)
+	two, _, err := newEvents(standard).Map(later)
 	if err != nil || one.ID != two.ID || one.Sequence != two.Sequence {
 		t.Errorf("ids %q and %q, sequences %q and %q, want them equal: they rest on the version", one.ID, two.ID, one.Sequence, two.Sequence)
 	}
-	next, _, err := mapping.NewEvents("shop", "events", standard).Map(inserted(t, with("version", int32(5))))
+	next, _, err := newEvents(standard).Map(inserted(t, with("version", int32(5))))
 	if err != nil || next.ID == one.ID || next.Sequence <= one.Sequence {
 		t.Errorf("the next version has id %q and sequence %q, want another id and a higher sequence", next.ID, next.Sequence)
 	}
@@ -255,11 +264,14 @@ func FuzzMap(f *testing.F) {
 	f.Add(inserted(f, event()).Raw)
 	f.Add(changed(f, "delete").Raw)
 	f.Add([]byte{5, 0, 0, 0, 0})
-	mapper := mapping.NewEvents("shop", "events", standard)
+	f.Add(changed(f, "update", order, edit, before).Raw)
+	mappers := []relay.Mapper{newEvents(standard), documentsHiding(f, []string{"a.b"}, []string{"c"})}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, carries, err := mapper.Map(relay.Change{Raw: raw, Position: position})
-		if carries && (err != nil || got.AggregateID == "") {
-			t.Fatalf("Map(%x) = %+v, %v", raw, got, err)
+		for _, mapper := range mappers {
+			got, carries, err := mapper.Map(relay.Change{Raw: raw, Position: position})
+			if carries && (err != nil || got.AggregateID == "" || got.Data != nil && !json.Valid(got.Data)) {
+				t.Fatalf("Map(%x) = %+v, %v", raw, got, err)
+			}
 		}
 	})
 }

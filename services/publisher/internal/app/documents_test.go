@@ -1,0 +1,98 @@
+package app_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+func TestEveryChangeOfADocumentIsSentInOrder(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	p := run(t, config(servers, func(c *app.Config) {
+		c.Mode, c.DocumentAggregateID, c.FullDocument, c.FullDocumentBeforeChange = "documents", "_id", "updateLookup", "off"
+		c.SourceCollection, c.SourceCollections = "", []string{"customers", "orders"}
+		c.MaskFields = []string{"secret"}
+	}))
+	p.await(t, "the publisher to lead", leading)
+	database := testserver.Connect(t, servers.MongoURI).Database("shop")
+	orders := database.Collection("orders")
+	for n, change := range []func() error{
+		func() error {
+			_, err := orders.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "secret", Value: "canary"}})
+			return err
+		},
+		func() error {
+			_, err := orders.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1}}}})
+			return err
+		},
+		func() error {
+			_, err := orders.ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "n", Value: 2}})
+			return err
+		},
+		func() error { _, err := orders.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); return err },
+		func() error {
+			_, err := database.Collection("customers").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+			return err
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		// The look-up of an update shows the document as it is by then.
+		p.await(t, "the change to be sent", sent(int64(n+1)))
+	}
+	var got []string
+	for _, m := range receive(t, servers, 5) {
+		got = append(got, *m.SessionID+" "+*m.Subject+" "+string(m.Body))
+	}
+	want := []string{
+		`orders/1 orders.insert {"document":{"_id":1,"secret":"***"}}`,
+		`orders/1 orders.update {"document":{"_id":1,"secret":"***","n":1},"changed":{"n":1}}`,
+		`orders/1 orders.replace {"document":{"_id":1,"n":2}}`,
+		`orders/1 orders.delete `,
+		`customers/1 customers.insert {"document":{"_id":1}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("received\n%q, want\n%q", got, want)
+	}
+}
+
+func TestAFilterThatTheServerDoesNotTakeEndsTheStart(t *testing.T) {
+	t.Parallel()
+	p := run(t, config(testserver.Start(t), func(c *app.Config) { c.SourceFilter = `{"fullDocument.n": {"$above": 1}}` }))
+	<-p.done
+	if p.err == nil {
+		t.Error("Run = nil, want the server's refusal")
+	}
+}
+
+// receive receives count messages from the plain subscription, in the order in
+// which the topic accepted them.
+func receive(t *testing.T, servers testserver.Servers, count int) []*azservicebus.ReceivedMessage {
+	t.Helper()
+	client, err := azservicebus.NewClientFromConnectionString(servers.ServiceBus, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close(t.Context()) })
+	receiver, err := client.NewReceiverForSubscription(testserver.Topic, "observer",
+		&azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*azservicebus.ReceivedMessage
+	for len(all) < count {
+		some, err := receiver.ReceiveMessages(t.Context(), count-len(all), nil)
+		if err != nil {
+			t.Fatalf("received %d of %d: %v", len(all), count, err)
+		}
+		all = append(all, some...)
+	}
+	return all
+}

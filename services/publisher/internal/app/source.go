@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/mapping"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/settings"
+)
+
+// wholeDatabase as SOURCE_COLLECTIONS is every collection of the database.
+const wholeDatabase = "*"
+
+// Values of MODE.
+const (
+	modeEvents    = "events"
+	modeDocuments = "documents"
+)
+
+// off as a setting asks for nothing.
+const off = "off"
+
+// collections are those that are read; none are all of the database.
+func (c *Config) collections() []string {
+	switch {
+	case c.SourceCollection != "":
+		return []string{c.SourceCollection}
+	case slices.Equal(c.SourceCollections, []string{wholeDatabase}):
+		return nil
+	default:
+		return c.SourceCollections
+	}
+}
+
+// filter is SOURCE_FILTER as a document; nil where there is none.
+func (c *Config) filter() (bson.D, error) {
+	if c.SourceFilter == "" {
+		return nil, nil
+	}
+	var filter bson.D
+	if err := bson.UnmarshalExtJSON([]byte(c.SourceFilter), false, &filter); err != nil {
+		return nil, err
+	}
+	if len(filter) == 0 {
+		return nil, errors.New("an empty document matches everything")
+	}
+	return filter, nil
+}
+
+// stream says what is to be read through client.
+func (c *Config) stream(client *mongo.Client) changestream.Source {
+	filter, _ := c.filter() // checked when the configuration was read
+	source := changestream.Source{
+		Database:    client.Database(c.SourceDatabase),
+		Collections: c.collections(),
+		Filter:      filter,
+	}
+	if c.Mode == modeDocuments {
+		source.FullDocument, source.BeforeChange = image(c.FullDocument), image(c.FullDocumentBeforeChange)
+	}
+	return source
+}
+
+func image(setting string) options.FullDocument {
+	if setting == off {
+		return ""
+	}
+	return options.FullDocument(setting)
+}
+
+// mapper returns what turns changes of the stream into events.
+func (c *Config) mapper() relay.Mapper {
+	hidden, _ := mapping.NewHidden(c.DropFields, c.MaskFields) // checked when the configuration was read
+	o := mapping.Options{
+		Database:    c.SourceDatabase,
+		Collections: c.collections(),
+		Hidden:      hidden,
+		TraceParent: c.FieldTraceParent,
+	}
+	if c.Mode == modeDocuments {
+		return mapping.NewDocuments(o, c.DocumentAggregateID, len(o.Collections) != 1)
+	}
+	return mapping.NewEvents(o, mapping.Paths{
+		AggregateID: c.FieldAggregateID,
+		Type:        c.FieldType,
+		Version:     c.FieldVersion,
+		Time:        c.FieldTime,
+		Data:        c.FieldData,
+	}, mapping.OtherOperations(c.OnOtherOperation))
+}
+
+// checkSource finds what is wrong with the settings of source and mapping.
+func (c *Config) checkSource() []*settings.Problem {
+	var problems []*settings.Problem
+	bad := func(variable, format string, args ...any) {
+		problems = append(problems, settings.Problemf(variable, format, args...))
+	}
+	oneOf := func(variable, value string, known ...string) {
+		if !slices.Contains(known, value) {
+			bad(variable, "is %q, not one of %q", value, known)
+		}
+	}
+	if problem := c.checkCollections(); problem != nil {
+		problems = append(problems, problem)
+	}
+	if _, err := c.filter(); err != nil {
+		bad("SOURCE_FILTER", "is not a filter in Extended JSON such as {\"fullDocument.tenant\": \"a\"}: %s", err)
+	}
+	oneOf("MODE", c.Mode, modeEvents, modeDocuments)
+	oneOf("ON_OTHER_OPERATION", c.OnOtherOperation, string(mapping.RefuseChanges), string(mapping.RefuseAll), string(mapping.PassAll))
+	oneOf("FULL_DOCUMENT", c.FullDocument, string(options.UpdateLookup), string(options.WhenAvailable), string(options.Required), off)
+	oneOf("FULL_DOCUMENT_BEFORE_CHANGE", c.FullDocumentBeforeChange, string(options.WhenAvailable), string(options.Required), off)
+	if _, err := mapping.NewHidden(c.DropFields, c.MaskFields); err != nil {
+		bad("DROP_FIELDS", "with MASK_FIELDS: %s", err)
+	}
+	for variable, path := range map[string]string{
+		"FIELD_AGGREGATE_ID": c.FieldAggregateID, "FIELD_TYPE": c.FieldType, "DOCUMENT_AGGREGATE_ID": c.DocumentAggregateID,
+	} {
+		if path == mapping.None {
+			bad(variable, "must be a path: every change has one")
+		}
+	}
+	return problems
+}
+
+// checkCollections finds what is wrong with the choice of collections.
+func (c *Config) checkCollections() *settings.Problem {
+	switch {
+	case (c.SourceCollection == "") == (len(c.SourceCollections) == 0):
+		return settings.Problemf("SOURCE_COLLECTION", "set either this or SOURCE_COLLECTIONS")
+	case len(c.SourceCollections) > 1 && slices.Contains(c.SourceCollections, wholeDatabase):
+		return settings.Problemf("SOURCE_COLLECTIONS", "has * beside names; * alone is the whole database")
+	case slices.Contains(c.SourceCollections, ""):
+		return settings.Problemf("SOURCE_COLLECTIONS", "has an empty name")
+	case len(c.collections()) > 1 && c.StreamName == "":
+		return settings.Problemf("STREAM_NAME", "is required with a list of collections: a name made of the list would change with it, and with it the checkpoint")
+	case c.collections() == nil && c.StateDatabase == c.SourceDatabase:
+		return settings.Problemf("STATE_DATABASE", "is the source, whose whole database is read: every checkpoint would be a change; name another database")
+	}
+	return nil
+}
+
+// checkStream asks the source for the stream once, so that a filter or an image
+// option that the server does not take is said at the start.
+func (a *App) checkStream(ctx context.Context) error {
+	err := a.config.stream(a.source).Check(ctx)
+	if halt, ok := errors.AsType[*changestream.HaltError](err); ok && halt.Reason == changestream.Refused {
+		return fmt.Errorf("open the change stream: %w", halt)
+	}
+	if err != nil && ctx.Err() == nil {
+		// Whatever else it is may pass; the stream itself says so.
+		a.log.Warn().Err(err).Msg("change stream not checked")
+	}
+	return nil
+}

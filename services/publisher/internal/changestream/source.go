@@ -1,0 +1,102 @@
+package changestream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+)
+
+// Source says what is read.
+type Source struct {
+	Database *mongo.Database
+	// Collections are those that are read; none are all of the database.
+	Collections []string
+	// Filter is a $match on changes of documents, run by the server; empty takes
+	// all. What happens to a collection as a whole is read in any case.
+	Filter bson.D
+	// FullDocument is what an update shows of the document: updateLookup,
+	// whenAvailable, required, or empty for nothing.
+	FullDocument options.FullDocument
+	// BeforeChange is whether a change shows the document before it:
+	// whenAvailable, required, or empty for no.
+	BeforeChange options.FullDocument
+}
+
+// Of is the source of one collection's changes as they are.
+func Of(collection *mongo.Collection) Source {
+	return Source{Database: collection.Database(), Collections: []string{collection.Name()}}
+}
+
+// String names what is read.
+func (s Source) String() string {
+	names := strings.Join(s.Collections, ",")
+	if names == "" {
+		names = "*"
+	}
+	return s.Database.Name() + "." + names
+}
+
+// documentOperations are what happens to single documents.
+var documentOperations = bson.A{"insert", "update", "replace", "delete"}
+
+// Pipeline is what the server applies to the changes. A resume token is good for
+// the pipeline that it came from.
+func (s Source) Pipeline() mongo.Pipeline {
+	pipeline := mongo.Pipeline{}
+	if len(s.Collections) > 1 {
+		// What has no collection is about the whole database, or the stream itself.
+		pipeline = append(pipeline, match(bson.D{{Key: "$or", Value: bson.A{
+			bson.D{{Key: "ns.coll", Value: bson.D{{Key: "$in", Value: s.Collections}}}},
+			bson.D{{Key: "ns.coll", Value: bson.D{{Key: "$exists", Value: false}}}},
+		}}}))
+	}
+	if len(s.Filter) > 0 {
+		pipeline = append(pipeline, match(bson.D{{Key: "$or", Value: bson.A{
+			bson.D{{Key: "operationType", Value: bson.D{{Key: "$nin", Value: documentOperations}}}},
+			s.Filter,
+		}}}))
+	}
+	return pipeline
+}
+
+func match(filter bson.D) bson.D { return bson.D{{Key: "$match", Value: filter}} }
+
+// Check asks the server for a stream of the source, from now on, and closes it
+// again. It returns a *HaltError when the server refuses the stream as it is
+// asked for, and another error when it does not answer.
+func (s Source) Check(ctx context.Context) error {
+	opening, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	stream, err := s.watch(opening, options.ChangeStream())
+	if err != nil {
+		if halt := classifyOpening(err); halt != nil {
+			return halt
+		}
+		return fmt.Errorf("try the change stream of %s: %w", s, err)
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_ = stream.Close(closing) // a cursor that is not closed times out on the server
+	return nil
+}
+
+// watch opens a stream with a majority read concern.
+func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder) (*mongo.ChangeStream, error) {
+	o.SetBatchSize(serverBatch).SetMaxAwaitTime(await)
+	if s.FullDocument != "" {
+		o.SetFullDocument(s.FullDocument)
+	}
+	if s.BeforeChange != "" {
+		o.SetFullDocumentBeforeChange(s.BeforeChange)
+	}
+	database := s.Database.Client().Database(s.Database.Name(), options.Database().SetReadConcern(readconcern.Majority()))
+	if len(s.Collections) == 1 {
+		return database.Collection(s.Collections[0]).Watch(ctx, s.Pipeline(), o)
+	}
+	return database.Watch(ctx, s.Pipeline(), o)
+}

@@ -1,0 +1,102 @@
+package changestream_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+func TestSeveralCollectionsAreOneStream(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		collections []string
+		want        []int
+	}{
+		"a list":             {[]string{"a", "b"}, []int{1, 2, 4}},
+		"the whole database": {nil, []int{1, 2, 3, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := testserver.Mongo(t).Database(testserver.Name(t))
+			stream := open(t, changestream.Source{Database: database, Collections: tt.collections})
+			for n, collection := range []string{"a", "b", "c", "a"} {
+				insert(t, database.Collection(collection), n+1, n+1)
+			}
+			got := read(t, stream, len(tt.want))
+			for i, change := range got {
+				if n, _ := bson.Raw(change.Raw).Lookup("documentKey", "_id").AsInt64OK(); int(n) != tt.want[i] {
+					t.Errorf("change %d is of document %d, want %d", i, n, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTheServerFiltersDocumentsAndNotWhatHappensToTheCollection(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	source := changestream.Of(events)
+	source.Filter = bson.D{{Key: "fullDocument._id", Value: bson.D{{Key: "$gt", Value: 7}}}}
+	stream := open(t, source)
+	insert(t, events, 1, 9)
+	if err := events.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, stream, 4)
+	wantNumbers(t, got[:2], 8, 9)
+	if operation, _ := bson.Raw(got[2].Raw).Lookup("operationType").StringValueOK(); operation != "drop" {
+		t.Errorf("the change after the filtered ones is %q, want drop", operation)
+	}
+}
+
+func TestAnUpdateShowsTheDocumentWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	insert(t, events, 1, 1)
+	for image, shown := range map[options.FullDocument]bool{"": false, options.UpdateLookup: true} {
+		source := changestream.Of(events)
+		source.FullDocument = image
+		stream := open(t, source)
+		if _, err := events.UpdateByID(t.Context(), 1, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}); err != nil {
+			t.Fatal(err)
+		}
+		change := read(t, stream, 1)[0]
+		if _, got := bson.Raw(change.Raw).Lookup("fullDocument").DocumentOK(); got != shown {
+			t.Errorf("with %q the update shows the document: %v, want %v", image, got, shown)
+		}
+	}
+}
+
+func TestAStreamThatTheServerDoesNotTakeIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	source := changestream.Of(events)
+	if err := source.Check(t.Context()); err != nil {
+		t.Errorf("Check = %v, want nil", err)
+	}
+	source.Filter = bson.D{{Key: "fullDocument.n", Value: bson.D{{Key: "$above", Value: 1}}}}
+	halt, ok := errors.AsType[*changestream.HaltError](source.Check(t.Context()))
+	if !ok || halt.Reason != changestream.Refused {
+		t.Errorf("Check of a broken filter = %v, want a refusal", halt)
+	}
+}
+
+// open returns the stream of a source from now on.
+func open(t *testing.T, source changestream.Source) relay.Source {
+	t.Helper()
+	stream := changestream.New(source, now(t, anyCollection(source)), zerolog.Nop())
+	t.Cleanup(func() { stream.Close(t.Context()) })
+	return stream
+}
+
+func anyCollection(source changestream.Source) *mongo.Collection {
+	return source.Database.Collection("any")
+}
