@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/amqpserver"
 	"changerelay/services/sandbox/internal/broker"
 	"changerelay/services/sandbox/internal/emulatorconfig"
@@ -49,6 +50,10 @@ type Config struct {
 	// DataDir is a directory that keeps every acknowledged write, so that it
 	// outlives the process however that ends. By default all is in memory.
 	DataDir string
+	// Accounts are the MongoDB users and roles, in JSON as docs/sandbox.md shows
+	// it. With them clients have to authenticate, and may do what their roles
+	// say; by default everybody may do everything.
+	Accounts io.Reader
 	// OplogEntries and OplogBytes bound the history that change streams can
 	// resume from; 0 takes the default.
 	OplogEntries int
@@ -61,6 +66,9 @@ type Config struct {
 
 // ErrEntities is what New returns for Entities that can not be read.
 var ErrEntities = errors.New("read the Service Bus configuration")
+
+// ErrAccounts is what New returns for Accounts that can not be read.
+var ErrAccounts = errors.New("read the MongoDB users and roles")
 
 // Sandbox is a running pair of stand-ins, with a status page.
 type Sandbox struct {
@@ -82,19 +90,32 @@ func New(config Config) (*Sandbox, error) {
 			return nil, fmt.Errorf("%w: %w", ErrEntities, err)
 		}
 	}
+	accounts, err := readAccounts(config.Accounts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccounts, err)
+	}
 	s := &Sandbox{}
-	if err := s.build(config, entities); err != nil {
+	if err := s.build(config, entities, accounts); err != nil {
 		return nil, errors.Join(err, s.unbind())
 	}
 	return s, nil
 }
 
-func (s *Sandbox) build(config Config, entities emulatorconfig.Config) (err error) {
+// readAccounts gives nil where there are none to read.
+func readAccounts(from io.Reader) (*access.Accounts, error) {
+	if from == nil {
+		return nil, nil
+	}
+	accounts, err := access.Read(from)
+	return &accounts, err
+}
+
+func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts *access.Accounts) (err error) {
 	if s.engine, err = s.newEngine(config); err != nil {
 		return err
 	}
 	if s.mongo, err = mongoserver.New(mongoserver.Config{
-		Address: addressOr(config.MongoAddress), Engine: s.engine, Log: config.Log,
+		Address: addressOr(config.MongoAddress), Engine: s.engine, Accounts: accounts, Log: config.Log,
 	}); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, err := settings.build(log) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
 	if err != nil {
 		log.Error().Err(err).Msg("sandbox not started")
-		if errors.Is(err, sandbox.ErrEntities) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, sandbox.ErrEntities) || errors.Is(err, sandbox.ErrAccounts) || errors.Is(err, os.ErrNotExist) {
 			return badConfiguration
 		}
 		return failed

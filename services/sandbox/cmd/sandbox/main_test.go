@@ -216,6 +216,7 @@ func TestExitCodes(t *testing.T) {
 		"a negative bound":            {[]string{"--oplog-bytes", "-1"}, badConfiguration, "must be positive"},
 		"a configuration not there":   {append([]string{"--config", broken + ".no"}, free...), badConfiguration, "no such file"},
 		"a configuration that broken": {append([]string{"--config", broken}, free...), badConfiguration, "Service Bus configuration"},
+		"users that are none":         {append([]string{"--auth", broken}, free...), badConfiguration, "users and roles"},
 		"an address that is none":     {[]string{"--mongo", "nowhere:port"}, failed, "listen for MongoDB clients"},
 		"a data directory that is a file": {
 			append([]string{"--data", broken}, free...), failed, "recover MongoDB",

@@ -17,6 +17,7 @@ import (
 type settings struct {
 	config     sandbox.Config
 	configFile string
+	authFile   string
 	level      zerolog.Level
 }
 
@@ -29,6 +30,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&o.config.ManagementAddress, "management", "127.0.0.1:5300", "`address` of the Service Bus management API")
 	flags.StringVar(&o.config.HTTPAddress, "http", "127.0.0.1:8080", "`address` of the status page")
 	flags.StringVar(&o.configFile, "config", "", "`file` in the form of the Service Bus emulator's Config.json (default: topic changes with subscriptions projector and observer)")
+	flags.StringVar(&o.authFile, "auth", "", "`file` with the users and roles of MongoDB; clients then have to authenticate (default: everybody may do everything)")
 	flags.StringVar(&o.config.DataDir, "data", "", "`directory` that keeps every acknowledged write (default: all is in memory)")
 	flags.IntVar(&o.config.OplogEntries, "oplog-entries", 0, "how many changes the oplog keeps at most (default 4000000)")
 	flags.IntVar(&o.config.OplogBytes, "oplog-bytes", 0, "how many bytes of changes the oplog keeps at most (default 2 GiB)")
@@ -60,6 +62,14 @@ func (o settings) build(log zerolog.Logger) (*sandbox.Sandbox, error) {
 		}
 		defer file.Close()
 		o.config.Entities = file
+	}
+	if o.authFile != "" {
+		file, err := os.Open(o.authFile)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		o.config.Accounts = file
 	}
 	return sandbox.New(o.config)
 }

@@ -48,7 +48,7 @@ func (n Namespace) validateNew() error {
 	if strings.Contains(n.Collection, "$") || len(n.String()) > maxNamespace {
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid collection name: %s", n.Collection)
 	}
-	if n.isSystem() {
+	if n.isSystem() && !n.isAccounts() {
 		return mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", n)
 	}
 	return nil
@@ -56,3 +56,9 @@ func (n Namespace) validateNew() error {
 
 // isSystem tells collections that a server keeps for itself.
 func (n Namespace) isSystem() bool { return strings.HasPrefix(n.Collection, "system.") }
+
+// isAccounts tells the collections of users and roles, which commands of their
+// own write to.
+func (n Namespace) isAccounts() bool {
+	return n.DB == "admin" && (n.Collection == "system.users" || n.Collection == "system.roles")
+}

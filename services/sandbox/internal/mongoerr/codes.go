@@ -15,6 +15,7 @@ const (
 	UnknownError                             Code = 8
 	FailedToParse                            Code = 9
 	CannotMutateObject                       Code = 10
+	UserNotFound                             Code = 11
 	UnsupportedFormat                        Code = 12
 	Unauthorized                             Code = 13
 	TypeMismatch                             Code = 14
@@ -31,10 +32,12 @@ const (
 	PathNotViable                            Code = 28
 	NonExistentPath                          Code = 29
 	InvalidPath                              Code = 30
+	RoleNotFound                             Code = 31
 	CannotBackfillArray                      Code = 34
 	ConflictingUpdateOperators               Code = 40
 	CursorNotFound                           Code = 43
 	NamespaceExists                          Code = 48
+	InvalidRoleModification                  Code = 49
 	MaxTimeMSExpired                         Code = 50
 	DollarPrefixedFieldName                  Code = 52
 	InvalidIDField                           Code = 53
@@ -89,6 +92,7 @@ const (
 	TransactionCoordinatorSteppingDown       Code = 281
 	ChangeStreamHistoryLost                  Code = 286
 	QueryExceededMemoryLimitNoDiskUseAllowed Code = 292
+	MechanismUnavailable                     Code = 334
 	NotWritablePrimary                       Code = 10107
 	BSONObjectTooLarge                       Code = 10334
 	DuplicateKey                             Code = 11000
@@ -116,6 +120,7 @@ var names = map[Code]string{
 	UnknownError:                             "UnknownError",
 	FailedToParse:                            "FailedToParse",
 	CannotMutateObject:                       "CannotMutateObject",
+	UserNotFound:                             "UserNotFound",
 	UnsupportedFormat:                        "UnsupportedFormat",
 	Unauthorized:                             "Unauthorized",
 	TypeMismatch:                             "TypeMismatch",
@@ -132,10 +137,12 @@ var names = map[Code]string{
 	PathNotViable:                            "PathNotViable",
 	NonExistentPath:                          "NonExistentPath",
 	InvalidPath:                              "InvalidPath",
+	RoleNotFound:                             "RoleNotFound",
 	CannotBackfillArray:                      "CannotBackfillArray",
 	ConflictingUpdateOperators:               "ConflictingUpdateOperators",
 	CursorNotFound:                           "CursorNotFound",
 	NamespaceExists:                          "NamespaceExists",
+	InvalidRoleModification:                  "InvalidRoleModification",
 	MaxTimeMSExpired:                         "MaxTimeMSExpired",
 	DollarPrefixedFieldName:                  "DollarPrefixedFieldName",
 	InvalidIDField:                           "InvalidIdField",
@@ -190,6 +197,7 @@ var names = map[Code]string{
 	TransactionCoordinatorSteppingDown:       "TransactionCoordinatorSteppingDown",
 	ChangeStreamHistoryLost:                  "ChangeStreamHistoryLost",
 	QueryExceededMemoryLimitNoDiskUseAllowed: "QueryExceededMemoryLimitNoDiskUseAllowed",
+	MechanismUnavailable:                     "MechanismUnavailable",
 	NotWritablePrimary:                       "NotWritablePrimary",
 	BSONObjectTooLarge:                       "BSONObjectTooLarge",
 	DuplicateKey:                             "DuplicateKey",

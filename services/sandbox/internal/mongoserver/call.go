@@ -43,6 +43,8 @@ type call struct {
 // command says how a command is run and what it may be used for.
 type command struct {
 	run func(context.Context, *call, *reply) error
+	// needs is what a client must be granted.
+	needs requirement
 	// admin commands run on the admin database only.
 	admin bool
 	// write commands may be retryable.
@@ -80,7 +82,7 @@ func (c *call) prepare() error {
 		return mongoerr.New(mongoerr.FailedToParse, "the command is empty")
 	}
 	c.name = first.Key()
-	if c.generic, err = parseGeneric(c.body); err != nil {
+	if c.generic, err = parseGeneric(c.body, c.conn.login.sessionOwner()); err != nil {
 		return err
 	}
 	if c.db = c.generic.db; c.request.Legacy {
@@ -98,7 +100,7 @@ func (c *call) prepare() error {
 	if c.command.admin && c.db != "admin" {
 		return mongoerr.New(mongoerr.Unauthorized, "%s may only be run against the admin database.", c.name)
 	}
-	return nil
+	return c.authorize()
 }
 
 // runPast runs the command, unless a fail point stands in its way.

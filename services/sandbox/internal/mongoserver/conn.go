@@ -23,6 +23,7 @@ type conn struct {
 	// greeted tells that a hello has come; only the first may describe the client.
 	greeted bool
 	appName string
+	login   login
 }
 
 // errHangUp ends a connection without a word, as a fail point may ask for.

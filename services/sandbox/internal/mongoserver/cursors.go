@@ -3,11 +3,13 @@ package mongoserver
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 )
@@ -31,6 +33,8 @@ type cursor struct {
 	// lsid and txnNumber are those of the command that opened it.
 	lsid      string
 	txnNumber *int64
+	// user is who opened it; nobody, where nobody has to say who they are.
+	user access.Name
 	// stream is set for change streams.
 	stream *streamSource
 	// kept is a document that did not fit into the last batch.
@@ -188,9 +192,27 @@ func (c *cursor) belongs(g generic) error {
 	return nil
 }
 
+// opened refuses a client cursors of other users.
+func (c *call) opened(cur *cursor) error {
+	if c.server.authorization && cur.user != c.conn.login.user {
+		return mongoerr.New(mongoerr.Unauthorized, "cursor id %d was not created by the authenticated user", cur.id)
+	}
+	return nil
+}
+
+// ofOthers reports whether one of the cursors was opened by another user.
+func (s *cursors) ofOthers(user access.Name, ids []int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(ids, func(id int64) bool {
+		c := s.byID[id]
+		return c != nil && c.user != user
+	})
+}
+
 // newCursor makes a cursor of the command's session.
 func (c *call) newCursor(ns engine.Namespace, source source) *cursor {
-	cur := &cursor{ns: ns.String(), source: source, lsid: string(c.generic.lsid)}
+	cur := &cursor{ns: ns.String(), source: source, lsid: string(c.generic.lsid), user: c.conn.login.user}
 	if c.generic.inTransaction() {
 		cur.txnNumber = c.generic.txnNumber
 	}

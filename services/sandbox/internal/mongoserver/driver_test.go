@@ -234,7 +234,7 @@ func TestSecondaryIndexesSpeedNothingWrong(t *testing.T) {
 func TestAnUnknownCommandIsNamed(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
-	for _, name := range []string{"mapReduce", "eval", "fsync", "shutdown", "createUser"} {
+	for _, name := range []string{"mapReduce", "eval", "fsync", "shutdown", "grantRolesToUser"} {
 		err := h.db.RunCommand(t.Context(), bson.D{{Key: name, Value: 1}}).Err()
 		var failure mongo.CommandError
 		if !errors.As(err, &failure) || failure.Code != 59 || !strings.Contains(failure.Message, name) {

@@ -41,7 +41,7 @@ func isGeneric(name string) bool {
 	return false
 }
 
-func parseGeneric(body bson.Raw) (generic, error) {
+func parseGeneric(body bson.Raw, owner []byte) (generic, error) {
 	var g generic
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	for it := bsonkit.Iterate(body); it.Next(); {
@@ -50,7 +50,7 @@ func parseGeneric(body bson.Raw) (generic, error) {
 		case "$db":
 			g.db, g.hasDB = a.text(name, v), true
 		case "lsid":
-			g.lsid = parseSessionID(&a, v)
+			g.lsid = parseSessionID(&a, v, owner)
 		case "txnNumber":
 			if number, ok := v.Int64OK(); ok {
 				g.txnNumber = &number
@@ -73,15 +73,9 @@ func parseGeneric(body bson.Raw) (generic, error) {
 	return g, a.err
 }
 
-// noUser is the uid of sessions where there are no users: the SHA-256 of
-// nothing.
-var noUser = []byte{
-	0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
-	0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-}
-
-// parseSessionID reads {id: UUID} and adds the uid.
-func parseSessionID(a *arguments, v bson.RawValue) bson.Raw {
+// parseSessionID reads {id: UUID} and adds the uid of its owner: nobody has
+// sessions of others.
+func parseSessionID(a *arguments, v bson.RawValue, owner []byte) bson.Raw {
 	doc := a.document("lsid", v)
 	if a.err != nil {
 		return nil
@@ -97,7 +91,7 @@ func parseSessionID(a *arguments, v bson.RawValue) bson.Raw {
 			}
 			id = data
 		case "uid", "txnNumber", "txnUUID":
-			// Sessions of other users and of the server itself are not told apart.
+			// Those are the server's to say.
 		default:
 			a.fail(40415, "BSON field 'OperationSessionInfo.lsid.%s' is an unknown field.", name)
 			return nil
@@ -109,7 +103,7 @@ func parseSessionID(a *arguments, v bson.RawValue) bson.Raw {
 	}
 	return bson.Raw(bsoncore.NewDocumentBuilder().
 		AppendBinary("id", bson.TypeBinaryUUID, id).
-		AppendBinary("uid", bson.TypeBinaryGeneric, noUser).
+		AppendBinary("uid", bson.TypeBinaryGeneric, owner).
 		Build())
 }
 

@@ -71,6 +71,9 @@ func (c *call) nextBatch(ctx context.Context, r *reply, cur *cursor, m moreArgum
 		return false, mongoerr.New(mongoerr.Unauthorized,
 			"Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", asked, cur.ns)
 	}
+	if err := c.opened(cur); err != nil {
+		return false, err
+	}
 	if err := cur.belongs(c.generic); err != nil {
 		return false, err
 	}

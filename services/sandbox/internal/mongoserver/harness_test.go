@@ -36,10 +36,17 @@ func start(t testing.TB, config engine.Config) *harness {
 // startStoppable runs a server without a client.
 func startStoppable(t testing.TB, e *engine.Engine) *harness {
 	t.Helper()
-	h := &harness{engine: e}
-	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	return serve(t, mongoserver.Config{Engine: e})
+}
+
+// serve runs a server on a free port until the test ends.
+func serve(t testing.TB, config mongoserver.Config) *harness {
+	t.Helper()
+	h := &harness{engine: config.Engine}
+	config.Address = "127.0.0.1:0"
+	config.Log = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 	var err error
-	h.server, err = mongoserver.New(mongoserver.Config{Address: "127.0.0.1:0", Engine: h.engine, Log: log})
+	h.server, err = mongoserver.New(config)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)

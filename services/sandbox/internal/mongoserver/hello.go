@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/mongowire"
+	"changerelay/services/sandbox/internal/scram"
 )
 
 // Wire versions that this version of the server speaks; clients check them
@@ -29,6 +30,10 @@ type helloArguments struct {
 	awaited  bool // maxAwaitTimeMS is given
 	await    time.Duration
 	topology bson.Raw
+	// saslMechanisms asks for those of a user, saslStart for the beginning of an
+	// authentication.
+	saslMechanisms bool
+	saslStart      bson.Raw
 }
 
 // hello tells a client what it talks to; or, if the client knows already, waits
@@ -61,6 +66,10 @@ func (c *call) helloArguments() (helloArguments, error) {
 			h.topology = a.document(name, v)
 		case "maxAwaitTimeMS":
 			h.awaited, h.await = true, a.milliseconds(name, v)
+		case "saslSupportedMechs":
+			h.saslMechanisms = true
+		case "speculativeAuthenticate":
+			h.saslStart = a.document(name, v)
 		case "client":
 			if !first {
 				a.fail(mongoerr.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
@@ -113,6 +122,23 @@ func (c *call) describe(r *reply, a helloArguments) {
 	r.boolean("readOnly", false)
 	if a.helloOK {
 		r.boolean("helloOk", true)
+	}
+	c.describeAuthentication(r, a)
+}
+
+// describeAuthentication answers the parts of a hello that spare a client round
+// trips. They say the same of users that there are not.
+func (c *call) describeAuthentication(r *reply, a helloArguments) {
+	if a.saslMechanisms {
+		r.strings("saslSupportedMechs", []string{scram.Mechanism})
+	}
+	if a.saslStart == nil {
+		return
+	}
+	db, _ := bsonkit.Get(a.saslStart, "db")
+	name, _ := db.StringValueOK()
+	if answer, err := c.startExchange(a.saslStart, name); err == nil {
+		r.document("speculativeAuthenticate", answer)
 	}
 }
 

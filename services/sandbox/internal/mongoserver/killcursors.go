@@ -3,6 +3,7 @@ package mongoserver
 import (
 	"context"
 
+	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/mongoerr"
 )
@@ -33,6 +34,9 @@ func killCursors(_ context.Context, c *call, r *reply) error {
 	}
 	if a.err != nil {
 		return a.err
+	}
+	if !c.may(access.Cluster(), access.KillAnyCursor) && c.server.cursors.ofOthers(c.conn.login.user, ids) {
+		return c.unauthorized()
 	}
 	var killed, unknown []int64
 	for _, id := range ids {

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
@@ -17,6 +18,8 @@ type listArguments struct {
 	filter    bson.Raw
 	nameOnly  bool
 	batchSize int
+	// authorized asks for those that the user may read, where given.
+	authorized *bool
 }
 
 func (c *call) parseList() (listArguments, error) {
@@ -25,7 +28,10 @@ func (c *call) parseList() (listArguments, error) {
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
-		case c.name, "authorizedCollections", "authorizedDatabases":
+		case c.name:
+		case "authorizedCollections", "authorizedDatabases":
+			authorized := a.truth(name, v)
+			l.authorized = &authorized
 		case "filter":
 			l.filter = a.document(name, v)
 		case "nameOnly":
@@ -70,13 +76,24 @@ func listCollections(ctx context.Context, c *call, r *reply) error {
 	}
 	var docs []bson.Raw
 	for _, info := range c.server.engine.Collections(c.db) {
-		docs = append(docs, describeCollection(info, l.nameOnly))
+		if l.authorized == nil || !*l.authorized || c.may(access.Collection(c.db, info.NS.Collection), access.Find) {
+			docs = append(docs, describeCollection(info, l.nameOnly))
+		}
 	}
 	if docs, err = c.matching(l.filter, docs); err != nil {
 		return err
 	}
 	ns := engine.Namespace{DB: c.db, Collection: "$cmd.listCollections"}
 	return c.open(ctx, r, c.newCursor(ns, &docSource{docs: docs}), l.batchSize, false)
+}
+
+// listCollectionsPrivileges are those of listCollections. The names of the
+// collections that a user may read, no privilege is needed for.
+func listCollectionsPrivileges(c *call) []access.Privilege {
+	if isTrue(c.body, "nameOnly") && isTrue(c.body, "authorizedCollections") {
+		return nil
+	}
+	return []access.Privilege{{Resource: access.Database(c.db), Actions: []access.Action{access.ListCollections}}}
 }
 
 func describeCollection(info engine.CollectionInfo, nameOnly bool) bson.Raw {
@@ -126,7 +143,16 @@ func listDatabases(_ context.Context, c *call, r *reply) error {
 	}
 	var docs []bson.Raw
 	total := int64(0)
+	all := c.may(access.Cluster(), access.ListDatabases)
+	if l.authorized != nil {
+		if all = !*l.authorized && all; !all && !*l.authorized {
+			return c.unauthorized()
+		}
+	}
 	for _, db := range c.server.engine.Databases() {
+		if !all && !c.may(access.Database(db.Name), access.Find) {
+			continue
+		}
 		b := bsoncore.NewDocumentBuilder().AppendString("name", db.Name)
 		if !l.nameOnly {
 			b.AppendDouble("sizeOnDisk", float64(db.Bytes)).AppendBoolean("empty", false)

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/engine"
 )
 
@@ -26,7 +27,10 @@ type Config struct {
 	// Address is host:port; port 0 takes a free one.
 	Address string
 	Engine  *engine.Engine
-	Log     zerolog.Logger
+	// Accounts asks clients for authentication as one of these users, or of
+	// those that commands have made; nil lets everybody do everything.
+	Accounts *access.Accounts
+	Log      zerolog.Logger
 }
 
 // Server is a listener on an engine.
@@ -38,6 +42,9 @@ type Server struct {
 	failPoints *failPoints
 	// commandsByName are all that can be run.
 	commandsByName map[string]*command
+	accounts       *accounts
+	// authorization tells that clients may do only what they are granted.
+	authorization bool
 	// process names this run of the server, for clients that monitor it.
 	process bson.ObjectID
 	started time.Time
@@ -54,9 +61,16 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for MongoDB clients: %w", err)
 	}
+	accounts := newAccounts(config.Engine)
+	if config.Accounts != nil {
+		if err := accounts.declare(context.Background(), *config.Accounts); err != nil {
+			return nil, errors.Join(fmt.Errorf("create the MongoDB users: %w", err), listener.Close())
+		}
+	}
 	return &Server{
 		engine: config.Engine, log: config.Log, listener: listener,
 		cursors: newCursors(), failPoints: &failPoints{}, commandsByName: newCommands(),
+		accounts: accounts, authorization: config.Accounts != nil,
 		process: bson.NewObjectID(), started: time.Now(),
 	}, nil
 }

@@ -55,7 +55,7 @@ func (c *call) sessionIDs() ([]bson.Raw, error) {
 	first, _ := c.body.IndexErr(0)
 	var ids []bson.Raw
 	for _, element := range a.array(c.name, first.Value()) {
-		ids = append(ids, parseSessionID(&a, element))
+		ids = append(ids, parseSessionID(&a, element, c.conn.login.sessionOwner()))
 	}
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		if name := string(it.Key()); name != c.name && !isGeneric(name) {

@@ -109,14 +109,6 @@ func replSetGetConfig(_ context.Context, c *call, r *reply) error {
 	return nil
 }
 
-func connectionStatus(_ context.Context, _ *call, r *reply) error {
-	r.openDocument("authInfo")
-	r.strings("authenticatedUsers", nil)
-	r.strings("authenticatedUserRoles", nil)
-	r.close()
-	return nil
-}
-
 func whatsMyURI(_ context.Context, c *call, r *reply) error {
 	r.text("you", c.conn.nc.RemoteAddr().String())
 	return nil

@@ -1,0 +1,9 @@
+// Package scram is the server's side of SCRAM-SHA-256 (RFC 5802 and RFC 7677)
+// as MongoDB uses it: no channel binding, no authorization identity. It knows
+// nothing of BSON; the messages of the exchange are bytes.
+//
+//	client-first ──▶ Start  ──▶ server-first (nonce, salt, iterations)
+//	client-final ──▶ Finish ──▶ server-final (the server's own proof)
+//
+// What is stored of a password are keys that it can not be computed back from.
+package scram
