@@ -35,6 +35,14 @@ test: $(BIN)/sandbox ## run every test that needs no Docker
 model: ## walk through every state of the protocol's model, and show that it needs each guard (ARGS=-v)
 	@go test -shuffle=on ./services/e2e/internal/model $(ARGS)
 
+.PHONY: images
+images: ## build the container images, without pulling anything, and list what is in them
+	@scripts/images $(VERSION)
+
+.PHONY: test-compose
+test-compose: images ## bring docker-compose.yml up with the sandbox, kill the leader, and check every event
+	@scripts/compose-check $(VERSION)
+
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
 	@go run ./services/e2e/cmd/bench $(ARGS)
@@ -62,11 +70,15 @@ run-projector: build ## run a projector with the settings in the environment
 	@$(BIN)/projector $(ARGS)
 
 .PHONY: check
-check: lint alone test fuzz vuln ## everything CI checks, but the demo
+check: lint alone test test-deployments fuzz vuln ## everything CI checks, but the demo
+
+.PHONY: test-deployments
+test-deployments: ## check manifests, dashboards, alerts and compose files
+	@cd deployments && GOWORK=off go test ./...
 
 .PHONY: alone
 alone: ## build, vet and tidy-check each module by itself, without the workspace
-	@for module in $(MODULES); do \
+	@for module in $(MODULES) deployments; do \
 		echo "== $$module alone"; \
 		(cd $$module && export GOWORK=off && go mod tidy -diff && go build ./... && go vet ./...); \
 	done
@@ -77,11 +89,13 @@ lint: tools ## lint every module, and check the documentation's links and names
 		echo "== lint $$module"; \
 		(cd $$module && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
 	done
+	@cd deployments && GOWORK=off $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 	@scripts/check-docs
 
 .PHONY: fmt
 fmt: tools ## format the code
 	@for module in $(MODULES); do (cd $$module && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...); done
+	@cd deployments && GOWORK=off $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for FUZZTIME each

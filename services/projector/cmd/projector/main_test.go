@@ -36,6 +36,8 @@ func TestExitCodes(t *testing.T) {
 		{"an occupied port", nil, whole, taken.Addr().String(), 1, "projector: listen on ADMIN_ADDR", ""},
 		{"no configuration", nil, nil, "127.0.0.1:0", 2, "SERVICEBUS_TOPIC: is required", ""},
 		{"unknown arguments", []string{"--verbose"}, nil, "", 2, "unknown arguments", ""},
+		{"health of nobody", []string{"health"}, whole, "127.0.0.1:1", 1, "projector: ask http://127.0.0.1:1/live", ""},
+		{"health without configuration", []string{"health"}, nil, "", 2, "SERVICEBUS_TOPIC: is required", ""},
 		{"help", []string{"--help"}, nil, "", 0, "", "READMODEL_DATABASE"},
 	}
 	for _, tt := range tests {

@@ -69,6 +69,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log)
 	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
 	a.metrics.watch(a.engine, a.handler, a.halts)
+	a.metrics.registry.MustRegister(buildInfo(version))
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},

@@ -49,6 +49,17 @@ func newMetrics() *metrics {
 	return m
 }
 
+// buildInfo says which version runs.
+func buildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "projector_build_info",
+		Help:        "Always 1; the label says which version this is.",
+		ConstLabels: prometheus.Labels{"version": version},
+	})
+	info.Set(1)
+	return info
+}
+
 // Stored implements delivery.Observer.
 func (m *metrics) Stored(writes int, took time.Duration) {
 	m.stored.Observe(took.Seconds())

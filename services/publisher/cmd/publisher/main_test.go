@@ -20,6 +20,7 @@ func TestTheCommandLine(t *testing.T) {
 		"version":                         {[]string{"--version"}, stopped, "publisher ", ""},
 		"no configuration":                {nil, misconfigured, "", "SOURCE_DATABASE: is required"},
 		"a command without configuration": {[]string{"parked", "list"}, misconfigured, "", "MONGODB_URI: is required"},
+		"health without configuration":    {[]string{"health"}, misconfigured, "", "MONGODB_URI: is required"},
 		"unknown arguments":               {[]string{"parked", "eat"}, misconfigured, "", `unknown arguments ["parked" "eat"]`},
 	} {
 		t.Run(name, func(t *testing.T) {

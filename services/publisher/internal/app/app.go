@@ -88,7 +88,7 @@ func New(config Config, version string, logTo io.Writer) (*App, error) {
 	latency := newSendSeconds()
 	a.counters = relay.NewCounters(latency)
 	a.board = newBoard(config, version, a.holder, a.elector, a.counters, secrets)
-	registry.MustRegister(latency, metrics{a.board})
+	registry.MustRegister(latency, metrics{a.board}, buildInfo(version))
 	server, err := admin.New(config.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"lease": a.board.live},
 		Ready:   map[string]func() error{"publishing": a.board.ready},

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/settings"
 )
 
@@ -32,6 +34,9 @@ func Commands(version string) map[string]Command {
 		"help":      help,
 		"--version": say,
 		"version":   say,
+		"health": {Configured: true, Run: func(ctx context.Context, config Config, _, _ io.Writer) error {
+			return health(ctx, config.AdminAddr)
+		}},
 		"parked list": {Configured: true, Run: func(ctx context.Context, config Config, stdout, _ io.Writer) error {
 			return ListParked(ctx, config, stdout)
 		}},
@@ -49,11 +54,21 @@ func publish(ctx context.Context, config Config, version string, stderr io.Write
 	return nil
 }
 
+// healthTimeout is how long a live process may take to say so.
+const healthTimeout = 3 * time.Second
+
+func health(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	return admin.CheckHealth(ctx, addr)
+}
+
 func usage(to io.Writer) error {
 	_, err := io.WriteString(to, `publisher sends the changes of a MongoDB events collection to an Azure Service Bus topic.
 
   publisher              publish, as leader or standby, until SIGTERM
   publisher parked list  list the changes that could not be sent, one JSON object a line
+  publisher health       ask the publisher in the same container whether it is live; exit status 0 or 1
   publisher --version    say which version this is
   publisher --help       this text
 

@@ -19,6 +19,17 @@ func newSendSeconds() prometheus.Histogram {
 	})
 }
 
+// buildInfo says which version runs.
+func buildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "publisher_build_info",
+		Help:        "Always 1; the label says which version this is.",
+		ConstLabels: prometheus.Labels{"version": version},
+	})
+	info.Set(1)
+	return info
+}
+
 // metrics reads the board whenever it is scraped, so that there is one set of
 // figures and not two.
 type metrics struct{ *board }

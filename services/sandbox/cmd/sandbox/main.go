@@ -23,6 +23,9 @@ const (
 	badConfiguration
 )
 
+// version is set by the linker.
+var version = "devel"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
@@ -30,14 +33,27 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	settings, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return stopped
+	health := len(args) > 0 && args[0] == "health"
+	if health {
+		args = args[1:]
 	}
-	if err != nil {
+	settings, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return stopped
+	case err != nil:
 		fmt.Fprintln(stderr, "sandbox:", err)
 		return badConfiguration
+	case settings.version:
+		fmt.Fprintln(stdout, "sandbox", version)
+		return stopped
+	case health:
+		return checkHealth(ctx, settings.config.HTTPAddress, stderr)
 	}
+	return serve(ctx, settings, stdout, stderr)
+}
+
+func serve(ctx context.Context, settings settings, stdout, stderr io.Writer) int {
 	log := zerolog.New(stderr).With().Timestamp().Str("service", "sandbox").Logger().Level(settings.level)
 	s, err := settings.build(log) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
 	if err != nil {

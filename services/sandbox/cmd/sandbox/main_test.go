@@ -101,6 +101,28 @@ func TestTheAddressesArePrintedAndATermSignalStops(t *testing.T) {
 	}
 }
 
+func TestTheSandboxSaysItsVersionAndWhetherItIsUp(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t)
+	up := strings.TrimPrefix(p.vars["SANDBOX_URL"], "http://")
+	for name, tt := range map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		"version":                      {[]string{"--version"}, stopped, "sandbox devel", ""},
+		"health of one that is up":     {[]string{"health", "--http", up}, stopped, "", ""},
+		"health of nobody":             {[]string{"health", "--http", "127.0.0.1:1"}, failed, "", "ask http://127.0.0.1:1/healthz"},
+		"health with another word":     {[]string{"health", "please"}, badConfiguration, "", "unexpected argument"},
+		"health at what is no address": {[]string{"health", "--http", "here"}, failed, "", "address of the status page"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), tt.args, &stdout, &stderr); code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
+			t.Errorf("%s: got %d with %q and %q, want %d with %q and %q", name, code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
+		}
+	}
+}
+
 // TestAcknowledgedWritesOutliveAKill writes from several connections until the
 // process is killed, and looks for every write that was acknowledged.
 func TestAcknowledgedWritesOutliveAKill(t *testing.T) {

@@ -19,6 +19,7 @@ type settings struct {
 	configFile string
 	authFile   string
 	level      zerolog.Level
+	version    bool
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -35,6 +36,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&o.config.OplogEntries, "oplog-entries", 0, "how many changes the oplog keeps at most (default 4000000)")
 	flags.IntVar(&o.config.OplogBytes, "oplog-bytes", 0, "how many bytes of changes the oplog keeps at most (default 2 GiB)")
 	flags.DurationVar(&o.config.TTLInterval, "ttl-interval", time.Minute, "pause between two deletions of expired documents")
+	flags.BoolVar(&o.version, "version", false, "say which version this is")
 	level := flags.String("log-level", "info", "`level` of the log on standard error: debug, info, warn or error")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -1,0 +1,2 @@
+// Package docker holds the container files, and the tests that compare them.
+package docker
