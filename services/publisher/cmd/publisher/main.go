@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"changerelay/services/publisher/internal/app"
@@ -33,25 +33,28 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	command, known := app.Commands(version)[strings.Join(args, " ")]
+	command, rest, known := app.Find(version, args)
 	if !known {
 		fmt.Fprintf(stderr, "publisher: unknown arguments %q; see publisher --help\n", args)
 		return misconfigured
 	}
 	if !command.Configured {
-		return code(command.Run(ctx, app.Config{}, stdout, stderr), stderr)
+		return code(command.Run(ctx, app.Call{Args: rest, Stdout: stdout, Stderr: stderr}), stderr)
 	}
 	config, err := app.Load()
 	if err != nil {
 		settings.Report(stderr, "publisher", err)
 		return misconfigured
 	}
-	return code(command.Run(ctx, config, stdout, stderr), stderr)
+	return code(command.Run(ctx, app.Call{Config: config, Args: rest, Stdout: stdout, Stderr: stderr}), stderr)
 }
 
 func code(err error, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "publisher: %s\n", err)
+		if errors.Is(err, app.ErrUsage) {
+			return misconfigured
+		}
 		return failed
 	}
 	return stopped

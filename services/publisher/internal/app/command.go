@@ -5,41 +5,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/settings"
 )
 
+// ErrUsage is wrapped by what a command returns when its arguments are wrong.
+var ErrUsage = errors.New("see publisher --help")
+
 // Command is something that the binary does.
 type Command struct {
 	// Configured says that it needs the configuration.
 	Configured bool
-	Run        func(ctx context.Context, config Config, stdout, stderr io.Writer) error
+	// Arguments says that more than its name may be given.
+	Arguments bool
+	Run       func(ctx context.Context, call Call) error
 }
 
-// Commands are the commands of a binary of that version, by their arguments.
-func Commands(version string) map[string]Command {
-	help := Command{Run: func(_ context.Context, _ Config, stdout, _ io.Writer) error { return usage(stdout) }}
-	say := Command{Run: func(_ context.Context, _ Config, stdout, _ io.Writer) error {
-		_, err := fmt.Fprintln(stdout, "publisher", version)
+// Call is one call of a command. The configuration is empty where the command
+// needs none.
+type Call struct {
+	Config         Config
+	Args           []string
+	Stdout, Stderr io.Writer
+}
+
+// Find returns the command that args name, and what they say beyond its name.
+func Find(version string, args []string) (Command, []string, bool) {
+	all := commands(version)
+	for n := len(args); n >= 0; n-- {
+		command, known := all[strings.Join(args[:n], " ")]
+		if known && (n == len(args) || command.Arguments && n > 0) {
+			return command, args[n:], true
+		}
+	}
+	return Command{}, nil, false
+}
+
+// commands are the commands of a binary of that version, by their names.
+func commands(version string) map[string]Command {
+	help := Command{Run: func(_ context.Context, call Call) error { return usage(call.Stdout) }}
+	say := Command{Run: func(_ context.Context, call Call) error {
+		_, err := fmt.Fprintln(call.Stdout, "publisher", version)
 		return err
 	}}
 	return map[string]Command{
-		"": {Configured: true, Run: func(ctx context.Context, config Config, _, stderr io.Writer) error {
-			return publish(ctx, config, version, stderr)
+		"": {Configured: true, Run: func(ctx context.Context, call Call) error {
+			return publish(ctx, call.Config, version, call.Stderr)
 		}},
-		"--help":    help,
-		"-h":        help,
-		"help":      help,
-		"--version": say,
-		"version":   say,
-		"health": {Configured: true, Run: func(ctx context.Context, config Config, _, _ io.Writer) error {
-			return health(ctx, config.AdminAddr)
-		}},
-		"parked list": {Configured: true, Run: func(ctx context.Context, config Config, stdout, _ io.Writer) error {
-			return ListParked(ctx, config, stdout)
-		}},
+		"--help":         help,
+		"-h":             help,
+		"help":           help,
+		"--version":      say,
+		"version":        say,
+		"health":         {Configured: true, Run: func(ctx context.Context, call Call) error { return health(ctx, call.Config.AdminAddr) }},
+		"parked list":    {Configured: true, Arguments: true, Run: listParked},
+		"parked show":    {Configured: true, Arguments: true, Run: showParked},
+		"parked replay":  {Configured: true, Arguments: true, Run: replayParked},
+		"parked discard": {Configured: true, Arguments: true, Run: discardParked},
 	}
 }
 
@@ -64,15 +89,19 @@ func health(ctx context.Context, addr string) error {
 }
 
 func usage(to io.Writer) error {
-	_, err := io.WriteString(to, `publisher sends the changes of a MongoDB events collection to an Azure Service Bus topic.
+	_, err := io.WriteString(to, `publisher sends the changes of MongoDB collections to an Azure Service Bus topic.
 
-  publisher              publish, as leader or standby, until SIGTERM
-  publisher parked list  list the changes that could not be sent, one JSON object a line
-  publisher health       ask the publisher in the same container whether it is live; exit status 0 or 1
-  publisher --version    say which version this is
-  publisher --help       this text
+  publisher                          publish, as leader or standby, until SIGTERM
+  publisher parked list [--all]      list the changes that could not be sent, one JSON object a line;
+                                     with --all also those that were replayed or discarded
+  publisher parked show ID           show one of them, whole, and what was done with it
+  publisher parked replay ID...      send them now, in the order of their aggregates; or --all
+  publisher parked discard ID...     give them up
+  publisher health                   ask the publisher in the same container whether it is live; exit status 0 or 1
+  publisher --version                say which version this is
+  publisher --help                   this text
 
-Exit status: 0 stopped as asked, 1 failed, 2 bad configuration.
+Exit status: 0 stopped as asked, 1 failed, 2 bad configuration or arguments.
 
 Settings, all by environment:
 

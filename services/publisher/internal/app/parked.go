@@ -6,15 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
 )
 
-// ListParked writes the stream's parked changes to out, oldest first, as one
-// JSON object a line.
-func ListParked(ctx context.Context, config Config, out io.Writer) (err error) {
-	secrets := redact.New(config.StateMongoURI.Reveal())
+// everything as an argument of a parked command names all changes.
+const everything = "--all"
+
+// withState calls work with the state database. Secrets are taken out of the
+// error that comes back.
+func withState(ctx context.Context, config Config, work func(state *mongostate.Database) error) error {
+	secrets := redact.New(config.StateMongoURI.Reveal(), config.MongoURI.Reveal(), config.ServiceBusConnection.Reveal())
 	client, err := connectMongo(config.StateMongoURI)
 	if err != nil {
 		return fmt.Errorf("prepare the state database: %w", err)
@@ -24,11 +31,113 @@ func ListParked(ctx context.Context, config Config, out io.Writer) (err error) {
 		defer cancel()
 		_ = client.Disconnect(closing) // the process ends anyway
 	}()
-	encoder := json.NewEncoder(out)
-	each := mongostate.New(client, config.StateDatabase).Parked(config.StreamName).
-		Each(ctx, func(change mongostate.ParkedChange) error { return encoder.Encode(change) })
-	if each != nil {
-		return errors.New(secrets.Text(each.Error()))
+	err = work(mongostate.New(client, config.StateDatabase))
+	if err == nil || errors.Is(err, ErrUsage) {
+		return err
+	}
+	return errors.New(secrets.Text(err.Error()))
+}
+
+// listParked writes the stream's parked changes, oldest first, as one JSON
+// object a line.
+func listParked(ctx context.Context, call Call) error {
+	all := slices.Equal(call.Args, []string{everything})
+	if len(call.Args) > 0 && !all {
+		return fmt.Errorf("parked list takes nothing but %s, not %q: %w", everything, call.Args, ErrUsage)
+	}
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		encoder := json.NewEncoder(call.Stdout)
+		return state.Parked(call.Config.StreamName).Each(ctx, all, func(change mongostate.ParkedChange) error {
+			return encoder.Encode(change)
+		})
+	})
+}
+
+// showParked writes one parked change with the change itself.
+func showParked(ctx context.Context, call Call) error {
+	if len(call.Args) != 1 {
+		return fmt.Errorf("parked show takes the id of one change: %w", ErrUsage)
+	}
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		change, err := state.Parked(call.Config.StreamName).Get(ctx, call.Args[0])
+		if err != nil {
+			return err
+		}
+		shown := struct {
+			mongostate.ParkedChange
+			Change json.RawMessage `json:"change,omitempty"`
+		}{ParkedChange: change}
+		if raw := change.Raw(); raw != nil {
+			if shown.Change, err = bson.MarshalExtJSON(bson.Raw(raw), false, false); err != nil {
+				return fmt.Errorf("show parked change %s: %w", change.ID, err)
+			}
+		}
+		encoder := json.NewEncoder(call.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(shown)
+	})
+}
+
+// discardParked gives changes up. They stay in the database, marked so.
+func discardParked(ctx context.Context, call Call) error {
+	if len(call.Args) == 0 || slices.Contains(call.Args, everything) {
+		return fmt.Errorf("parked discard takes the ids of the changes to give up: %w", ErrUsage)
+	}
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		parked := state.Parked(call.Config.StreamName)
+		report := newReport(call.Stdout)
+		for _, id := range call.Args {
+			claimed, err := parked.Claim(ctx, id, call.Config.InstanceID, claimTime)
+			if err == nil {
+				err = parked.Resolve(ctx, claimed, mongostate.Discarded, "")
+			}
+			if err != nil && ctx.Err() != nil {
+				return err
+			}
+			report.add(outcome{ID: id, AggregateID: claimed.AggregateID, EventID: claimed.EventID}, string(mongostate.Discarded), err)
+		}
+		return report.err()
+	})
+}
+
+// claimTime is how long one operator has a parked change to himself.
+const claimTime = time.Minute
+
+// outcome is what became of one parked change, as a command says it.
+type outcome struct {
+	ID          string `json:"id"`
+	AggregateID string `json:"aggregate_id,omitempty"`
+	EventID     string `json:"event_id,omitempty"`
+	// Outcome is replayed, discarded or failed.
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// report writes outcomes, one JSON object a line.
+type report struct {
+	to     *json.Encoder
+	failed int
+	broken error // of writing
+}
+
+func newReport(to io.Writer) *report { return &report{to: json.NewEncoder(to)} }
+
+func (r *report) add(o outcome, done string, err error) {
+	o.Outcome = done
+	if err != nil {
+		r.failed++
+		o.Outcome, o.Error = "failed", err.Error()
+	}
+	r.broken = errors.Join(r.broken, r.to.Encode(o))
+}
+
+// err is nil when everything worked.
+func (r *report) err() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if r.failed > 0 {
+		return fmt.Errorf("%d of the changes failed, see the output", r.failed)
 	}
 	return nil
 }

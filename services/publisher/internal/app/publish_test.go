@@ -139,7 +139,7 @@ func TestAChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed bytes.Buffer
-	if err := app.ListParked(t.Context(), c, &listed); err != nil {
+	if err := command(t, c, &listed, "parked", "list"); err != nil {
 		t.Fatal(err)
 	}
 	var change struct{ Reason, Stream, Position string }

@@ -106,7 +106,7 @@ func TestAParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
 		t.Errorf("Count = %d, %v, want 1 after parking the same change twice", n, err)
 	}
 	var listed []mongostate.ParkedChange
-	err := parked.Each(t.Context(), func(c mongostate.ParkedChange) error {
+	err := parked.Each(t.Context(), false, func(c mongostate.ParkedChange) error {
 		listed = append(listed, c)
 		return nil
 	})
@@ -130,7 +130,7 @@ func TestAChangeTooLargeToBeKeptIsParkedWithoutIt(t *testing.T) {
 	if err := parked.Park(t.Context(), relay.Parked{Change: change, Reason: "too large", AggregateID: "a", EventID: "e"}); err != nil {
 		t.Fatal(err)
 	}
-	err := parked.Each(t.Context(), func(c mongostate.ParkedChange) error {
+	err := parked.Each(t.Context(), false, func(c mongostate.ParkedChange) error {
 		if key, _ := c.DocumentKey.Lookup("_id").StringValueOK(); key != "large" || c.AggregateID != "a" || c.EventID != "e" {
 			t.Errorf("parked %+v, want the document's key and the event", c)
 		}

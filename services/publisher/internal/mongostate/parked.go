@@ -30,7 +30,8 @@ func (d *Database) Parked(stream string) *Parked {
 	return &Parked{stream: stream, changes: d.db.Collection(parked)}
 }
 
-// ParkedChange is what is known of a parked change, without the change.
+// ParkedChange is what is known of a parked change; without the change itself
+// when it comes from a list.
 type ParkedChange struct {
 	ID          string    `bson:"_id" json:"id"`
 	Stream      string    `bson:"stream" json:"stream"`
@@ -41,6 +42,23 @@ type ParkedChange struct {
 	Term        int64     `bson:"term" json:"term"`
 	ParkedAt    time.Time `bson:"parkedAt" json:"parked_at"`
 	DocumentKey bson.Raw  `bson:"documentKey,omitempty" json:"-"`
+	// Resolved is what was done with it in the end: empty while it is parked.
+	Resolved Resolution `bson:"resolved,omitempty" json:"resolved,omitempty"`
+	// Actions are what operators did with it, oldest first.
+	Actions []ParkedAction `bson:"actions,omitempty" json:"actions,omitempty"`
+
+	Change     bson.Raw `bson:"change,omitempty" json:"-"`
+	ChangeBSON []byte   `bson:"changeBson,omitempty" json:"-"`
+	claimed    string   // after Claim: which claim it is
+	claimant   string   // after Claim: whose it is
+}
+
+// Raw is the change itself; nil where it was not read or could not be kept.
+func (c *ParkedChange) Raw() []byte {
+	if c.Change != nil {
+		return c.Change
+	}
+	return c.ChangeBSON
 }
 
 // Park implements relay.Parker.
@@ -89,14 +107,20 @@ func refused(err error) bool {
 	return ok && len(failure.WriteErrors) > 0
 }
 
-// Count returns how many changes of the stream are parked.
+// Count returns how many changes of the stream are parked, neither replayed nor
+// discarded.
 func (p *Parked) Count(ctx context.Context) (int64, error) {
-	return p.changes.CountDocuments(ctx, bson.D{{Key: "stream", Value: p.stream}})
+	return p.changes.CountDocuments(ctx, p.unresolved())
 }
 
-// Each calls visit for every parked change of the stream, oldest first.
-func (p *Parked) Each(ctx context.Context, visit func(ParkedChange) error) error {
-	cursor, err := p.changes.Find(ctx, bson.D{{Key: "stream", Value: p.stream}}, options.Find().
+// Each calls visit for every parked change of the stream, oldest first; for
+// those that were dealt with only when all is set.
+func (p *Parked) Each(ctx context.Context, all bool, visit func(ParkedChange) error) error {
+	which := p.unresolved()
+	if all {
+		which = bson.D{{Key: "stream", Value: p.stream}}
+	}
+	cursor, err := p.changes.Find(ctx, which, options.Find().
 		SetSort(bson.D{{Key: "position", Value: 1}}).
 		SetProjection(bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}))
 	if err != nil {

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/redact"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/servicebus"
+)
+
+// errEarlierParked refuses a replay that would turn an aggregate's order around.
+var errEarlierParked = errors.New("an earlier change of its aggregate is still parked: replay or discard that one first")
+
+// replayParked sends parked changes as messages with the ids that they always
+// had. It needs no lease: a message may come again at any time. What it keeps is
+// the order of each aggregate among its parked changes.
+func replayParked(ctx context.Context, call Call) error {
+	if len(call.Args) == 0 || slices.Contains(call.Args, everything) && len(call.Args) > 1 {
+		return fmt.Errorf("parked replay takes the ids of changes, or %s alone: %w", everything, ErrUsage)
+	}
+	config := call.Config
+	dial, err := config.dial()
+	if err != nil {
+		return fmt.Errorf("prepare Service Bus: %w", err)
+	}
+	topic := servicebus.New(config.ServiceBusTopic, dial)
+	defer topic.Close()
+	return withState(ctx, config, func(state *mongostate.Database) error {
+		r := replay{
+			config:  config,
+			parked:  state.Parked(config.StreamName),
+			mapper:  config.mapper(),
+			topic:   topic,
+			secrets: redact.New(config.StateMongoURI.Reveal(), config.ServiceBusConnection.Reveal()),
+			report:  newReport(call.Stdout),
+			held:    map[string]bool{},
+		}
+		return r.run(ctx, call.Args)
+	})
+}
+
+// replay is one run of the command.
+type replay struct {
+	config  Config
+	parked  *mongostate.Parked
+	mapper  relay.Mapper
+	topic   *servicebus.Topic
+	secrets *redact.Redactor
+	report  *report
+	// held are the aggregates that have a change before the next which is neither
+	// sent nor discarded.
+	held map[string]bool
+}
+
+// run replays the named changes, or all, oldest first.
+func (r *replay) run(ctx context.Context, ids []string) error {
+	all := ids[0] == everything
+	wanted := map[string]bool{}
+	for _, id := range ids {
+		wanted[id] = !all
+	}
+	err := r.parked.Each(ctx, false, func(listed mongostate.ParkedChange) error {
+		asked := all || wanted[listed.ID]
+		delete(wanted, listed.ID)
+		return r.consider(ctx, listed, asked)
+	})
+	if err != nil {
+		return err
+	}
+	for id, unseen := range wanted {
+		if unseen {
+			r.report.add(outcome{ID: id}, "", mongostate.ErrNotParked)
+		}
+	}
+	return r.report.err()
+}
+
+// consider replays one change if it was asked for. A change that stays parked
+// holds its aggregate.
+func (r *replay) consider(ctx context.Context, listed mongostate.ParkedChange, asked bool) error {
+	message, err := r.message(ctx, &listed)
+	said := outcome{ID: listed.ID, AggregateID: listed.AggregateID, EventID: listed.EventID}
+	if asked && err == nil {
+		err = r.send(ctx, listed, message)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if (!asked || err != nil) && listed.AggregateID != "" {
+		r.held[listed.AggregateID] = true
+	}
+	if asked {
+		if err != nil {
+			err = errors.New(r.secrets.Text(err.Error()))
+		}
+		r.report.add(said, string(mongostate.Replayed), err)
+	}
+	return nil
+}
+
+// message makes the message of a parked change by the present configuration,
+// which may map what an earlier one could not. It completes the aggregate's id.
+func (r *replay) message(ctx context.Context, listed *mongostate.ParkedChange) (contract.Message, error) {
+	whole, err := r.parked.Get(ctx, listed.ID)
+	if err != nil {
+		return contract.Message{}, err
+	}
+	if whole.Raw() == nil {
+		return contract.Message{}, errors.New("the change was too large to be kept; only its document's key is known")
+	}
+	event, carries, err := r.mapper.Map(relay.Change{Raw: whole.Raw(), Position: contract.Position(whole.Position)})
+	if err != nil {
+		return contract.Message{}, err
+	}
+	if !carries {
+		return contract.Message{}, errors.New("the change carries no event by the present configuration; discard it")
+	}
+	listed.AggregateID, listed.EventID = event.AggregateID, event.ID
+	event.Term = listed.Term
+	return contract.Encode(event, contract.EncodeOptions{CompressAbove: r.config.CompressAbove})
+}
+
+// send sends the message while nobody else deals with the change, and records it.
+func (r *replay) send(ctx context.Context, listed mongostate.ParkedChange, message contract.Message) error {
+	if r.held[listed.AggregateID] {
+		return errEarlierParked
+	}
+	claimed, err := r.parked.Claim(ctx, listed.ID, r.config.InstanceID, claimTime)
+	if err != nil {
+		return err
+	}
+	sending, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	if _, err := r.topic.Send(sending, []contract.Message{message}); err != nil {
+		failed := r.parked.Unclaim(context.WithoutCancel(ctx), claimed, r.secrets.Text(err.Error()))
+		return errors.Join(err, failed)
+	}
+	return r.parked.Resolve(context.WithoutCancel(ctx), claimed, mongostate.Replayed, message.ID)
+}
