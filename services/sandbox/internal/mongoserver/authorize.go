@@ -19,6 +19,7 @@ func (c *call) authorize() error {
 		return err
 	}
 	if c.conn.login.user == (access.Name{}) {
+		c.logRefusal("nobody has authenticated")
 		return mongoerr.New(mongoerr.Unauthorized, "command %s requires authentication", c.name)
 	}
 	if err := c.namesEachFieldOnce(); err != nil {
@@ -47,9 +48,17 @@ func (c *call) namesEachFieldOnce() error {
 // unauthorized names the command by its first field and its database: the rest
 // may be long, or secret.
 func (c *call) unauthorized() error {
+	c.logRefusal("a privilege is missing")
 	first, _ := c.body.IndexErr(0)
 	return mongoerr.New(mongoerr.Unauthorized, "not authorized on %s to execute command %s",
 		c.db, fmt.Sprintf("{ %s: %s, $db: %q }", c.name, first.Value(), c.db))
+}
+
+func (c *call) logRefusal(reason string) {
+	first, _ := c.body.IndexErr(0)
+	collection, _ := first.Value().StringValueOK()
+	c.conn.log.Info().Str("user", c.conn.login.user.Name).Str("database", c.db).Str("command", c.name).
+		Str("collection", collection).Str("reason", reason).Msg("command refused")
 }
 
 // mayAll reports whether the user is granted all of that.
