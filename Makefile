@@ -43,6 +43,10 @@ images: ## build the container images, without pulling anything, and list what i
 test-compose: images ## bring docker-compose.yml up with the sandbox, kill the leader, and check every event
 	@scripts/compose-check $(VERSION)
 
+.PHONY: test-docker
+test-docker: images ## run the images as containers, kill, freeze and cut them off, and check every event
+	@cd services/e2e && IMAGE_VERSION=$(VERSION) go test -tags docker -count=1 -v -timeout 20m ./container
+
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
 	@go run ./services/e2e/cmd/bench $(ARGS)
