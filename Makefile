@@ -73,6 +73,10 @@ run-publisher: build ## run a publisher with the settings in the environment
 run-projector: build ## run a projector with the settings in the environment
 	@$(BIN)/projector $(ARGS)
 
+.PHONY: mutate
+mutate: $(BIN)/sandbox ## cut each guard of the services in turn, and show which test goes red (ARGS="part of a name")
+	@SANDBOX_BIN=$(BIN)/sandbox go run ./services/e2e/cmd/mutate $(if $(ARGS),"$(ARGS)")
+
 .PHONY: check
 check: lint alone test test-deployments fuzz vuln ## everything CI checks, but the demo
 

@@ -1,0 +1,9 @@
+// Package mutation cuts the guards of the services one at a time, and says which
+// tests notice.
+//
+// A guard is a line whose absence loses, doubles or reorders something. Cutting
+// it is a change of one place in one source file, given to the compiler as an
+// overlay: the working tree is never touched. The named tests must pass
+// without the cut, and at least one of them must fail with it. A cut that does
+// not compile, or whose place is gone, is an error: the list is then out of date.
+package mutation

@@ -1,0 +1,249 @@
+package mutation
+
+import "slices"
+
+// Guards are the guards of both services, in the order of a change's life.
+func Guards() []Guard {
+	return slices.Concat(leadership(), publishing(), projecting())
+}
+
+const (
+	lease      = "services/publisher/internal/lease"
+	state      = "services/publisher/internal/mongostate"
+	checkpoint = "services/publisher/internal/checkpoint"
+	relay      = "services/publisher/internal/relay"
+	session    = "services/projector/internal/session"
+	delivery   = "services/projector/internal/delivery"
+	readmodel  = "services/projector/internal/readmodel"
+)
+
+func leadership() []Guard {
+	return []Guard{
+		{
+			Name:    "lease: trust counts from before the renewal was sent",
+			File:    lease + "/hold.go",
+			Cut:     "tenure.extend(sentAt.Add(e.config.RenewDeadline))",
+			With:    "tenure.extend(time.Now().Add(e.config.RenewDeadline))",
+			Package: lease,
+			Tests:   []string{"TestTheDeadlineCountsFromBeforeTheRenewalWasSent"},
+		},
+		{
+			Name:    "lease: the work ends when the deadline passes",
+			File:    lease + "/tenure.go",
+			Cut:     "t.expiry = time.AfterFunc(time.Until(deadline), end)",
+			With:    "t.expiry = time.AfterFunc(time.Until(deadline), func() { _ = end })",
+			Package: lease,
+			Tests:   []string{"TestTheLedWorkEndsBeforeTheLeaseCanBeOver", "TestNoScheduleHasTwoLeaders"},
+		},
+		{
+			Name:    "lease: asked right before an act, the tenure knows its deadline",
+			File:    lease + "/tenure.go",
+			Cut:     "if time.Since(t.began) >= time.Duration(t.trusted.Load()) {",
+			With:    "if false {",
+			Package: lease,
+			Tests:   []string{"TestNoScheduleHasTwoLeaders", "TestTheLedWorkEndsBeforeTheLeaseCanBeOver"},
+		},
+		{
+			Name:    "lease: a live lease of another is left alone",
+			File:    state + "/lease.go",
+			Cut:     `bson.D{{Key: "$not", Value: bson.A{live}}},`,
+			With:    `bson.D{{Key: "$ne", Value: bson.A{live, "x"}}},`,
+			Package: state,
+			Tests:   []string{"TestTheLeaseConforms"},
+		},
+		{
+			Name:    "lease: renewals and releases name holder, incarnation and tenure",
+			File:    state + "/lease.go",
+			Cut:     `{Key: "tenure", Value: holder.Tenure},`,
+			With:    "",
+			Package: state,
+			Tests:   []string{"TestTheLeaseConforms"},
+		},
+		{
+			Name:    "lease: released only after the work has returned",
+			File:    lease + "/hold.go",
+			Cut:     "err := e.renewWhile(renewals, tenure, end)",
+			With:    "go func() { <-ctx.Done(); e.release(ctx) }()\n\terr := e.renewWhile(renewals, tenure, end)",
+			Package: lease,
+			Tests:   []string{"TestTheLeaseIsReleasedOnlyAfterTheLedWorkHasReturned"},
+		},
+		{
+			Name:    "checkpoint: the term in the filter of a save",
+			File:    state + "/checkpoint.go",
+			Cut:     `return append(byStream(stream), bson.E{Key: "term", Value: term})`,
+			With:    `return append(byStream(stream), bson.E{Key: "term", Value: bson.D{{Key: "$gte", Value: term}}})`,
+			Package: state,
+			Tests:   []string{"TestTheCheckpointsConform"},
+		},
+		{
+			Name:    "checkpoint: the number in the filter of a save",
+			File:    state + "/checkpoint.go",
+			Cut:     `bson.D{{Key: "$lt", Value: progress.Number}}`,
+			With:    `bson.D{{Key: "$ne", Value: progress.Number}}`,
+			Package: state,
+			Tests:   []string{"TestTheCheckpointsConform"},
+		},
+		{
+			Name:    "checkpoint: a start that is pinned stays",
+			File:    state + "/checkpoint.go",
+			Cut:     `bson.E{Key: "startAt", Value: nil}, // null or absent`,
+			With:    "",
+			Package: state,
+			Tests:   []string{"TestTheCheckpointsConform"},
+		},
+		{
+			Name:    "state: majority everywhere",
+			File:    state + "/database.go",
+			Cut:     "SetWriteConcern(writeconcern.Majority())",
+			With:    "SetWriteConcern(writeconcern.W1())",
+			Package: state,
+			Tests:   []string{"TestEveryCommandOnTheStateAsksForAMajority"},
+		},
+	}
+}
+
+func publishing() []Guard {
+	return []Guard{
+		{
+			Name:    "relay: one send in flight in a lane",
+			File:    relay + "/lanes.go",
+			Cut:     "held.tail.next = it\n\t\theld.tail = it\n\t\treturn",
+			With:    "held.tail.next = it\n\t\theld.tail = it\n\t\tl.ready <- held\n\t\treturn",
+			Package: relay,
+			Tests:   []string{"TestAnAggregateIsSentInBatchesOneAtATime", "TestEveryScheduleKeepsOrderAndLosesNothing"},
+		},
+		{
+			Name:    "relay: what was not accepted stays at the front",
+			File:    relay + "/send.go",
+			Cut:     "s.lanes.settle(held, accepted)",
+			With:    "s.lanes.settle(held, len(s.items))",
+			Package: relay,
+			Tests:   []string{"TestEveryScheduleKeepsOrderAndLosesNothing"},
+		},
+		{
+			Name:    "relay: the watermark is the contiguous prefix",
+			File:    relay + "/watermark.go",
+			Cut:     "for w.first < w.next && w.at(w.first).finished {",
+			With:    "for w.first < w.next {",
+			Package: relay,
+			Tests:   []string{"TestTheWatermarkIsTheEndOfTheFinishedPrefix"},
+		},
+		{
+			Name:    "relay: an idle token only when nothing is unfinished",
+			File:    relay + "/watermark.go",
+			Cut:     "if w.first != w.next {\n\t\treturn\n\t}",
+			With:    "",
+			Package: relay,
+			Tests:   []string{"TestAnIdleTokenIsNotUsedWhileAChangeIsInFlight"},
+		},
+		{
+			Name:    "relay: the lease is asked right before a send",
+			File:    relay + "/send.go",
+			Cut:     "if err := s.deps.MayAct(); err != nil {",
+			With:    "if err := error(nil); err != nil {",
+			Package: relay,
+			Tests:   []string{"TestNothingIsSentWhenTheLeaseCanNotBeTrusted"},
+		},
+		{
+			Name:    "relay: parked before it counts as finished",
+			File:    relay + "/intake.go",
+			Cut:     "if err := r.park(ctx, Parked{Change: change, Reason: reason.Error(), Term: r.config.Term}); err != nil {",
+			With:    "if err := error(nil); err != nil {",
+			Package: relay,
+			Tests:   []string{"TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses"},
+		},
+		{
+			Name:    "relay: a refused save ends the term",
+			File:    relay + "/save.go",
+			Cut:     "case errors.Is(err, checkpoint.ErrSuperseded):\n\t\t\treturn err",
+			With:    "case errors.Is(err, checkpoint.ErrSuperseded):",
+			Package: relay,
+			Tests:   []string{"TestASupersededCheckpointEndsTheRelayAndIsNotTriedAgain"},
+		},
+	}
+}
+
+func projecting() []Guard {
+	return []Guard{
+		{
+			Name:    "session: a receiver is asked again only after a full receive",
+			File:    session + "/hold.go",
+			Cut:     "len(messages) < h.cfg.BatchSize ||",
+			With:    "",
+			Package: session,
+			Tests:   []string{"TestAReceiverIsAskedAgainOnlyAfterAFullReceive"},
+		},
+		{
+			Name:    "session: broker numbers must rise",
+			File:    session + "/hold.go",
+			Cut:     "if messages[i].SequenceNumber <= h.lastNumber {",
+			With:    "if false {",
+			Package: session,
+			Tests:   []string{"TestMessagesOutOfOrderAreNotAppliedAndComeAgainInOrder"},
+		},
+		{
+			Name:    "session: nothing is applied after the lock",
+			File:    session + "/hold.go",
+			Cut:     "if _, err := h.lock.end(); err != nil {",
+			With:    "if _, err := h.lock.end(); false {",
+			Package: session,
+			Tests:   []string{"TestNothingIsDoneAfterTheLock"},
+		},
+		{
+			Name:    "session: a failed renewal ends the hold",
+			File:    session + "/lock.go",
+			Cut:     "return fmt.Errorf(\"%w: %w\", errLockDoubted, err)",
+			With:    "_ = fmt.Errorf\n\t\t\tcontinue",
+			Package: session,
+			Tests:   []string{"TestAFailedRenewalEndsTheHoldAtOnce"},
+		},
+		{
+			Name:    "session: only what has a verdict is settled",
+			File:    session + "/hold.go",
+			Cut:     "messages = messages[len(verdicts):]",
+			With:    "_ = h.settle(ctx, messages[len(verdicts):], make([]Verdict, len(messages)-len(verdicts)))\n\t\tmessages = messages[len(verdicts):]",
+			Package: session,
+			Tests:   []string{"TestOnlyWhatHasAVerdictIsSettled"},
+		},
+		{
+			Name:    "delivery: verdicts only for what is stored",
+			File:    delivery + "/delivery.go",
+			Cut:     "return h.done(b, b.stored(failed)), err",
+			With:    "return h.done(b, failed), err",
+			Package: delivery,
+			Tests:   []string{"TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored", "TestAnyReplayEndsUpTheSame"},
+		},
+		{
+			Name:    "read model: a write matches a lower sequence only",
+			File:    readmodel + "/model.go",
+			Cut:     `{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},`,
+			With:    "",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: a deleted document leaves its sequence behind",
+			File:    readmodel + "/model.go",
+			Cut:     "SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})",
+			With:    "SetReplacement(bson.D{})",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: a duplicate key of another index is no repeat",
+			File:    readmodel + "/pass.go",
+			Cut:     "failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):",
+			With:    "failure.Code == duplicateKey:",
+			Package: readmodel,
+			Tests:   []string{"TestAnotherUniqueIndexIsNotTakenForARepeat"},
+		},
+		{
+			Name:    "read model: another event with the same sequence is no repeat",
+			File:    readmodel + "/pass.go",
+			Cut:     "return e.Sequence == stored && e.ID != storedID",
+			With:    "return false",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+	}
+}

@@ -1,0 +1,66 @@
+package mutation
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestACutNeedsItsPlaceOnce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, source, want, problem string
+	}{
+		{"there once", "a guard b", "a  b", ""},
+		{"gone", "a b", "", "no longer contains"},
+		{"there twice", "guard guard", "", "more than once"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Guard{File: "f.go", Cut: "guard"}.cut(tt.source)
+			if got != tt.want {
+				t.Errorf("source: got %q, want %q", got, tt.want)
+			}
+			if problem := text(err); !strings.Contains(problem, tt.problem) || (problem == "") != (tt.problem == "") {
+				t.Errorf("error: got %q, want one with %q", problem, tt.problem)
+			}
+		})
+	}
+}
+
+func TestATestThatNeverEndsHasFailed(t *testing.T) {
+	t.Parallel()
+	got, err := read(strings.NewReader(`{"Action":"run","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"run","Test":"TestB/part"}
+{"Action":"fail","Test":"TestB/part"}
+{"Action":"pass","Test":"TestB"}
+{"Action":"output","Test":"TestA","Output":"panic"}
+not an event
+{"Action":"fail"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(got.failed, " ") != "TestA" || strings.Join(got.passed, " ") != "TestB" {
+		t.Errorf("got %v passed and %v failed, want TestB and TestA", got.passed, got.failed)
+	}
+}
+
+func TestEveryGuardIsListedOnce(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, g := range Guards() {
+		if names[g.Name] || g.Name == "" || len(g.Tests) == 0 {
+			t.Errorf("guard %q: want a name of its own, and tests", g.Name)
+		}
+		names[g.Name] = true
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,79 @@
+package mongostate_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
+	t.Parallel()
+	var sent commands
+	client, err := mongo.Connect(options.Client().ApplyURI(testserver.Get(t).MongoURI).
+		SetMonitor(&event.CommandMonitor{Started: sent.started}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	state := mongostate.New(client, testserver.Name(t))
+	ctx, records, checkpoints := t.Context(), state.Lease("orders"), state.Checkpoints()
+	holder := lease.Holder{ID: "a", Incarnation: "1", Tenure: 1}
+	change := relay.Change{Raw: marshal(t, bson.D{}), Token: marshal(t, bson.D{}), Position: "p"}
+	err = errors.Join(
+		second(records.Read(ctx)),
+		second(records.Take(ctx, lease.Claim{Holder: holder, TTL: time.Hour})),
+		second(records.Renew(ctx, holder, time.Hour)),
+		second(records.Release(ctx, holder)),
+		second(checkpoints.Claim(ctx, "orders", "a")),
+		second(checkpoints.Pin(ctx, "orders", 1, checkpoint.ClusterTime{Seconds: 1})),
+		checkpoints.Save(ctx, "orders", 1, checkpoint.Progress{Number: 1, Token: marshal(t, bson.D{}), Position: "p"}),
+		second(checkpoints.Read(ctx, "orders")),
+		state.Parked("orders").Park(ctx, relay.Parked{Change: change}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.mu.Lock()
+	defer sent.mu.Unlock()
+	for _, command := range sent.seen {
+		name := command.Index(0).Key()
+		concern := command.Lookup("writeConcern", "w")
+		if slices.Contains([]string{"find", "aggregate", "count"}, name) {
+			concern = command.Lookup("readConcern", "level")
+		}
+		if text, ok := concern.StringValueOK(); !ok || text != "majority" {
+			t.Errorf("%s asks for %s, want majority: %s", name, concern, command)
+		}
+	}
+}
+
+// commands are what a client has sent to its databases.
+type commands struct {
+	mu   sync.Mutex
+	seen []bson.Raw // guarded by mu
+}
+
+func (c *commands) started(_ context.Context, e *event.CommandStartedEvent) {
+	if e.DatabaseName == "admin" {
+		return // what the driver asks for itself
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, slices.Clone(e.Command))
+}
+
+func second[T any](_ T, err error) error { return err }
