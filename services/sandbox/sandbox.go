@@ -26,8 +26,10 @@ import (
 	"changerelay/services/sandbox/internal/access"
 	"changerelay/services/sandbox/internal/amqpserver"
 	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/busfaults"
 	"changerelay/services/sandbox/internal/emulatorconfig"
 	"changerelay/services/sandbox/internal/engine"
+	"changerelay/services/sandbox/internal/faults"
 	"changerelay/services/sandbox/internal/journal"
 	"changerelay/services/sandbox/internal/management"
 	"changerelay/services/sandbox/internal/mongoserver"
@@ -77,6 +79,7 @@ type Sandbox struct {
 	broker     *broker.Broker
 	amqp       *amqpserver.Server
 	management *management.Server
+	faults     *faults.Registry
 	page       *statuspage.Server
 	journals   []*journal.Journal
 }
@@ -135,7 +138,8 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 	}); err != nil {
 		return err
 	}
-	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status)
+	s.faults = faults.New(busfaults.Kinds(s.broker, s.amqp)...)
+	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status, s.faults.Handler())
 	return err
 }
 
@@ -219,7 +223,9 @@ func (s *Sandbox) Run(ctx context.Context) error {
 	} {
 		group.Go(func() error { return run(ctx) })
 	}
-	return errors.Join(group.Wait(), s.closeJournals())
+	err := group.Wait()
+	s.faults.EndAll()
+	return errors.Join(err, s.closeJournals())
 }
 
 // MongoURI is what MongoDB clients connect with.
@@ -235,7 +241,7 @@ func (s *Sandbox) ServiceBusConnectionString() string {
 // ManagementURL is where the Service Bus administration API is.
 func (s *Sandbox) ManagementURL() string { return "http://" + hostPort(s.management.Addr()) }
 
-// URL is where the status page is.
+// URL is where the status page and the faults' API are.
 func (s *Sandbox) URL() string { return s.page.URL() }
 
 func (s *Sandbox) status() statuspage.Status {

@@ -42,6 +42,9 @@ func New(cfg Config) (*Server, error) {
 // Addr is the address in use.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
+// Close gives the address free when Run is never called.
+func (s *Server) Close() error { return s.listener.Close() }
+
 // Run serves until ctx ends. It closes the listener and every connection before it returns, and returns nil when it
 // was ctx that ended it.
 func (s *Server) Run(ctx context.Context) error {

@@ -86,8 +86,11 @@ func errMessageNotFound(seq int64) *Error {
 	return &Error{ConditionMessageNotFound, fmt.Sprintf("Failed to lock one or more specified messages. The message with sequence number %d does not exist.", seq)}
 }
 
+// busyMost is the longest wait that a throttled client is told.
+const busyMost = 10 * time.Second
+
 func errServerBusy(wait time.Duration) *Error {
-	seconds := max(1, int((wait+time.Second-1)/time.Second))
+	seconds := max(1, int((min(wait, busyMost)+time.Second-1)/time.Second))
 	return &Error{ConditionServerBusy, "The request was terminated because the entity is being throttled. Error code : 50009. Please wait " + strconv.Itoa(seconds) + " seconds and try again."}
 }
 

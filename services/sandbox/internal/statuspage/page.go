@@ -38,16 +38,17 @@ type ServiceBus struct {
 type Server struct {
 	listener net.Listener
 	take     func() Status
+	faults   http.Handler
 }
 
 // New binds an address; port 0 takes a free one. take is asked for the present
-// status, by several goroutines at once.
-func New(address string, take func() Status) (*Server, error) {
+// status, by several goroutines at once. faults serves what is at /faults.
+func New(address string, take func() Status, faults http.Handler) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the status page: %w", err)
 	}
-	return &Server{listener: listener, take: take}, nil
+	return &Server{listener: listener, take: take, faults: faults}, nil
 }
 
 // URL is where the page is.
@@ -102,5 +103,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))
 	})
+	mux.Handle("/faults", s.faults)
+	mux.Handle("/faults/", s.faults)
 	return mux
 }
