@@ -13,10 +13,10 @@ import (
 	"changerelay/services/sandbox"
 )
 
-// ask makes a request of the sandbox's HTTP port.
-func ask(t *testing.T, s *sandbox.Sandbox, method, path, body string) (int, string) {
+// ask makes a request of one of the sandbox's HTTP servers.
+func ask(t *testing.T, url, method, path, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
 	must(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
@@ -30,7 +30,12 @@ func ask(t *testing.T, s *sandbox.Sandbox, method, path, body string) (int, stri
 // trySend sends one message to the default topic without the client's retries.
 func trySend(t *testing.T, s *sandbox.Sandbox) error {
 	t.Helper()
-	bus, err := azservicebus.NewClientFromConnectionString(s.ServiceBusConnectionString(), &azservicebus.ClientOptions{
+	return trySendTo(t, s.ServiceBusConnectionString())
+}
+
+func trySendTo(t *testing.T, connectionString string) error {
+	t.Helper()
+	bus, err := azservicebus.NewClientFromConnectionString(connectionString, &azservicebus.ClientOptions{
 		RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
 	})
 	must(t, err)
@@ -50,14 +55,14 @@ func wantBusy(t *testing.T, err error) {
 func TestAFaultIsStartedAndEndedByHTTP(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
-	if status, body := ask(t, s, http.MethodPost, "/faults", `{"kind":"servicebus.throttle","path":"changes"}`); status != http.StatusCreated {
+	if status, body := ask(t, s.URL(), http.MethodPost, "/faults", `{"kind":"servicebus.throttle","path":"changes"}`); status != http.StatusCreated {
 		t.Fatalf("got status %d and %s, want 201", status, body)
 	}
 	wantBusy(t, trySend(t, s))
-	if status, body := ask(t, s, http.MethodGet, "/faults", ""); status != http.StatusOK || !strings.Contains(body, `"path": "changes"`) {
+	if status, body := ask(t, s.URL(), http.MethodGet, "/faults", ""); status != http.StatusOK || !strings.Contains(body, `"path": "changes"`) {
 		t.Errorf("got status %d and %s, want the fault", status, body)
 	}
-	if status, body := ask(t, s, http.MethodDelete, "/faults/1", ""); status != http.StatusOK {
+	if status, body := ask(t, s.URL(), http.MethodDelete, "/faults/1", ""); status != http.StatusOK {
 		t.Errorf("got status %d and %s, want 200", status, body)
 	}
 	must(t, trySend(t, s))

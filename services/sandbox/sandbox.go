@@ -30,6 +30,7 @@ import (
 	"changerelay/services/sandbox/internal/emulatorconfig"
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/faults"
+	"changerelay/services/sandbox/internal/gateway"
 	"changerelay/services/sandbox/internal/journal"
 	"changerelay/services/sandbox/internal/management"
 	"changerelay/services/sandbox/internal/mongoserver"
@@ -49,6 +50,11 @@ type Config struct {
 	// (Config.json). By default there is a topic "changes" with the
 	// subscriptions "projector", with sessions, and "observer".
 	Entities io.Reader
+	// CheckSAS has tokens checked that Service Bus clients show, and refuses what
+	// they do not allow. The keys are SASKeys and the one in
+	// ServiceBusConnectionString, which may do everything.
+	CheckSAS bool
+	SASKeys  []SASKey
 	// DataDir is a directory that keeps every acknowledged write, so that it
 	// outlives the process however that ends. By default all is in memory.
 	DataDir string
@@ -77,6 +83,7 @@ type Sandbox struct {
 	engine     *engine.Engine
 	mongo      *mongoserver.Server
 	broker     *broker.Broker
+	gateway    *gateway.Gateway
 	amqp       *amqpserver.Server
 	management *management.Server
 	faults     *faults.Registry
@@ -128,16 +135,20 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 	if err = entities.Apply(s.broker); err != nil {
 		return err
 	}
-	if s.amqp, err = amqpserver.New(amqpserver.Config{
-		Addr: addressOr(config.ServiceBusAddress), Broker: s.broker, Logger: config.Log,
+	if s.gateway, err = gateway.New(gateway.Config{
+		Addresses: []string{addressOr(config.ServiceBusAddress), addressOr(config.ManagementAddress)}, Log: config.Log,
 	}); err != nil {
 		return err
 	}
-	if s.management, err = management.New(s.broker, management.Config{
-		Addr: addressOr(config.ManagementAddress), Log: config.Log,
-	}); err != nil {
+	keys, err := config.keys()
+	if err != nil {
 		return err
 	}
+	s.amqp = amqpserver.New(amqpserver.Config{Listener: s.gateway.AMQP(), Broker: s.broker, Keys: keys, Logger: config.Log})
+	s.management = management.New(s.broker, management.Config{
+		Listener: s.gateway.HTTP(), CertificatePEM: s.gateway.CertificatePEM(), WebSocket: s.gateway.WebSocket(),
+		Keys: keys, Log: config.Log,
+	})
 	s.faults = faults.New(busfaults.Kinds(s.broker, s.amqp)...)
 	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status, s.faults.Handler())
 	return err
@@ -197,11 +208,8 @@ func (s *Sandbox) unbind() error {
 	if s.mongo != nil {
 		errs = append(errs, s.mongo.Run(over))
 	}
-	if s.amqp != nil {
-		errs = append(errs, s.amqp.Run(over))
-	}
-	if s.management != nil {
-		errs = append(errs, s.management.Run(over))
+	if s.gateway != nil {
+		errs = append(errs, s.gateway.Close())
 	}
 	return errors.Join(append(errs, s.closeJournals())...)
 }
@@ -219,7 +227,7 @@ func (s *Sandbox) closeJournals() error {
 func (s *Sandbox) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		s.engine.Run, s.mongo.Run, s.broker.Run, s.amqp.Run, s.management.Run, s.page.Run,
+		s.engine.Run, s.mongo.Run, s.broker.Run, s.gateway.Run, s.amqp.Run, s.management.Run, s.page.Run,
 	} {
 		group.Go(func() error { return run(ctx) })
 	}
@@ -234,12 +242,17 @@ func (s *Sandbox) MongoURI() string { return s.mongo.URI() }
 // ServiceBusConnectionString is what Service Bus clients connect with: that of
 // the official emulator, with the address in use.
 func (s *Sandbox) ServiceBusConnectionString() string {
-	return "Endpoint=sb://" + hostPort(s.amqp.Addr()) +
-		";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+	return "Endpoint=sb://" + hostPort(s.gateway.Addr(0)) +
+		";SharedAccessKeyName=" + rootKeyName + ";SharedAccessKey=" + rootKeySecret + ";UseDevelopmentEmulator=true;"
 }
 
 // ManagementURL is where the Service Bus administration API is.
-func (s *Sandbox) ManagementURL() string { return "http://" + hostPort(s.management.Addr()) }
+func (s *Sandbox) ManagementURL() string { return "http://" + hostPort(s.gateway.Addr(1)) }
+
+// ServiceBusCertificatePEM is what clients have to trust that speak TLS: to the
+// address in ServiceBusConnectionString, without UseDevelopmentEmulator, or to
+// ManagementURL.
+func (s *Sandbox) ServiceBusCertificatePEM() []byte { return s.gateway.CertificatePEM() }
 
 // URL is where the status page and the faults' API are.
 func (s *Sandbox) URL() string { return s.page.URL() }

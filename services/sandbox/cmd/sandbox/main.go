@@ -53,12 +53,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return serve(ctx, settings, stdout, stderr)
 }
 
+// isConfiguration tells what its user can put right from what went wrong.
+func isConfiguration(err error) bool {
+	for _, target := range []error{sandbox.ErrEntities, sandbox.ErrAccounts, sandbox.ErrKey, os.ErrNotExist} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
 func serve(ctx context.Context, settings settings, stdout, stderr io.Writer) int {
 	log := zerolog.New(stderr).With().Timestamp().Str("service", "sandbox").Logger().Level(settings.level)
 	s, err := settings.build(log) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
 	if err != nil {
 		log.Error().Err(err).Msg("sandbox not started")
-		if errors.Is(err, sandbox.ErrEntities) || errors.Is(err, sandbox.ErrAccounts) || errors.Is(err, os.ErrNotExist) {
+		if isConfiguration(err) {
 			return badConfiguration
 		}
 		return failed

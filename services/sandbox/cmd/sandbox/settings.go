@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -32,6 +33,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&o.config.HTTPAddress, "http", "127.0.0.1:8080", "`address` of the status page")
 	flags.StringVar(&o.configFile, "config", "", "`file` in the form of the Service Bus emulator's Config.json (default: topic changes with subscriptions projector and observer)")
 	flags.StringVar(&o.authFile, "auth", "", "`file` with the users and roles of MongoDB; clients then have to authenticate (default: everybody may do everything)")
+	flags.BoolVar(&o.config.CheckSAS, "check-sas", false, "check the tokens of Service Bus clients, signed with the key in the connection string or with a --sas-key")
+	flags.Func("sas-key", "a further `key` NAME:RIGHTS=SECRET, with rights such as Listen,Send; may be given more than once", o.addKey)
 	flags.StringVar(&o.config.DataDir, "data", "", "`directory` that keeps every acknowledged write (default: all is in memory)")
 	flags.IntVar(&o.config.OplogEntries, "oplog-entries", 0, "how many changes the oplog keeps at most (default 4000000)")
 	flags.IntVar(&o.config.OplogBytes, "oplog-bytes", 0, "how many bytes of changes the oplog keeps at most (default 2 GiB)")
@@ -48,10 +51,24 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	if o.level, err = zerolog.ParseLevel(*level); err != nil {
 		return o, fmt.Errorf("log level %q: %w", *level, err)
 	}
+	if len(o.config.SASKeys) > 0 && !o.config.CheckSAS {
+		return o, errors.New("--sas-key has no effect without --check-sas")
+	}
 	if o.config.OplogEntries < 0 || o.config.OplogBytes < 0 || o.config.TTLInterval <= 0 {
 		return o, errors.New("the oplog's bounds and the TTL interval must be positive")
 	}
 	return o, nil
+}
+
+// addKey takes NAME:RIGHTS=SECRET.
+func (o *settings) addKey(text string) error {
+	key, secret, ok := strings.Cut(text, "=")
+	name, rights, hasRights := strings.Cut(key, ":")
+	if !ok || !hasRights {
+		return errors.New("it must be NAME:RIGHTS=SECRET")
+	}
+	o.config.SASKeys = append(o.config.SASKeys, sandbox.SASKey{Name: name, Secret: secret, Rights: rights})
+	return nil
 }
 
 // build makes the sandbox, which is then bound to its addresses.

@@ -6,6 +6,7 @@ import (
 
 	"changerelay/services/sandbox/internal/amqp"
 	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // What the service adds to an attach. The filter's descriptor is the one clients send and expect back.
@@ -36,7 +37,8 @@ func (l *link) attachOutgoing(p *amqp.Attach) {
 		l.attachReplies(p)
 		return
 	}
-	if err := c.authorize(l.address); err != nil {
+	l.needs = sas.Listen
+	if err := c.authorize(l.address, l.needs, time.Now()); err != nil {
 		l.refuse(p, err)
 		return
 	}

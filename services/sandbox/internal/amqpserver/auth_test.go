@@ -1,6 +1,7 @@
 package amqpserver_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,10 +11,12 @@ import (
 
 	"changerelay/services/sandbox/internal/amqp"
 	"changerelay/services/sandbox/internal/amqpserver"
+	"changerelay/services/sandbox/internal/sas"
+	"changerelay/services/sandbox/internal/sas/sastest"
 )
 
 // withKey has tokens verified against key "root", whose secret the tests' connection string has.
-func withKey(c *amqpserver.Config) { c.Keys = map[string]string{"root": "secret"} }
+func withKey(c *amqpserver.Config) { c.Keys = sas.Keys{"root": {Secret: "secret", Rights: sas.All}} }
 
 func TestATokenOfAKnownKeyIsLetIn(t *testing.T) {
 	t.Parallel()
@@ -35,7 +38,7 @@ func TestAWrongKeyIsUnauthorized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := azservicebus.NewClientFromConnectionString(
-				fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true;", ns.server.Addr(), credentials), nil)
+				fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true;", ns.addr, credentials), nil)
 			must(t, err)
 			t.Cleanup(func() { _ = c.Close(t.Context()) })
 			s, err := c.NewSender("plain", nil)
@@ -67,7 +70,7 @@ func TestALinkWithoutATokenIsUnauthorized(t *testing.T) {
 func TestSASLPlainWithAKeyNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey)
-	address := "amqp://" + ns.server.Addr().String()
+	address := "amqp://" + ns.addr
 	conn, err := goamqp.Dial(t.Context(), address, &goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain("root", "secret")})
 	must(t, err)
 	session, err := conn.NewSession(t.Context(), nil)
@@ -81,57 +84,44 @@ func TestSASLPlainWithAKeyNeedsNoToken(t *testing.T) {
 	}
 }
 
-func TestAClaimLastsAsLongAsItsToken(t *testing.T) {
+func TestAKeyAllowsWhatItHasTheRightFor(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_700_000_000, 0)
-	var c amqpserver.Claims
-	c.Put("amqp://host/orders", now.Add(time.Minute))
-	tests := map[string]struct {
-		path string
-		at   time.Time
-		want bool
-	}{
-		"while it lasts":          {"orders", now, true},
-		"below it":                {"orders/subscriptions/a/$management", now, true},
-		"after it":                {"orders", now.Add(time.Minute), false},
-		"for another":             {"other", now, false},
-		"for one with its prefix": {"orders2", now, false},
+	ns := startNamespace(t, func(c *amqpserver.Config) {
+		c.Keys = sas.Keys{"sender": {Secret: "s", Rights: sas.Send}, "listener": {Secret: "l", Rights: sas.Listen}}
+	})
+	client := func(credentials string) *azservicebus.Client {
+		c, err := azservicebus.NewClientFromConnectionString(
+			fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true;", ns.addr, credentials), nil)
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		return c
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			equal(t, "allowed", c.Allow(test.path, test.at), test.want)
-		})
+	sender, listener := client("SharedAccessKeyName=sender;SharedAccessKey=s"), client("SharedAccessKeyName=listener;SharedAccessKey=l")
+	must(t, ns.sender(t, sender, "plain").SendMessage(t.Context(), &azservicebus.Message{}, nil))
+	err := ns.sender(t, listener, "plain").SendMessage(t.Context(), &azservicebus.Message{}, nil)
+	wantCode(t, err, azservicebus.CodeUnauthorizedAccess)
+	receive := func(c *azservicebus.Client) error {
+		r, err := c.NewReceiverForQueue("plain", nil)
+		must(t, err)
+		_, err = r.ReceiveMessages(t.Context(), 1, nil)
+		return err
 	}
+	must(t, receive(listener))
+	wantCode(t, receive(sender), azservicebus.CodeUnauthorizedAccess)
 }
 
-func TestATokenIsVerifiedInEveryPart(t *testing.T) {
+func TestALinkEndsWithItsToken(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_700_000_000, 0)
-	keys := map[string]string{"root": "secret"}
-	good := amqpserver.SignSAS("sb://host/orders", "root", "secret", now.Add(time.Hour))
-	tests := map[string]struct {
-		token, audience string
-		ok              bool
-	}{
-		"the resource itself":       {good, "amqp://host/orders", true},
-		"something below it":        {good, "amqp://host/Orders/Subscriptions/a/$management", true},
-		"a sibling with its prefix": {good, "amqp://host/orders2", false},
-		"another entity":            {good, "amqp://host/other", false},
-		"a token for the namespace": {amqpserver.SignSAS("sb://host/", "root", "secret", now.Add(time.Hour)), "amqp://host/x", true},
-		"a token that has expired":  {amqpserver.SignSAS("sb://host/orders", "root", "secret", now), "amqp://host/orders", false},
-		"another secret":            {amqpserver.SignSAS("sb://host/orders", "root", "guess", now.Add(time.Hour)), "amqp://host/orders", false},
-		"another name":              {amqpserver.SignSAS("sb://host/orders", "guest", "secret", now.Add(time.Hour)), "amqp://host/orders", false},
-		"no signature at all":       {"Bearer abc", "amqp://host/orders", false},
-		"nothing":                   {"", "amqp://host/orders", false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := amqpserver.VerifySAS(keys, test.token, test.audience, now)
-			if (err == nil) != test.ok {
-				t.Errorf("got error %v, want success %t", err, test.ok)
-			}
-		})
-	}
+	ns := startNamespace(t, withKey, func(c *amqpserver.Config) { c.IdleTimeout, c.LinkIdleTimeout = 9*time.Hour, 9*time.Hour })
+	w := openWire(t, ns)
+	w.send(0, &amqp.Attach{Name: "tokens", Handle: 5, Role: amqp.RoleSender, Target: &amqp.Target{Address: "$cbs"}})
+	expect[*amqp.Attach](w)
+	expect[*amqp.Flow](w)
+	w.transfer(amqp.Transfer{Handle: 5, DeliveryID: amqp.Some(0)}, amqp.AppendBodyValue(
+		amqp.AppendApplicationProperties(nil, amqp.Map{{Key: "operation", Value: "put-token"}, {Key: "name", Value: "sb://host/plain"}}),
+		sastest.Sign("sb://host/", "root", "secret", time.Now().Add(time.Hour))))
+	expect[*amqp.Disposition](w)
+	w.attachSender()
+	ns.server.SweepAt(time.Now().Add(2 * time.Hour))
+	equal(t, "condition", expect[*amqp.Detach](w).Error.Condition, amqp.ConditionUnauthorized)
 }

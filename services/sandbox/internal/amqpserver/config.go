@@ -1,27 +1,26 @@
 package amqpserver
 
 import (
-	"crypto/tls"
+	"net"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"changerelay/services/sandbox/internal/amqp"
 	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // Config of a Server. Zero values take the defaults named.
 type Config struct {
-	// Addr is the TCP address to listen on; port 0 picks one.
-	Addr   string
-	Broker *broker.Broker
-	Logger zerolog.Logger
-	// TLS, when set, is what every connection must speak.
-	TLS *tls.Config
+	// Listener has the peers' connections. The server closes it.
+	Listener net.Listener
+	Broker   *broker.Broker
+	Logger   zerolog.Logger
 
-	// Keys are shared access keys by name. When set, tokens put to $cbs are verified (signature, expiry, audience) and
-	// links need one; when nil every token is good and none is needed.
-	Keys map[string]string
+	// Keys are whose tokens are good. When set, tokens put to $cbs are verified (signature, expiry, audience) and links
+	// need one with the right for what they do; when nil every token is good and none is needed.
+	Keys sas.Keys
 
 	// ContainerID names the server to its peers. Default "servicebus-sandbox".
 	ContainerID string

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"changerelay/services/sandbox/internal/amqp"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // conn is one connection (part 2, section 2.4). See the package comment for its goroutines and its lock.
@@ -38,7 +39,7 @@ type conn struct {
 	mu       sync.Mutex
 	changed  sync.Cond // the output shrank, queued bytes went down, or the connection is gone
 	opened   bool
-	trusted  bool // SASL PLAIN proved a key
+	proven   sas.Rights // of the key that SASL PLAIN has proved
 	peer     peer
 	out      []byte
 	spare    []byte
@@ -53,7 +54,7 @@ type conn struct {
 	partial  int       // bytes of transfers of which frames are missing
 	replies  map[string]*outgoing
 	byName   map[string]*outgoing
-	claims   claims
+	claims   sas.Claims
 }
 
 // peer is what the other side said when it opened the connection.

@@ -1,7 +1,6 @@
 package amqpserver
 
 import (
-	"net"
 	"strings"
 	"time"
 
@@ -14,13 +13,17 @@ import (
 func (s *Server) Cut() int {
 	conns := s.connections()
 	for _, c := range conns {
-		if tcp, ok := c.nc.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0)
+		if nc, ok := c.nc.(aborter); ok {
+			_ = nc.Abort()
+			continue
 		}
 		_ = c.nc.Close()
 	}
 	return len(conns)
 }
+
+// aborter is a connection that can end without a word.
+type aborter interface{ Abort() error }
 
 // CloseConnections closes every connection with an AMQP error, and says how many.
 func (s *Server) CloseConnections(condition, description string) int {

@@ -41,7 +41,7 @@ func FuzzConnection(f *testing.F) {
 		credit, transfer(amqp.Transfer{DeliveryID: amqp.Some(0)}, request)))
 	ns := startNamespace(f, quiet)
 	f.Fuzz(func(t *testing.T, input []byte) {
-		nc, err := net.Dial("tcp", ns.server.Addr().String())
+		nc, err := net.Dial("tcp", ns.addr)
 		must(t, err)
 		defer func() { _ = nc.Close() }()
 		_, _ = nc.Write(amqp.HeaderAMQP[:])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"changerelay/services/sandbox/internal/amqp"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // handshakeTimeout bounds the time from the connection to the open.
@@ -87,8 +88,8 @@ func (c *conn) sasl() error {
 	return nil
 }
 
-// authenticate checks a mechanism. Only PLAIN proves anything by itself (RFC 4616): with a good key the connection may
-// do everything without tokens.
+// authenticate checks a mechanism. Only PLAIN proves anything by itself (RFC 4616): with a good key the connection has
+// that key's rights without tokens.
 func (c *conn) authenticate(init *amqp.SASLInit) bool {
 	switch init.Mechanism {
 	case saslMSSBCBS, saslAnonymous, saslExternal:
@@ -102,11 +103,13 @@ func (c *conn) authenticate(init *amqp.SASLInit) bool {
 			return false
 		}
 		key, ok := c.srv.cfg.Keys[string(parts[1])]
-		trusted := ok && equalSecrets(key, string(parts[2]))
+		if !ok || !sas.Equal(key.Secret, string(parts[2])) {
+			return false
+		}
 		c.mu.Lock()
-		c.trusted = trusted
+		c.proven = key.Rights
 		c.mu.Unlock()
-		return trusted
+		return true
 	}
 	return false
 }

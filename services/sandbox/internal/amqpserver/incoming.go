@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"changerelay/services/sandbox/internal/amqp"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 const (
@@ -71,11 +73,15 @@ func (l *link) attachIncoming(p *amqp.Attach) {
 		l.opened(p)
 		return
 	}
-	if err := c.authorize(l.address); err != nil {
+	entity, requests := cutSuffixFold(entityPath(l.address), "/"+managementNode)
+	l.needs = sas.Send
+	if requests {
+		l.needs = sas.All // any of them
+	}
+	if err := c.authorize(l.address, l.needs, time.Now()); err != nil {
 		l.refuse(p, err)
 		return
 	}
-	entity, requests := cutSuffixFold(entityPath(l.address), "/"+managementNode)
 	if requests {
 		in.node = &management{c: c, entity: entity}
 		l.opened(p)

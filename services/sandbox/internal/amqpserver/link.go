@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"changerelay/services/sandbox/internal/amqp"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // linkState is where a link stands. See the package comment.
@@ -23,6 +24,7 @@ type link struct {
 	name    string
 	handle  uint32
 	address string
+	needs   sas.Rights // one of them; 0: none
 	state   linkState
 	// ctx ends with the link's use.
 	ctx        context.Context

@@ -281,7 +281,7 @@ func TestDrainEndsAWaitThatIsUnderWay(t *testing.T) {
 func TestTheOfficialLibraryDrainsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
-	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.server.Addr().String(), nil)
+	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, nil)
 	must(t, err)
 	session, err := conn.NewSession(t.Context(), nil)
 	must(t, err)
@@ -508,7 +508,7 @@ func TestATransactionalSettlementIsRefused(t *testing.T) {
 func TestSmallFramesCarryLargeMessagesBothWays(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.MaxFrameBytes = 512 })
-	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.server.Addr().String(), &goamqp.ConnOptions{MaxFrameSize: 600})
+	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, &goamqp.ConnOptions{MaxFrameSize: 600})
 	must(t, err)
 	session, err := conn.NewSession(t.Context(), nil)
 	must(t, err)

@@ -3,6 +3,7 @@ package amqpserver_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 // namespace is a broker behind a server, with the entities the tests use:
 // queue "plain", queue "sessions", topic "changes" with session subscription "projector" and plain subscription "observer".
 type namespace struct {
+	addr   string
 	server *amqpserver.Server
 	broker *broker.Broker
 }
@@ -42,12 +44,13 @@ func startNamespace(tb testing.TB, change ...func(*amqpserver.Config)) *namespac
 	_, err = b.CreateSubscription("changes", "observer", broker.SubscriptionProperties{LockDuration: 30 * time.Second})
 	must(tb, err)
 
-	cfg := amqpserver.Config{Addr: "127.0.0.1:0", Broker: b, Logger: zerolog.New(zerolog.NewTestWriter(tb))}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(tb, err)
+	cfg := amqpserver.Config{Listener: listener, Broker: b, Logger: zerolog.New(zerolog.NewTestWriter(tb))}
 	for _, f := range change {
 		f(&cfg)
 	}
-	server, err := amqpserver.New(cfg)
-	must(tb, err)
+	server := amqpserver.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -64,11 +67,11 @@ func startNamespace(tb testing.TB, change ...func(*amqpserver.Config)) *namespac
 		cancel()
 		wg.Wait()
 	})
-	return &namespace{server: server, broker: b}
+	return &namespace{addr: listener.Addr().String(), server: server, broker: b}
 }
 
 func (n *namespace) connectionString() string {
-	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=root;SharedAccessKey=secret;UseDevelopmentEmulator=true;", n.server.Addr())
+	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=root;SharedAccessKey=secret;UseDevelopmentEmulator=true;", n.addr)
 }
 
 // client returns an official client that is closed with the test.

@@ -17,7 +17,7 @@ type requester struct {
 
 func newRequester(t *testing.T, ns *namespace, address string) *requester {
 	t.Helper()
-	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.server.Addr().String(), nil)
+	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, nil)
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	session, err := conn.NewSession(t.Context(), nil)

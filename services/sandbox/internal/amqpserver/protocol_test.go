@@ -1,16 +1,7 @@
 package amqpserver_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"math/big"
 	"testing"
-	"time"
-
-	goamqp "github.com/Azure/go-amqp"
 
 	"changerelay/services/sandbox/internal/amqp"
 	"changerelay/services/sandbox/internal/amqpserver"
@@ -50,35 +41,6 @@ func TestAnotherProtocolIsAnsweredWithTheRightHeaderAndClosed(t *testing.T) {
 	must(t, err)
 	equal(t, "header", got, amqp.HeaderSASL)
 	w.closed()
-}
-
-func TestTLSIsSpokenWhereItIsConfigured(t *testing.T) {
-	t.Parallel()
-	certificate := selfSigned(t)
-	ns := startNamespace(t, func(c *amqpserver.Config) { c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} })
-	roots := x509.NewCertPool()
-	roots.AddCert(certificate.Leaf)
-	conn, err := goamqp.Dial(t.Context(), "amqps://"+ns.server.Addr().String(), &goamqp.ConnOptions{
-		SASLType:  goamqp.SASLTypeAnonymous(),
-		TLSConfig: &tls.Config{RootCAs: roots, ServerName: "sandbox"},
-	})
-	must(t, err)
-	must(t, conn.Close())
-}
-
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"sandbox"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 func TestProtocolViolationsCloseTheConnection(t *testing.T) {

@@ -2,7 +2,6 @@ package amqpserver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -26,24 +25,11 @@ type Server struct {
 	conns map[*conn]struct{}
 }
 
-// New binds the address. Run must be called to serve it.
-func New(cfg Config) (*Server, error) {
+// New makes a server. Run must be called to serve its listener.
+func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	listener, err := net.Listen("tcp", cfg.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen for AMQP: %w", err)
-	}
-	if cfg.TLS != nil {
-		listener = tls.NewListener(listener, cfg.TLS)
-	}
-	return &Server{cfg: cfg, log: cfg.Logger, listener: listener, conns: map[*conn]struct{}{}}, nil
+	return &Server{cfg: cfg, log: cfg.Logger, listener: cfg.Listener, conns: map[*conn]struct{}{}}
 }
-
-// Addr is the address in use.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-// Close gives the address free when Run is never called.
-func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves until ctx ends. It closes the listener and every connection before it returns, and returns nil when it
 // was ctx that ended it.

@@ -64,7 +64,7 @@ func TestANamedSessionIsHadOnceAtATime(t *testing.T) {
 func TestWaitingForASessionEndsAfterTheClientsTimeout(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
-	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.server.Addr().String(), nil)
+	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, nil)
 	must(t, err)
 	session, err := conn.NewSession(t.Context(), nil)
 	must(t, err)

@@ -47,7 +47,7 @@ func (c *conn) abort(description string) {
 	_ = c.nc.Close()
 }
 
-// sweep detaches a link that has been idle or has lost its session.
+// sweep detaches a link that has been idle, or has lost its session or its token.
 func (l *link) sweep(now time.Time, idle time.Duration) {
 	if l.state != attached {
 		return
@@ -58,6 +58,12 @@ func (l *link) sweep(now time.Time, idle time.Duration) {
 			Description: "The session lock has expired on the MessageSession. Accept a new MessageSession.",
 		})
 		return
+	}
+	if l.needs != 0 {
+		if err := l.s.c.authorize(l.address, l.needs, now); err != nil {
+			l.detachWith(err)
+			return
+		}
 	}
 	if now.Sub(l.lastActive) > idle {
 		l.detachWith(&amqp.Error{

@@ -21,7 +21,7 @@ type wire struct {
 // dialWire connects and reads nothing yet.
 func dialWire(tb testing.TB, ns *namespace) *wire {
 	tb.Helper()
-	nc, err := net.Dial("tcp", ns.server.Addr().String())
+	nc, err := net.Dial("tcp", ns.addr)
 	must(tb, err)
 	tb.Cleanup(func() { _ = nc.Close() })
 	if deadline, ok := tb.(*testing.T).Deadline(); ok {

@@ -19,32 +19,50 @@ import (
 	"go.uber.org/goleak"
 
 	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/gateway"
 	"changerelay/services/sandbox/internal/management"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// server is the API behind a gateway.
+type server struct{ *gateway.Gateway }
+
+func (s server) address() string { return s.Addr(0).String() }
+
 // serve runs a server for a test on a namespace of its own.
-func serve(t *testing.T) (*broker.Broker, *management.Server) {
+func serve(t *testing.T, change ...func(*management.Config)) (*broker.Broker, server) {
 	t.Helper()
 	b, err := broker.New(broker.Config{Namespace: "sandbox"})
 	must(t, err)
-	s, err := management.New(b, management.Config{Addr: "127.0.0.1:0", Log: zerolog.Nop()})
+	g, err := gateway.New(gateway.Config{Addresses: []string{"127.0.0.1:0"}, Log: zerolog.Nop()})
 	must(t, err)
+	config := management.Config{Listener: g.HTTP(), CertificatePEM: g.CertificatePEM(), Log: zerolog.Nop()}
+	for _, f := range change {
+		f(&config)
+	}
+	s := management.New(b, config)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	done := make(chan error, 2)
+	for _, run := range []func(context.Context) error{g.Run, s.Run} {
+		go func() { done <- run(ctx) }()
+	}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := errors.Join(<-done, <-done); err != nil {
 			t.Errorf("Run: got error %v, want none", err)
 		}
 	})
-	return b, s
+	return b, server{g}
 }
 
 // newClient is the official client, over HTTPS with the server's certificate.
-func newClient(t *testing.T, s *management.Server) *admin.Client {
+func newClient(t *testing.T, s server) *admin.Client {
+	t.Helper()
+	return newClientWithKey(t, s, "RootManageSharedAccessKey", "SAS_KEY_VALUE")
+}
+
+func newClientWithKey(t *testing.T, s server, name, secret string) *admin.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.CertificatePEM()) {
@@ -53,7 +71,7 @@ func newClient(t *testing.T, s *management.Server) *admin.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	t.Cleanup(transport.CloseIdleConnections)
 	client, err := admin.NewClientFromConnectionString(
-		fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;", s.Addr()),
+		fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true;", s.address(), name, secret),
 		&admin.ClientOptions{ClientOptions: azcore.ClientOptions{
 			Transport: &http.Client{Transport: transport},
 			Retry:     policy.RetryOptions{MaxRetries: -1},

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"changerelay/services/sandbox/internal/broker"
+	"changerelay/services/sandbox/internal/sas"
 )
 
 // maxBody bounds a request's body in bytes.
@@ -18,18 +20,28 @@ const maxBody = 1 << 20
 
 type handler struct {
 	broker *broker.Broker
+	keys   sas.Keys
 	log    zerolog.Logger
 }
 
-// NewHandler is the API without its listener.
-func NewHandler(b *broker.Broker, log zerolog.Logger) http.Handler {
-	return &handler{broker: b, log: log}
+// NewHandler is the API without its listener. With keys it serves whoever has
+// the right to manage.
+func NewHandler(b *broker.Broker, keys sas.Keys, log zerolog.Logger) http.Handler {
+	return &handler{broker: b, keys: keys, log: log}
 }
 
 // ServeHTTP takes the path apart by hand: names of entities hold slashes.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	path := strings.Trim(r.URL.Path, "/")
+	t := parseTarget(path)
+	if strings.HasPrefix(path, "$") {
+		t = target{} // of the namespace
+	}
+	if err := h.authorize(r, t); err != nil {
+		h.refuse(w, r, err)
+		return
+	}
 	switch strings.ToLower(path) {
 	case "$namespaceinfo":
 		h.answer(w, r, http.MethodGet, h.namespaceInfo)
@@ -41,7 +53,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, r, http.MethodGet, h.listTopics)
 		return
 	}
-	h.serveEntity(w, r, parseTarget(path))
+	h.serveEntity(w, r, t)
 }
 
 // target is a path below the namespace. An empty subscription or rule with its
@@ -134,7 +146,7 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, status int, body
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text)
+	_, _ = w.Write(bytes.ReplaceAll(text, []byte("&#39;"), []byte("'"))) // as the service writes it: its texts are compared
 }
 
 // apiError is a refusal with its status.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,9 +17,9 @@ import (
 )
 
 // request makes one over plain HTTP.
-func request(t *testing.T, s *management.Server, method, path, body string, header http.Header) (int, string) {
+func request(t *testing.T, s server, method, path, body string, header http.Header) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr().String()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address()+path, strings.NewReader(body))
 	must(t, err)
 	maps.Copy(r.Header, header)
 	transport := &http.Transport{}
@@ -107,27 +106,6 @@ func TestPlainHTTPIsServedOnTheSamePort(t *testing.T) {
 	}
 }
 
-func TestSilentClientsHoldUpNobody(t *testing.T) {
-	t.Parallel()
-	_, s := serve(t)
-	for range 100 { // one after the other they would last longer than any test
-		silent, err := net.Dial("tcp", s.Addr().String())
-		must(t, err)
-		defer silent.Close()
-	}
-	if status, _ := request(t, s, "GET", "/$namespaceinfo", "", nil); status != http.StatusOK {
-		t.Errorf("status: got %d, want 200", status)
-	}
-}
-
-func TestAnAddressInUseIsAnError(t *testing.T) {
-	t.Parallel()
-	b, s := serve(t)
-	if _, err := management.New(b, management.Config{Addr: s.Addr().String(), Log: zerolog.Nop()}); err == nil {
-		t.Error("New on an address in use: got no error")
-	}
-}
-
 func FuzzPut(f *testing.F) {
 	f.Add("/q", entry("QueueDescription", "<LockDuration>PT1M</LockDuration>"), false)
 	f.Add("/topic", entry("TopicDescription", "<Status>Disabled</Status>"), true)
@@ -146,7 +124,7 @@ func FuzzPut(f *testing.F) {
 			r.Header.Set("If-Match", "*")
 		}
 		w := httptest.NewRecorder()
-		management.NewHandler(b, zerolog.Nop()).ServeHTTP(w, r)
+		management.NewHandler(b, nil, zerolog.Nop()).ServeHTTP(w, r)
 		if w.Code >= http.StatusInternalServerError {
 			t.Fatalf("PUT %q %q: got status %d %s", path, body, w.Code, w.Body)
 		}

@@ -1,4 +1,4 @@
-package management
+package gateway
 
 import (
 	"crypto/ecdsa"
@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"strconv"
 	"time"
 )
 
@@ -21,7 +22,16 @@ type certificate struct {
 
 const certificateLife = 365 * 24 * time.Hour
 
-func newCertificate() (*certificate, error) {
+// newCertificate makes a certificate for the loopback addresses and, because
+// the Azure SDK for Go takes an endpoint's port for a part of the name, for
+// these with the given ports.
+func newCertificate(ports []int) (*certificate, error) {
+	names := []string{"localhost", "sandbox"}
+	for _, port := range ports {
+		for _, host := range []string{"localhost", "sandbox", "127.0.0.1"} {
+			names = append(names, host+":"+strconv.Itoa(port))
+		}
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -40,7 +50,7 @@ func newCertificate() (*certificate, error) {
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		DNSNames:              []string{"localhost", "sandbox"},
+		DNSNames:              names,
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
