@@ -25,6 +25,8 @@ type PublisherStatus struct {
 	LagSeconds     *float64  `json:"lag_seconds"`
 	LastError      string    `json:"last_error"`
 	State          string    `json:"state"`
+	// Led are the partitions that it leads, where the stream is split.
+	Led []int `json:"led"`
 }
 
 // Leads says whether the publisher says that it leads.

@@ -62,7 +62,11 @@ type App struct {
 	counters *relay.Counters
 	board    *board
 	admin    *admin.Server
-	closing  sync.WaitGroup // connections of terms that have ended
+	closing  *sync.WaitGroup // connections of terms that have ended
+
+	parts    []*App // where the stream is split: a publisher for each partition
+	index    int    // of a partition: which one
+	parkedAs string // name of the stream among parked changes: that of the whole
 }
 
 // New builds a publisher and binds its admin port. It makes no round trip. Logs
@@ -73,27 +77,33 @@ func New(config Config, version string, logTo io.Writer) (*App, error) {
 		config:  config,
 		secrets: secrets,
 		log:     logger(config, secrets.Writer(logTo)),
+		closing: &sync.WaitGroup{},
+		// Parked changes are for an operator, who need not know of partitions.
+		parkedAs: config.StreamName,
 	}
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
 	a.state = mongostate.New(a.stateful, config.StateDatabase)
-	election := config.leaseConfig()
-	a.holder = election.Holder
-	record := a.state.Lease(config.LeaseName)
-	a.elector = lease.New(election, record, record, a.log)
+	a.elect()
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	latency := newSendSeconds()
 	a.counters = relay.NewCounters(latency)
 	a.board = newBoard(config, version, a.holder, a.elector, a.counters, secrets)
-	registry.MustRegister(latency, metrics{a.board}, buildInfo(version))
+	registry.MustRegister(latency, buildInfo(version))
+	status := func() any { return a.board.status() }
+	if a.parts = a.split(registry, version, latency); a.parts == nil {
+		registry.MustRegister(metrics{a.board})
+	} else {
+		status = func() any { return a.overview() }
+	}
 	server, err := admin.New(config.AdminAddr, admin.Source{
-		Live:    map[string]func() error{"lease": a.board.live},
-		Ready:   map[string]func() error{"publishing": a.board.ready},
+		Live:    map[string]func() error{"lease": a.every((*board).live)},
+		Ready:   map[string]func() error{"publishing": a.every((*board).ready)},
 		Metrics: registry,
-		Status:  func() any { return a.board.status() },
+		Status:  status,
 	})
 	a.admin = server
 	return a, err
@@ -176,7 +186,13 @@ func (a *App) publish(ctx context.Context) error {
 	if err := a.checkStream(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	if err := a.checkPartitions(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	a.tidy(ctx)
+	if a.parts != nil {
+		return a.publishParts(ctx)
+	}
 	return a.elector.Run(ctx, a.lead)
 }
 

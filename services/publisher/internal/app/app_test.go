@@ -52,6 +52,7 @@ func config(servers testserver.Servers, change ...func(*app.Config)) app.Config 
 		LeaseTTL:             3 * time.Second,
 		LeaseHeartbeat:       500 * time.Millisecond,
 		LeaseRenewDeadline:   2 * time.Second,
+		Partitions:           1,
 		StreamName:           "shop.events",
 		StartAt:              "now",
 		Mode:                 "events",

@@ -61,6 +61,7 @@ func commands(version string) map[string]Command {
 		"--version":      say,
 		"version":        say,
 		"health":         {Configured: true, Run: func(ctx context.Context, call Call) error { return health(ctx, call.Config.AdminAddr) }},
+		"repartition":    {Configured: true, Run: repartition},
 		"parked list":    {Configured: true, Arguments: true, Run: listParked},
 		"parked show":    {Configured: true, Arguments: true, Run: showParked},
 		"parked replay":  {Configured: true, Arguments: true, Run: replayParked},
@@ -97,6 +98,7 @@ func usage(to io.Writer) error {
   publisher parked show ID           show one of them, whole, and what was done with it
   publisher parked replay ID...      send them now, in the order of their aggregates; or --all
   publisher parked discard ID...     give them up
+  publisher repartition              carry the checkpoints over to another number of PARTITIONS
   publisher health                   ask the publisher in the same container whether it is live; exit status 0 or 1
   publisher --version                say which version this is
   publisher --help                   this text

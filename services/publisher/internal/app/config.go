@@ -49,6 +49,9 @@ type Config struct {
 	// LeaseRenewDeadline is how long a leader goes on without a renewal.
 	LeaseRenewDeadline time.Duration `envconfig:"LEASE_RENEW_DEADLINE" default:"10s" desc:"how long a leader goes on without a renewal; below LEASE_TTL, above LEASE_HEARTBEAT and its jitter of a tenth"`
 
+	// Partitions is how many streams the aggregates are split into.
+	Partitions int `envconfig:"PARTITIONS" default:"1" desc:"how many streams the aggregates are split into, each with a lease and a checkpoint of its own, shared out among the instances"`
+
 	// StreamName names the checkpoint; <database>.<collection> when empty.
 	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set, required for a list of collections"`
 	// StartAt is where a stream without a checkpoint starts.
@@ -143,6 +146,7 @@ func (c *Config) checkRanges() []*settings.Problem {
 			problems = append(problems, settings.Problemf(variable, "is %d, below %d", value, least))
 		}
 	}
+	atLeast("PARTITIONS", int64(c.Partitions), 1)
 	atLeast("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1)
 	atLeast("MAX_IN_FLIGHT_BYTES", c.MaxInFlightBytes, 1<<20)
 	atLeast("SENDERS", int64(c.Senders), 1)

@@ -79,10 +79,10 @@ func (a *App) term(ctx, acting context.Context, tenure *lease.Tenure, topic *ser
 	}
 	stream := changestream.New(a.config.stream(a.source), changestream.Start{Token: claimed.Token, At: claimed.Start}, a.log)
 	defer func() { a.closing.Go(func() { stream.Close(ctx) }) }()
-	parked := a.state.Parked(a.config.StreamName)
+	parked := a.state.Parked(a.parkedAs)
 	loop := relay.New(a.relayConfig(claimed.Term), relay.Deps{
 		Source:     stream,
-		Mapper:     a.config.mapper(),
+		Mapper:     a.config.mapper(a.keeps()),
 		Sender:     topic,
 		Parker:     parked,
 		Checkpoint: claimed,
@@ -130,6 +130,9 @@ func (a *App) countParked(ctx context.Context, parked interface {
 	Count(ctx context.Context) (int64, error)
 },
 ) int64 {
+	if a.index > 0 {
+		return 0 // the first partition counts for the whole stream
+	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	count, err := parked.Count(attempt)

@@ -34,7 +34,7 @@ func replayParked(ctx context.Context, call Call) error {
 		r := replay{
 			config:  config,
 			parked:  state.Parked(config.StreamName),
-			mapper:  config.mapper(),
+			mapper:  config.mapper(nil),
 			topic:   topic,
 			secrets: redact.New(config.StateMongoURI.Reveal(), config.ServiceBusConnection.Reveal()),
 			report:  newReport(call.Stdout),

@@ -76,14 +76,16 @@ func image(setting string) options.FullDocument {
 	return options.FullDocument(setting)
 }
 
-// mapper returns what turns changes of the stream into events.
-func (c *Config) mapper() relay.Mapper {
+// mapper returns what turns changes of the stream into events: those of the
+// aggregates that keep says, or of all where it is nil.
+func (c *Config) mapper(keep func(aggregateID string) bool) relay.Mapper {
 	hidden, _ := mapping.NewHidden(c.DropFields, c.MaskFields) // checked when the configuration was read
 	o := mapping.Options{
 		Database:    c.SourceDatabase,
 		Collections: c.collections(),
 		Hidden:      hidden,
 		TraceParent: c.FieldTraceParent,
+		Keep:        keep,
 	}
 	if c.Mode == modeDocuments {
 		return mapping.NewDocuments(o, c.DocumentAggregateID, len(o.Collections) != 1)

@@ -32,7 +32,7 @@ func NewDocuments(o Options, aggregateID string, qualified bool) *Documents {
 func (m *Documents) Map(read relay.Change) (contract.Event, bool, error) {
 	c, err := takeApart(read.Raw, m.collections)
 	if err != nil {
-		return contract.Event{}, false, err
+		return contract.Event{}, false, m.astray(err)
 	}
 	switch c.operation {
 	case insert, update, replace, remove, snapshot:
@@ -46,8 +46,11 @@ func (m *Documents) Map(read relay.Change) (contract.Event, bool, error) {
 		Position:  read.Position,
 		Time:      c.at,
 	}
-	if event.AggregateID, err = m.idOf(&c); err != nil || !m.carried(event.AggregateID) {
-		return contract.Event{}, false, err
+	if event.AggregateID, err = m.idOf(&c); err != nil {
+		return contract.Event{}, false, m.astray(err)
+	}
+	if !m.carried(event.AggregateID) {
+		return contract.Event{}, false, nil
 	}
 	if event.Data, err = m.dataOf(&c); err != nil {
 		return contract.Event{}, false, &Unmappable{Problem: "the document " + err.Error()}

@@ -72,7 +72,7 @@ func NewEvents(o Options, paths Paths, other OtherOperations) *Events {
 func (m *Events) Map(read relay.Change) (contract.Event, bool, error) {
 	c, err := takeApart(read.Raw, m.collections)
 	if err != nil {
-		return contract.Event{}, false, err
+		return contract.Event{}, false, m.astray(err)
 	}
 	event := contract.Event{
 		Operation:   contract.Insert,
@@ -84,11 +84,14 @@ func (m *Events) Map(read relay.Change) (contract.Event, bool, error) {
 	case snapshot:
 		event.Operation = contract.Snapshot
 	default:
-		return contract.Event{}, false, m.otherThanInsert(c.operation)
+		return contract.Event{}, false, m.astray(m.otherThanInsert(c.operation))
 	}
 	event.Source = m.source(c.collection)
-	if err := m.fillAggregateID(&event, c.document); err != nil || !m.carried(event.AggregateID) {
-		return contract.Event{}, false, err
+	if err := m.fillAggregateID(&event, c.document); err != nil {
+		return contract.Event{}, false, m.astray(err)
+	}
+	if !m.carried(event.AggregateID) {
+		return contract.Event{}, false, nil
 	}
 	for _, fill := range [...]func(*Events, *contract.Event, []byte) error{
 		(*Events).fillType, (*Events).fillVersion, (*Events).fillTime, (*Events).fillData,

@@ -40,7 +40,8 @@ type Options struct {
 	Hidden *Hidden
 	// TraceParent is the path of a W3C trace context in a document, or None.
 	TraceParent string
-	// Keep says whether this stream carries an aggregate. Nil carries all.
+	// Keep says whether this stream carries an aggregate; of the empty id, whether
+	// it sees to changes whose aggregate is not known. Nil carries all.
 	Keep func(aggregateID string) bool
 }
 
@@ -95,6 +96,15 @@ func (c *common) source(collection string) string {
 }
 
 func (c *common) carried(aggregateID string) bool { return c.keep == nil || c.keep(aggregateID) }
+
+// astray is an error about a change whose aggregate is not known: nil where
+// another stream sees to it.
+func (c *common) astray(err error) error {
+	if !c.carried("") {
+		return nil
+	}
+	return err
+}
 
 // fillTraceParent takes a trace context from the document. The contract leaves
 // out what is none.

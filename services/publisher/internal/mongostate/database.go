@@ -25,6 +25,8 @@ const (
 	leases      = "leader_leases"
 	checkpoints = "resume_tokens"
 	parked      = "parked_changes"
+	instances   = "publisher_instances"
+	replaced    = "replaced_checkpoints"
 )
 
 // leaseTidySeconds is how long a lease record stays after its end. Nothing
@@ -54,7 +56,11 @@ func (d *Database) EnsureIndexes(ctx context.Context) error {
 	_, parkedErr := d.db.Collection(parked).Indexes().CreateOne(ctx, mongo.IndexModel{
 		Keys: bson.D{{Key: "stream", Value: 1}, {Key: "position", Value: 1}},
 	})
-	if err := errors.Join(leaseErr, parkedErr); err != nil {
+	_, instanceErr := d.db.Collection(instances).Indexes().CreateOne(ctx, mongo.IndexModel{
+		Keys:    bson.D{{Key: "expiresAt", Value: 1}},
+		Options: options.Index().SetExpireAfterSeconds(leaseTidySeconds),
+	})
+	if err := errors.Join(leaseErr, parkedErr, instanceErr); err != nil {
 		return fmt.Errorf("create indexes in %q: %w", d.db.Name(), err)
 	}
 	return nil

@@ -1,0 +1,53 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/witness"
+)
+
+func TestPublishersShareThePartitionsOverAKillAndAReturn(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(configure(t, func(c *cluster.Config) {
+		c.PublisherEnv = map[string]string{"PARTITIONS": "4"}
+	}))
+	closeAtEnd(t, c)
+	if err := c.StartServers(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := watched(t, c)
+	if err := c.StartServices(); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitLed(t, 2, 2)
+	stop := r.writing(t, rate)
+	await(t, "events to be applied", r.appliedMore(500))
+	r.Publishers[0].Kill()
+	r.awaitLed(t, -1, 4)
+	await(t, "the survivor to carry all partitions", r.appliedMore(1000))
+	if err := r.Publishers[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitLed(t, 2, 2)
+	await(t, "both to carry on", r.appliedMore(500))
+	stop()
+	// Each partition counts its own terms.
+	r.judge(t, witness.OverlappingTerms)
+}
+
+// awaitLed waits until each publisher leads as many partitions; -1 asks nothing.
+func (r *relay) awaitLed(t *testing.T, counts ...int) {
+	t.Helper()
+	for i, want := range counts {
+		if want < 0 {
+			continue
+		}
+		await(t, fmt.Sprintf("%s to lead %d partitions", r.Publishers[i].Name, want), func(ctx context.Context) (bool, string) {
+			s, err := r.Publishers[i].PublisherStatus(ctx)
+			return err == nil && len(s.Led) == want, fmt.Sprint(s.Led, err)
+		})
+	}
+}

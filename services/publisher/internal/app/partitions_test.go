@@ -1,0 +1,122 @@
+package app_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+func split(n int) func(*app.Config) { return func(c *app.Config) { c.Partitions = n } }
+
+// awaitOverview waits until the process's status is as wanted.
+func (p *process) awaitOverview(t *testing.T, what string, wanted func(app.Overview) bool) {
+	t.Helper()
+	testserver.Eventually(t, what, func() bool {
+		_, body := p.get(t, "/status")
+		var o app.Overview
+		if err := json.Unmarshal([]byte(body), &o); err != nil {
+			t.Fatal(err)
+		}
+		return wanted(o)
+	})
+}
+
+// leads wants an instance to publish count partitions.
+func leads(count int) func(app.Overview) bool {
+	return func(o app.Overview) bool {
+		publishing := 0
+		for _, stream := range o.Streams {
+			if stream.State == "publishing" {
+				publishing++
+			}
+		}
+		return len(o.Led) == count && publishing == count
+	}
+}
+
+func TestInstancesShareThePartitionsAndLoseNothingOverIt(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	a := run(t, config(servers, named("a"), split(4)))
+	a.awaitOverview(t, "a to lead all partitions", leads(4))
+	source.write(t, 200, 40)
+	b := run(t, config(servers, named("b"), split(4)))
+	b.awaitOverview(t, "b to lead its half", leads(2))
+	a.awaitOverview(t, "a to lead the other half", leads(2))
+	source.write(t, 200, 40)
+	if err := a.quit(); err != nil {
+		t.Fatalf("Run = %v, want nil", err)
+	}
+	source.write(t, 200, 40)
+	b.awaitOverview(t, "b to lead all partitions", leads(4))
+	got := source.drain(t, servers)
+	source.wantAll(t, got)
+	if got.repeats != 0 {
+		t.Errorf("%d messages came twice after moves in order, want none", got.repeats)
+	}
+	if _, body := b.get(t, "/metrics"); !strings.Contains(body, `publisher_leader{partition="3"} 1`) {
+		t.Error("/metrics does not tell the partitions apart")
+	}
+	if code, _ := b.get(t, "/ready"); code != http.StatusOK {
+		t.Errorf("/ready answers %d, want 200", code)
+	}
+}
+
+func TestAChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers, split(3))
+	p := run(t, c)
+	p.awaitOverview(t, "all partitions to be led", leads(3))
+	if _, err := events(t, servers).InsertOne(t.Context(), bson.D{{Key: "type", Value: "OrderPlaced"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitOverview(t, "all partitions to have read it", func(o app.Overview) bool {
+		read, parked := int64(0), int64(0)
+		for _, stream := range o.Streams {
+			read += stream.Read
+			parked += stream.Parked
+		}
+		return read == 3 && parked == 1
+	})
+	if listed, err := lines(t, c, "parked", "list"); err != nil || len(listed) != 1 {
+		t.Errorf("listed %+v, %v, want one change", listed, err)
+	}
+}
+
+func TestTheNumberOfPartitionsIsChangedByACommandAndNotByASetting(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	one := run(t, config(servers))
+	one.await(t, "the publisher to lead", leading)
+	source.write(t, 100, 20)
+	one.await(t, "the events to be sent", sent(100))
+	refused := run(t, config(servers, named("b"), split(2)))
+	<-refused.done
+	if refused.err == nil || !strings.Contains(refused.err.Error(), "publisher repartition") {
+		t.Errorf("Run = %v, want a refusal that says what to do", refused.err)
+	}
+	if err := command(t, config(servers, split(2)), io.Discard, "repartition"); err == nil {
+		t.Error("the checkpoints are replaced under a leader")
+	}
+	if err := one.quit(); err != nil {
+		t.Fatal(err)
+	}
+	source.write(t, 100, 20)
+	if err := command(t, config(servers, split(2)), io.Discard, "repartition"); err != nil {
+		t.Fatal(err)
+	}
+	two := run(t, config(servers, split(2)))
+	two.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 100, 20)
+	source.wantAll(t, source.drain(t, servers))
+}

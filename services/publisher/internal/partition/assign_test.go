@@ -1,0 +1,88 @@
+package partition_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"changerelay/services/publisher/internal/partition"
+)
+
+func TestAnAggregateStaysInItsPartition(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]int{"": 2, "order-000001": 6, "order-000002": 4, "65539f000102030405060708": 6, "Ω": 5} {
+		if got := partition.Of(id, 7); got != want {
+			t.Errorf("Of(%q, 7) = %d, want %d: checkpoints rest on it", id, got, want)
+		}
+	}
+}
+
+func TestAggregatesAreSpreadEvenly(t *testing.T) {
+	t.Parallel()
+	const aggregates, partitions = 20_000, 8
+	var counts [partitions]int
+	for n := range aggregates {
+		counts[partition.Of(fmt.Sprintf("order-%06d", n), partitions)]++
+	}
+	for i, count := range counts {
+		if count < aggregates/partitions*8/10 || count > aggregates/partitions*12/10 {
+			t.Errorf("partition %d has %d of %d aggregates", i, count, aggregates)
+		}
+	}
+}
+
+func TestEveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-f]`), 1, 6, rapid.ID[string]).Draw(t, "members")
+		picture := partition.Picture{
+			Members: members,
+			Holders: rapid.SliceOfN(rapid.StringMatching(`[a-h]?`), 1, 12).Draw(t, "holders"),
+		}
+		assigned := partition.Assign(picture)
+		var all []int
+		least, most := len(picture.Holders)/len(members), (len(picture.Holders)+len(members)-1)/len(members)
+		for _, m := range members {
+			mine := assigned[m]
+			all = append(all, mine...)
+			if len(mine) < least || len(mine) > most {
+				t.Fatalf("%s gets %v of %d among %d", m, mine, len(picture.Holders), len(members))
+			}
+			held, kept := 0, 0
+			for p, holder := range picture.Holders {
+				if holder == m {
+					held++
+					if slices.Contains(mine, p) {
+						kept++
+					}
+				}
+			}
+			if kept < min(held, least) || held <= len(mine) && kept != held {
+				t.Fatalf("%s held %d and keeps %d of them, gets %v", m, held, kept, mine)
+			}
+		}
+		slices.Sort(all)
+		for p := range picture.Holders {
+			if len(all) != len(picture.Holders) || all[p] != p {
+				t.Fatalf("divided are %v, want each of %d once", all, len(picture.Holders))
+			}
+		}
+		// When everybody has what is theirs, nobody moves.
+		settled := partition.Picture{Members: members, Holders: make([]string, len(picture.Holders))}
+		for m, mine := range assigned {
+			for _, p := range mine {
+				settled.Holders[p] = m
+			}
+		}
+		if again := partition.Assign(settled); !maps.EqualFunc(again, assigned, sameSet) {
+			t.Fatalf("%v becomes %v once it is settled", assigned, again)
+		}
+	})
+}
+
+func sameSet(a, b []int) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

@@ -1,0 +1,17 @@
+// Package partition splits a stream's aggregates into partitions, and shares
+// the partitions out among instances.
+//
+// A partition is a stream of its own, with a lease and a checkpoint of its own.
+// Of decides which partition an aggregate belongs to, so an aggregate's order
+// holds as it does in one stream.
+//
+// Every instance announces itself for a while, by the server's clock, and looks
+// regularly at who is there and who holds what. Assign makes the same division
+// of the same picture for everybody: as even as it gets, and with as few moves
+// as that takes. So an instance campaigns for the partitions that are to be its
+// own, and gives up those that are not, once two pictures in a row say so.
+//
+// Nothing rests on the pictures being the same: a partition's lease decides who
+// tries, and its term who may write. Two pictures that differ cost a campaign
+// that waits, and are over with the next look.
+package partition
