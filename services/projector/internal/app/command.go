@@ -17,12 +17,22 @@ var ErrUsage = errors.New("wrong usage")
 
 const usage = `projector applies the changes of a Service Bus subscription to read models in MongoDB.
 
-  projector                run until SIGTERM or SIGINT
-  projector parked list    print the parked messages as JSON, one a line
-  projector health         ask the projector in the same container whether it is live; exit status 0 or 1
-  projector --help         print this
-  projector --version      print the version
+  projector                                  run until SIGTERM or SIGINT
+  projector validate FILE                    check a file of projections
+  projector try FILE --event FILE            print the updates that an event would make, without any server
+  projector parked list [AGGREGATE]          print the parked messages
+  projector parked show AGGREGATE            print them whole
+  projector parked redrive AGGREGATE|--all   apply parked messages in order, and lift the halt
+  projector parked discard AGGREGATE EVENT|--all
+                                             remove parked messages, without applying them
+  projector dlq list                         print the dead-lettered messages
+  projector dlq show NUMBER                  print one whole, by its sequence number
+  projector dlq discard NUMBER|--all         remove dead-lettered messages
+  projector health                           ask the projector in the same container whether it is live; exit status 0 or 1
+  projector --help                           print this
+  projector --version                        print the version
 
+Commands print JSON, one object a line, and are safe beside running replicas.
 Settings come from the environment.
 
 `
@@ -40,8 +50,18 @@ func Command(ctx context.Context, args []string, version string, stdout, stderr 
 		return err
 	case len(args) == 1 && args[0] == "health":
 		return health(ctx, stderr)
-	case len(args) == 2 && args[0] == "parked" && args[1] == "list":
-		return listParked(ctx, stdout, stderr)
+	case len(args) == 2 && args[0] == "validate":
+		return validate(args[1], stdout)
+	case len(args) == 4 && args[0] == "try" && args[2] == "--event":
+		return try(args[1], args[3], stdout)
+	case len(args) >= 2 && args[0] == "parked":
+		if command := parkedCommand(args[1], args[2:]); command != nil {
+			return onShelf(ctx, stdout, stderr, command)
+		}
+	case len(args) >= 2 && args[0] == "dlq":
+		if command := deadCommand(args[1], args[2:]); command != nil {
+			return onDeadLetters(ctx, stdout, stderr, command)
+		}
 	}
 	fmt.Fprintf(stderr, "projector: unknown arguments %q\n\n%s", args, usage)
 	return ErrUsage
@@ -59,6 +79,33 @@ func health(ctx context.Context, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	return admin.CheckHealth(ctx, cfg.AdminAddr)
+}
+
+// parkedCommand is the command on parked messages that the arguments name, or nil.
+func parkedCommand(name string, args []string) func(context.Context, *shelf) error {
+	switch {
+	case name == "list" && len(args) == 0:
+		return func(ctx context.Context, s *shelf) error { return s.list(ctx, "") }
+	case len(args) == 0 || args[0] == "":
+		return nil
+	case name == "list" && len(args) == 1:
+		return func(ctx context.Context, s *shelf) error { return s.list(ctx, args[0]) }
+	case name == "show" && len(args) == 1:
+		return func(ctx context.Context, s *shelf) error { return s.show(ctx, args[0]) }
+	case name == "redrive" && len(args) == 1:
+		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0])) }
+	case name == "discard" && len(args) == 2 && args[1] != "":
+		return func(ctx context.Context, s *shelf) error { return s.discard(ctx, args[0], unlessAll(args[1])) }
+	}
+	return nil
+}
+
+// unlessAll is the argument, or "" for --all.
+func unlessAll(arg string) string {
+	if arg == "--all" {
+		return ""
+	}
+	return arg
 }
 
 func serve(ctx context.Context, version string, stderr io.Writer) error {

@@ -153,6 +153,9 @@ func TestParkedListPrintsOneObjectALine(t *testing.T) {
 		t.Errorf("with nothing parked: got %q, want nothing", got)
 	}
 	store := readmodel.New(client, database, "projector")
+	if err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
+		t.Fatal(err)
+	}
 	for n := range int64(3) {
 		p := delivery.Parked{Event: *readmodeltest.Event("order-1", 12-n), Failed: n == 2, Reason: "because"}
 		if err := store.Park(t.Context(), []delivery.Parked{p}); err != nil {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -50,9 +51,13 @@ type Parking interface {
 	Halt(ctx context.Context, h Halt) error
 	// Park keeps messages of a halted aggregate. One that is parked already
 	// stays as it is. The error is a *RejectedError where one message can not
-	// be kept.
+	// be kept, and ErrLifted where the aggregate is not halted any more; then
+	// that message is not parked.
 	Park(ctx context.Context, messages []Parked) error
 }
+
+// ErrLifted means that an aggregate's halt was lifted in the meantime.
+var ErrLifted = errors.New("the aggregate is not halted any more")
 
 // Halt is an aggregate at a stand.
 type Halt struct {
@@ -129,6 +134,19 @@ type hold struct {
 
 // Apply implements session.Applier.
 func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
+	var verdicts []session.Verdict
+	for {
+		more, err := h.apply(ctx, messages[len(verdicts):])
+		verdicts = append(verdicts, more...)
+		// An operator lifted the halt under which messages were being parked:
+		// then what is left is applied.
+		if !errors.Is(err, ErrLifted) || ctx.Err() != nil {
+			return verdicts, err
+		}
+	}
+}
+
+func (h *hold) apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
 	halted, err := h.halts.Halted(ctx, h.aggregate)
 	if err != nil {
 		return nil, fmt.Errorf("look up whether aggregate %q is halted: %w", h.aggregate, err)

@@ -18,14 +18,21 @@
 // Invariants:
 //
 //   - A verdict is given only for what a majority of the read database has.
+//
 //   - A halt is stored before the failed message is parked, and the message is
 //     parked before it is completed; a crash in between leads to the same again.
+//
 //   - No later message of a halted aggregate is applied, by any replica. Each
 //     replica knows the halted aggregates from a list that it reads every
 //     second, and looks an aggregate up when that list is older than trustTime.
 //     So whoever learns of a halt keeps the session for longer than that before
 //     completing anything of it: then every list that is still trusted names
 //     the aggregate, whoever gets the session next.
+//
+//   - Nothing is parked without a halt: parking and lifting a halt exclude each
+//     other in the store. So a redrive, which applies what is parked in order and
+//     lifts the halt once nothing is, leaves nothing behind that would be passed
+//     over; a message that comes too late to be parked is applied.
 //
 // A crash of the process while it applies a message leaves no trace here, and
 // the broker does not count it; an attempt counter in the store belongs into

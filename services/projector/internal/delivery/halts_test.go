@@ -139,7 +139,9 @@ func TestHaltsAreKnownWithoutAskingEachTime(t *testing.T) {
 			t.Errorf("count: got %d and %t, want 1", n, known)
 		}
 
-		store.Lift("halted")
+		if lifted, err := store.Lift(t.Context(), "halted"); err != nil || !lifted {
+			t.Fatalf("lift: got %t and %v", lifted, err)
+		}
 		is("halted", false) // a lifted one is found out at once
 
 		down.Store(true)

@@ -2,6 +2,8 @@ package projection
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -40,6 +42,9 @@ func (p *declared) Name() string { return p.name }
 
 // Collections implements Projection.
 func (p *declared) Collections() []string { return []string{p.collection} }
+
+// Types are the event types that the projection follows, sorted.
+func (p *declared) Types() []string { return slices.Sorted(maps.Keys(p.rules)) }
 
 // Decide implements Projection.
 func (p *declared) Decide(c *Change) ([]Write, error) {

@@ -12,6 +12,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -27,6 +30,8 @@ type haltedAggregate struct {
 	EventID     string            `bson:"eventId" json:"event_id"`
 	EventType   string            `bson:"eventType" json:"event_type"`
 	HaltedAt    time.Time         `bson:"haltedAt" json:"halted_at"`
+	// Parked is how many messages were parked under the halt, redriven ones among them.
+	Parked int64 `bson:"parked" json:"parked"`
 }
 
 // parkedKey is the key of parked_messages. Its order is the order in which an
@@ -34,13 +39,13 @@ type haltedAggregate struct {
 type parkedKey struct {
 	AggregateID string            `bson:"aggregateId"`
 	Sequence    contract.Sequence `bson:"sequence"`
+	EventID     string            `bson:"eventId"`
 }
 
 // parkedMessage is a document of parked_messages: the whole message, and what
 // it says of itself.
 type parkedMessage struct {
 	Key            parkedKey         `bson:"_id"`
-	EventID        string            `bson:"eventId"`
 	EventType      string            `bson:"eventType"`
 	EventTime      *time.Time        `bson:"eventTime,omitempty"`
 	Position       contract.Position `bson:"position"`
@@ -83,20 +88,7 @@ func (s *Store) Halt(ctx context.Context, h delivery.Halt) error {
 // Park implements delivery.Parking.
 func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
 	for i := range messages {
-		document, err := bson.Marshal(parked(&messages[i], s.subscription))
-		if err != nil {
-			return &delivery.RejectedError{Index: i, Reason: err.Error()}
-		}
-		id := bson.Raw(document).Lookup("_id")
-		elements, err := bson.Raw(document).Elements()
-		if err != nil {
-			return &delivery.RejectedError{Index: i, Reason: err.Error()}
-		}
-		fields := make(bson.D, 0, len(elements))
-		for _, element := range elements[1:] {
-			fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
-		}
-		err = s.putOnce(ctx, projection.ParkedMessages, id, bson.D{{Key: "$setOnInsert", Value: fields}})
+		err := s.park(ctx, &messages[i])
 		if isAboutData(err) {
 			return &delivery.RejectedError{Index: i, Reason: err.Error()}
 		}
@@ -105,6 +97,47 @@ func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
 		}
 	}
 	return nil
+}
+
+// park keeps one message, and counts it at its halt: in one transaction, so
+// that nothing is parked without a halt. Lift deletes the halt in another, and
+// both change that one document, so the later of the two starts over.
+func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
+	document, err := bson.Marshal(parked(p, s.subscription))
+	if err != nil {
+		return mongo.MarshalError{Value: p, Err: err}
+	}
+	elements, err := bson.Raw(document).Elements()
+	if err != nil {
+		return mongo.MarshalError{Value: p, Err: err}
+	}
+	fields := make(bson.D, 0, len(elements))
+	for _, element := range elements[1:] {
+		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
+	}
+	return s.together(ctx, func(ctx context.Context) error {
+		halt, err := s.db.Collection(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
+			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}}}})
+		if err != nil {
+			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+		}
+		if halt.MatchedCount == 0 {
+			return delivery.ErrLifted
+		}
+		return s.putOnce(ctx, projection.ParkedMessages, elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
+	})
+}
+
+// together runs f in a transaction, again where another one was in its way.
+func (s *Store) together(ctx context.Context, f func(ctx context.Context) error) error {
+	session, err := s.db.Client().StartSession()
+	if err != nil {
+		return fmt.Errorf("start a session: %w", err)
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) { return nil, f(ctx) },
+		options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()).SetReadPreference(readpref.Primary()))
+	return err
 }
 
 // putOnce inserts a document unless there is one with its key.
@@ -163,8 +196,7 @@ func (s *Store) Halted(ctx context.Context, aggregate string) (bool, error) {
 func parked(p *delivery.Parked, subscription string) *parkedMessage {
 	e, m := &p.Event, &p.Message
 	document := &parkedMessage{
-		Key:            parkedKey{e.AggregateID, e.Sequence},
-		EventID:        e.ID,
+		Key:            parkedKey{e.AggregateID, e.Sequence, e.ID},
 		EventType:      e.Type,
 		Position:       e.Position,
 		Failed:         p.Failed,
@@ -203,46 +235,4 @@ func storable(v any) any {
 		}
 	}
 	return fmt.Sprint(v)
-}
-
-// ParkedMessage is what an operator is shown of a parked message.
-type ParkedMessage struct {
-	AggregateID string            `json:"aggregate"`
-	Sequence    contract.Sequence `json:"sequence"`
-	EventID     string            `json:"event_id"`
-	EventType   string            `json:"event_type"`
-	Position    contract.Position `json:"position"`
-	Version     *int64            `json:"version,omitempty"`
-	Failed      bool              `json:"failed"`
-	Reason      string            `json:"reason"`
-	ParkedAt    time.Time         `json:"parked_at"`
-	BodyBytes   int               `json:"body_bytes"`
-}
-
-// Parked calls each for the parked messages, in order of aggregate and sequence.
-func (s *Store) Parked(ctx context.Context, each func(ParkedMessage) error) error {
-	cursor, err := s.db.Collection(projection.ParkedMessages).Find(ctx, bson.D{},
-		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
-	if err != nil {
-		return fmt.Errorf("list parked messages: %w", err)
-	}
-	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
-	for cursor.Next(ctx) {
-		var p parkedMessage
-		if err := cursor.Decode(&p); err != nil {
-			return fmt.Errorf("read a parked message: %w", err)
-		}
-		err := each(ParkedMessage{
-			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.EventID, EventType: p.EventType,
-			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt,
-			BodyBytes: len(p.Message.Body),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if err := cursor.Err(); err != nil {
-		return fmt.Errorf("list parked messages: %w", err)
-	}
-	return nil
 }

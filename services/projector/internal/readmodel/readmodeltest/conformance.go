@@ -21,6 +21,7 @@ type ReadModel interface {
 	delivery.Store
 	delivery.Parking
 	delivery.HaltedAggregates
+	delivery.Shelf
 
 	// Fields returns a document without its bookkeeping, as Canonical writes
 	// it; "deleted" for a tombstone, and "" when there is none.
@@ -77,6 +78,8 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("writes", func(t *testing.T) { t.Parallel(); writesSuite(t, fresh) })
 	t.Run("rejections", func(t *testing.T) { t.Parallel(); rejectionsSuite(t, fresh) })
 	t.Run("parking", func(t *testing.T) { t.Parallel(); parkingSuite(t, fresh) })
+	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
+	t.Run("parking beside lifting", func(t *testing.T) { t.Parallel(); raceSuite(t, fresh) })
 }
 
 func writesSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
@@ -270,6 +273,81 @@ func parkingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	want := []contract.Sequence{Event("a", 3).Sequence, Event("a", 4).Sequence, Event("a", 9).Sequence, Event("a", 10).Sequence}
 	if got, err := m.Parked(ctx, "a"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("parked: got %v and %v, want %v", got, err, want)
+	}
+}
+
+func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
+	m := fresh(t)
+	ctx := t.Context()
+	park := func(n int64) error {
+		return m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *Event("a", n)}})
+	}
+	if err := park(1); !errors.Is(err, delivery.ErrLifted) {
+		t.Errorf("park without a halt: got %v, want ErrLifted", err)
+	}
+	if got, err := m.Parked(ctx, "a"); err != nil || len(got) != 0 {
+		t.Errorf("parked without a halt: got %v and %v, want nothing", got, err)
+	}
+	if err := m.Halt(ctx, delivery.Halt{Event: *Event("a", 1), Reason: "because"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(park(2), park(1)); err != nil {
+		t.Fatal(err)
+	}
+	twin := *Event("a", 2)
+	twin.ID = "a-2-again"
+	if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(2), Event: twin}}); err != nil {
+		t.Fatal(err)
+	}
+	if lifted, err := m.Lift(ctx, "a"); err != nil || lifted {
+		t.Errorf("lift with messages parked: got %t and %v, want not", lifted, err)
+	}
+	if got, err := m.Next(ctx, "a", 2); err != nil || len(got) != 2 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
+		t.Errorf("next: got %+v and %v, want the first two", got, err)
+	}
+	if got, err := m.Next(ctx, "b", 2); err != nil || len(got) != 0 {
+		t.Errorf("next of another: got %+v and %v, want none", got, err)
+	}
+	for _, e := range []*contract.Event{Event("a", 1), Event("a", 2), &twin} {
+		for _, want := range []bool{true, false} {
+			if there, err := m.Unpark(ctx, e); err != nil || there != want {
+				t.Errorf("unpark %s: got %t and %v, want %t", e.ID, there, err, want)
+			}
+		}
+	}
+	for range 2 {
+		if lifted, err := m.Lift(ctx, "a"); err != nil || !lifted {
+			t.Errorf("lift: got %t and %v, want lifted", lifted, err)
+		}
+	}
+	if halted, err := m.Halted(ctx, "a"); err != nil || halted {
+		t.Errorf("after: got halted %t and %v, want not", halted, err)
+	}
+}
+
+// raceSuite parks and lifts at once: nothing is ever parked without a halt.
+func raceSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
+	m := fresh(t)
+	ctx := t.Context()
+	for n := range int64(30) {
+		e := Event("a", n+1)
+		if err := m.Halt(ctx, delivery.Halt{Event: *e}); err != nil {
+			t.Fatal(err)
+		}
+		parked := make(chan error, 1)
+		go func() { parked <- m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *e}}) }()
+		lifted, liftErr := m.Lift(ctx, "a")
+		parkErr := <-parked
+		if liftErr != nil || parkErr != nil && !errors.Is(parkErr, delivery.ErrLifted) {
+			t.Fatalf("lift: %v, park: %v", liftErr, parkErr)
+		}
+		messages, err := m.Parked(ctx, "a")
+		if err != nil || lifted != (len(messages) == 0) || lifted != (parkErr != nil) {
+			t.Fatalf("lifted %t, park %v, parked %v (%v): want it either lifted or parked", lifted, parkErr, messages, err)
+		}
+		if _, err := m.Unpark(ctx, e); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

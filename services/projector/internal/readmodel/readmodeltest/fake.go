@@ -46,6 +46,7 @@ var (
 	_ delivery.Store            = (*Fake)(nil)
 	_ delivery.Parking          = (*Fake)(nil)
 	_ delivery.HaltedAggregates = (*Fake)(nil)
+	_ delivery.Shelf            = (*Fake)(nil)
 )
 
 // NewFake returns an empty read model.
@@ -202,20 +203,27 @@ func (f *Fake) Park(_ context.Context, messages []delivery.Parked) error {
 		if err := f.fail("park"); err != nil {
 			return err
 		}
-		f.park(messages[i])
+		if !f.park(messages[i]) {
+			return delivery.ErrLifted
+		}
 	}
 	return nil
 }
 
-func (f *Fake) park(p delivery.Parked) {
+func (f *Fake) park(p delivery.Parked) (halted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	there := slices.ContainsFunc(f.parked, func(q delivery.Parked) bool {
-		return q.Event.AggregateID == p.Event.AggregateID && q.Event.Sequence == p.Event.Sequence
-	})
-	if !there {
+	if _, halted := f.halts[p.Event.AggregateID]; !halted {
+		return false
+	}
+	if !slices.ContainsFunc(f.parked, func(q delivery.Parked) bool { return sameEvent(&q.Event, &p.Event) }) {
 		f.parked = append(f.parked, p)
 	}
+	return true
+}
+
+func sameEvent(a, b *contract.Event) bool {
+	return a.AggregateID == b.AggregateID && a.Sequence == b.Sequence && a.ID == b.ID
 }
 
 // List implements delivery.HaltedAggregates.
@@ -240,13 +248,6 @@ func (f *Fake) Halted(_ context.Context, aggregate string) (bool, error) {
 	return halted, nil
 }
 
-// Lift ends a halt.
-func (f *Fake) Lift(aggregate string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.halts, aggregate)
-}
-
 // Parked returns an aggregate's parked sequences, in their order.
 func (f *Fake) Parked(_ context.Context, aggregate string) ([]contract.Sequence, error) {
 	f.mu.Lock()
@@ -259,6 +260,52 @@ func (f *Fake) Parked(_ context.Context, aggregate string) ([]contract.Sequence,
 	}
 	slices.Sort(sequences)
 	return sequences, nil
+}
+
+// Next implements delivery.Shelf.
+func (f *Fake) Next(_ context.Context, aggregate string, limit int) ([]contract.Message, error) {
+	if err := f.fail("next"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	parked := slices.Clone(f.parked)
+	slices.SortStableFunc(parked, func(a, b delivery.Parked) int {
+		return strings.Compare(string(a.Event.Sequence), string(b.Event.Sequence))
+	})
+	var messages []contract.Message
+	for i := range parked {
+		if parked[i].Event.AggregateID == aggregate && len(messages) < limit {
+			messages = append(messages, parked[i].Message.Message)
+		}
+	}
+	return messages, nil
+}
+
+// Unpark implements delivery.Shelf.
+func (f *Fake) Unpark(_ context.Context, e *contract.Event) (bool, error) {
+	if err := f.fail("unpark"); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.parked)
+	f.parked = slices.DeleteFunc(f.parked, func(p delivery.Parked) bool { return sameEvent(&p.Event, e) })
+	return len(f.parked) < before, nil
+}
+
+// Lift implements delivery.Shelf.
+func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
+	if err := f.fail("lift"); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.ContainsFunc(f.parked, func(p delivery.Parked) bool { return p.Event.AggregateID == aggregate }) {
+		return false, nil
+	}
+	delete(f.halts, aggregate)
+	return true, nil
 }
 
 // Fields returns a document without its bookkeeping, as Extended JSON with its

@@ -1,0 +1,143 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/sandboxtest"
+)
+
+// command runs a command and returns its lines.
+func command(t *testing.T, args ...string) (lines []map[string]any, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	err = app.Command(t.Context(), args, "test", &stdout, &stderr)
+	if stderr.Len() > 0 {
+		err = fmt.Errorf("%w: %s", err, &stderr)
+	}
+	for line := range strings.Lines(stdout.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("%v prints %q: %v", args, line, err)
+		}
+		lines = append(lines, fields)
+	}
+	return lines, err
+}
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// An event that fails halts its aggregate; the projection is mended, and the
+// parked messages are applied beside the running projector, which then goes on.
+func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
+	client, database := servers.Mongo(t, nil)
+	db := client.Database(database)
+	p := start(t, config(t, "commands", database), parse(t))
+	for name, value := range map[string]string{
+		"SERVICEBUS_CONNECTION_STRING": servers.ServiceBus, "SERVICEBUS_TOPIC": "commands", "SERVICEBUS_SUBSCRIPTION": "projector",
+		"READMODEL_MONGODB_URI": servers.MongoURI, "READMODEL_DATABASE": database, "PROJECTIONS": file(t, "broken.yaml", counting),
+	} {
+		t.Setenv(name, value)
+	}
+	send(t, "commands", event("a", 1, "Happened", `{}`), event("a", 2, "Doubled", `{"n":"x"}`), event("a", 3, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`))
+	for _, id := range []string{"stays", "foreign", "goes too"} {
+		sandboxtest.Send(t, servers, "commands", contract.Message{ID: id, SessionID: "f", Body: []byte("hello")})
+	}
+	until(t, "messages are parked and dead", func() bool { return p.Status().Parked == 3 && p.Status().DeadLettered == 3 })
+
+	if lines, err := command(t, "parked", "list"); err != nil || len(lines) != 3 || lines[0]["event_id"] != "a-2" || lines[0]["failed"] != true {
+		t.Errorf("parked list: got %v and %v", lines, err)
+	}
+	lines, err := command(t, "parked", "show", "a")
+	if err != nil || len(lines) != 2 || fmt.Sprint(lines[0]["message"].(map[string]any)["body"]) != "map[n:x]" {
+		t.Errorf("parked show: got %v and %v", lines, err)
+	}
+	if lines, err := command(t, "parked", "redrive", "--all"); err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
+		t.Errorf("a redrive that fails again: got %v and %v", lines, err)
+	}
+
+	t.Setenv("PROJECTIONS", file(t, "mended.yaml", strings.ReplaceAll(counting, "data.n * 2", "100")))
+	if lines, err := command(t, "parked", "redrive", "a"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
+		t.Errorf("parked redrive: got %v and %v", lines, err)
+	}
+	if lines, err := command(t, "parked", "discard", "b", "b-1"); err != nil || len(lines) != 1 || lines[0]["event_id"] != "b-1" {
+		t.Errorf("parked discard: got %v and %v", lines, err)
+	}
+	if _, err := command(t, "parked", "discard", "b", "--all"); err == nil {
+		t.Error("a discard of nothing: got no error")
+	}
+	if lines, err := command(t, "parked", "redrive", "--all"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
+		t.Errorf("a redrive of what is empty: got %v and %v", lines, err)
+	}
+	send(t, "commands", event("a", 4, "Happened", `{}`), event("b", 2, "Happened", `{}`))
+	until(t, "the projector goes on", func() bool {
+		documents := sandboxtest.Documents(t, db, "orders")
+		return slices.Equal(seen(documents["a"]), []int64{1, 3, 4}) && slices.Equal(seen(documents["b"]), []int64{2}) &&
+			documents["a"].Lookup("events").AsInt64() == 103
+	})
+
+	lines, err = command(t, "dlq", "list")
+	if err != nil || len(lines) != 3 || lines[1]["message_id"] != "foreign" || lines[1]["reason"] != "ForeignMessage" {
+		t.Fatalf("dlq list: got %v and %v", lines, err)
+	}
+	number := fmt.Sprintf("%.0f", lines[1]["sequence_number"])
+	if lines, err := command(t, "dlq", "show", number); err != nil || len(lines) != 1 || lines[0]["message"].(map[string]any)["body"] != "hello" {
+		t.Errorf("dlq show: got %v and %v", lines, err)
+	}
+	if _, err := command(t, "dlq", "discard", "99"); err == nil {
+		t.Error("a discard of what is not there: got no error")
+	}
+	if lines, err := command(t, "dlq", "discard", number); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
+		t.Errorf("dlq discard: got %v and %v", lines, err)
+	}
+	if lines, err := command(t, "dlq", "list"); err != nil || len(lines) != 2 || lines[0]["message_id"] != "stays" {
+		t.Errorf("dlq list afterwards: got %v and %v", lines, err)
+	}
+	if lines, err := command(t, "dlq", "discard", "--all"); err != nil || len(lines) != 2 {
+		t.Errorf("dlq discard --all: got %v and %v", lines, err)
+	}
+}
+
+func TestAProjectionIsTriedWithoutAnyServer(t *testing.T) {
+	t.Parallel()
+	projections := file(t, "p.yaml", counting)
+	if lines, err := command(t, "validate", projections); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]) != "map[collections:[orders] name:orders types:[Doubled Happened]]" {
+		t.Errorf("validate: got %v and %v", lines, err)
+	}
+	broken := file(t, "broken.yaml", strings.ReplaceAll(counting, "event.version", "event.nowhere"))
+	if _, err := command(t, "validate", broken); err == nil || !strings.Contains(err.Error(), broken+`:8: projection "orders": event type "Happened"`) {
+		t.Errorf("validate a broken one: got %v, want file, line, projection and event type", err)
+	}
+	lines, err := command(t, "try", projections, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("try: got %v and %v", lines, err)
+	}
+	if got := fmt.Sprint(lines[0]["filter"]); got != "map[_id:o-1 _relay.sequence:map[$lt:0000000000000000007]]" {
+		t.Errorf("filter: got %s", got)
+	}
+	if got := fmt.Sprint(lines[0]["update"].(map[string]any)["$inc"]); got != "map[events:8]" {
+		t.Errorf("update: got %s", got)
+	}
+	for name, content := range map[string]string{
+		"no type": `{}`, "no JSON": `{`, "an event that fails": `{"type":"Doubled","data":{"n":"x"}}`, "an unknown operation": `{"type":"Doubled","operation":"melt"}`,
+	} {
+		if _, err := command(t, "try", projections, "--event", file(t, "bad.json", content)); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}

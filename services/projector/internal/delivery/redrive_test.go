@@ -1,0 +1,229 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"pgregory.net/rapid"
+
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
+	"changerelay/services/projector/internal/session"
+)
+
+// mended fails an event until it is mended.
+type mended struct {
+	projection.Projections
+	bad  int64
+	done atomic.Bool
+}
+
+func (m *mended) Decide(c *projection.Change) ([]projection.Write, error) {
+	if c.Version.Number == m.bad && !m.done.Load() {
+		return nil, errors.New("not mended yet")
+	}
+	return m.Projections.Decide(c)
+}
+
+// stage lets one operation on the store go on at a time, in a drawn order.
+type stage struct {
+	mu      sync.Mutex
+	waiting []chan error // guarded by mu
+}
+
+func (s *stage) enter(string) error {
+	turn := make(chan error)
+	s.mu.Lock()
+	s.waiting = append(s.waiting, turn)
+	s.mu.Unlock()
+	return <-turn
+}
+
+// next lets one of those who wait go on; false when nobody waits.
+func (s *stage) next(choice int) bool {
+	s.mu.Lock()
+	if len(s.waiting) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	i := choice % len(s.waiting)
+	turn := s.waiting[i]
+	s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+	s.mu.Unlock()
+	var err error
+	if choice%7 == 6 {
+		err = errDown
+	}
+	turn <- err
+	return true
+}
+
+// play is one aggregate's messages on their way, with redrives beside them.
+type play struct {
+	messages  int
+	bad       int64
+	portions  []int // messages of each batch
+	staleFrom int   // where a holder without a lock begins
+	choices   []int // of the stage
+}
+
+func drawPlay(r *rapid.T) play {
+	n := rapid.IntRange(2, 8).Draw(r, "messages")
+	return play{
+		messages:  n,
+		bad:       int64(rapid.IntRange(1, n).Draw(r, "bad")),
+		portions:  rapid.SliceOfN(rapid.IntRange(1, 3), n, n).Draw(r, "portions"),
+		staleFrom: rapid.IntRange(0, n-1).Draw(r, "stale from"),
+		choices:   rapid.SliceOfN(rapid.IntRange(0, 27), 20, 120).Draw(r, "choices"),
+	}
+}
+
+// Messages of a halted aggregate keep arriving, holders lose their lock and go
+// on for a while, operations fail, and two redrives run beside them: in the end
+// each event is applied once, in order, and the halt is over.
+func TestARedriveLosesNothingWhileMessagesArrive(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		p := drawPlay(r)
+		var got string
+		synctest.Test(t, func(t *testing.T) { got = p.run(t) })
+		var seen []string
+		for n := range p.messages {
+			seen = append(seen, fmt.Sprint(n+1))
+		}
+		want := fmt.Sprintf(`{"events":%d}{"last":%d}{"seen":[%s]}`, p.messages, p.messages, strings.Join(seen, ","))
+		if got != want {
+			r.Fatalf("document:\n got %s\nwant %s", got, want)
+		}
+	})
+}
+
+func (p play) run(t *testing.T) string {
+	store, stage := readmodeltest.NewFake(), &stage{}
+	store.Fail = stage.enter
+	decider := &mended{Projections: parse(t, counting)[:1], bad: p.bad}
+	handler := func() *delivery.Handler {
+		return delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+	}
+	versions := make([]int64, p.messages)
+	for i := range versions {
+		versions[i] = int64(i + 1)
+	}
+	messages := happened(t, "a", versions...)
+
+	var actors sync.WaitGroup
+	actors.Go(func() { hold(t.Context(), handler(), messages, p.portions) })
+	actors.Go(func() {
+		// It has these messages in hand, and its lock is gone: what it says is not heard.
+		_, _ = handler().Hold("a").Apply(t.Context(), messages[:p.staleFrom])
+	})
+	for range 2 {
+		actors.Go(func() {
+			for range 3 {
+				_, _ = delivery.Redrive(t.Context(), decider, store, store, "a")
+				time.Sleep(time.Second)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { actors.Wait(); close(ended) }()
+	for i := 0; ; i++ {
+		if i == len(p.choices)/2 {
+			decider.done.Store(true)
+		}
+		synctest.Wait()
+		choice := 0
+		if i < len(p.choices) {
+			choice = p.choices[i]
+		}
+		if stage.next(choice) {
+			continue
+		}
+		select {
+		case <-ended:
+		case <-time.After(100 * time.Millisecond):
+			continue
+		}
+		break
+	}
+	store.Fail = nil
+	decider.done.Store(true)
+	if done, err := delivery.Redrive(t.Context(), decider, store, store, "a"); err != nil || !done.Lifted {
+		return fmt.Sprintf("the last redrive: %+v, %v", done, err)
+	}
+	text, err := store.Fields(t.Context(), "orders", "a")
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// hold applies all messages in portions, each until every one has its verdict.
+func hold(ctx context.Context, h *delivery.Handler, messages []session.Message, portions []int) {
+	for i := 0; len(messages) > 0; i++ {
+		portion := messages[:min(portions[i], len(messages))]
+		for len(portion) > 0 {
+			verdicts, _ := h.Hold("a").Apply(ctx, portion)
+			portion, messages = portion[len(verdicts):], messages[len(verdicts):]
+		}
+	}
+}
+
+func TestAHaltLiftedMeanwhileLetsTheRestBeApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		if err := f.store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
+			t.Fatal(err)
+		}
+		f.store.Fail = func(operation string) error {
+			if operation != "park" {
+				return nil
+			}
+			_, err := f.store.Lift(t.Context(), "a")
+			return err
+		}
+		verdicts, err := f.Hold("a").Apply(t.Context(), happened(t, "a", 2, 3))
+		if err != nil || len(verdicts) != 2 {
+			t.Fatalf("got %v and %v, want two verdicts", verdicts, err)
+		}
+		if got := f.fields(t, "orders", "a"); got != `{"events":2}{"last":3}{"seen":[2,3]}` {
+			t.Errorf("document: got %s, want both applied", got)
+		}
+	})
+}
+
+func TestARedriveStopsAtWhatFailsAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		decider := &mended{Projections: parse(t, counting), bad: 2}
+		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3)); err != nil {
+			t.Fatal(err)
+		}
+		done, err := delivery.Redrive(t.Context(), decider, store, store, "a")
+		if err != nil || done.Lifted || done.FailedEventID != "a-2" || !strings.Contains(done.Reason, "not mended") {
+			t.Errorf("redrive: got %+v and %v, want it stopped at a-2", done, err)
+		}
+		if there, err := store.Unpark(t.Context(), readmodeltest.Event("a", 2)); err != nil || !there {
+			t.Fatalf("discard: got %t and %v", there, err)
+		}
+		done, err = delivery.Redrive(t.Context(), decider, store, store, "a")
+		if err != nil || !done.Lifted || done.Applied != 1 {
+			t.Errorf("redrive: got %+v and %v, want the last one applied and the halt lifted", done, err)
+		}
+		if got, _ := store.Fields(t.Context(), "orders", "a"); got != `{"events":2}{"last":3}{"seen":[1,3]}` {
+			t.Errorf("document: got %s", got)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+var _ delivery.Shelf = (*Store)(nil)
+
+// HaltedAggregate is what an operator is shown of a halt.
+type HaltedAggregate = haltedAggregate
+
+// Halts returns the halted aggregates in order of their ids, up to limit.
+func (s *Store) Halts(ctx context.Context, limit int) ([]HaltedAggregate, error) {
+	return s.halted(ctx, limit, bson.D{})
+}
+
+// ParkedMessage is what an operator is shown of a parked message.
+type ParkedMessage struct {
+	AggregateID string            `json:"aggregate"`
+	Sequence    contract.Sequence `json:"sequence"`
+	EventID     string            `json:"event_id"`
+	EventType   string            `json:"event_type"`
+	Position    contract.Position `json:"position"`
+	Version     *int64            `json:"version,omitempty"`
+	Failed      bool              `json:"failed"`
+	Reason      string            `json:"reason"`
+	ParkedAt    time.Time         `json:"parked_at"`
+	BodyBytes   int               `json:"body_bytes"`
+
+	// Message is the whole message; it is not shown in a list.
+	Message contract.Message `json:"-"`
+}
+
+// Parked calls each for the parked messages, in order of aggregate and
+// sequence: those of one aggregate, or of all where it is "".
+func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMessage) error) error {
+	cursor, err := s.db.Collection(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
+		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err != nil {
+		return fmt.Errorf("list parked messages: %w", err)
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	for cursor.Next(ctx) {
+		var p parkedMessage
+		if err := cursor.Decode(&p); err != nil {
+			return fmt.Errorf("read a parked message: %w", err)
+		}
+		err := each(ParkedMessage{
+			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.Key.EventID, EventType: p.EventType,
+			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt,
+			BodyBytes: len(p.Message.Body), Message: p.Message.message(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := cursor.Err(); err != nil {
+		return fmt.Errorf("list parked messages: %w", err)
+	}
+	return nil
+}
+
+// ofAggregate finds an aggregate's parked messages by the order of their keys;
+// all where it is "".
+func ofAggregate(aggregate string) bson.D {
+	if aggregate == "" {
+		return bson.D{}
+	}
+	return bson.D{{Key: "_id", Value: bson.D{
+		{Key: "$gte", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "sequence", Value: ""}}},
+		{Key: "$lt", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "sequence", Value: bson.MaxKey{}}}},
+	}}}
+}
+
+// errEnough ends a listing.
+var errEnough = errors.New("enough")
+
+// Next implements delivery.Shelf.
+func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]contract.Message, error) {
+	var messages []contract.Message
+	err := s.Parked(ctx, aggregate, func(p ParkedMessage) error {
+		messages = append(messages, p.Message)
+		if len(messages) == limit {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return messages, err
+}
+
+// Unpark implements delivery.Shelf.
+func (s *Store) Unpark(ctx context.Context, e *contract.Event) (bool, error) {
+	result, err := s.db.Collection(projection.ParkedMessages).DeleteOne(ctx,
+		bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
+	if err != nil {
+		return false, fmt.Errorf("take a parked message of aggregate %q away: %w", e.AggregateID, err)
+	}
+	return result.DeletedCount > 0, nil
+}
+
+// Lift implements delivery.Shelf.
+func (s *Store) Lift(ctx context.Context, aggregate string) (bool, error) {
+	lifted := false
+	err := s.together(ctx, func(ctx context.Context) error {
+		lifted = false
+		err := s.db.Collection(projection.ParkedMessages).FindOne(ctx, ofAggregate(aggregate),
+			options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return fmt.Errorf("look for parked messages of aggregate %q: %w", aggregate, err)
+		}
+		lifted = true
+		_, err = s.db.Collection(projection.HaltedAggregates).DeleteOne(ctx, bson.D{{Key: "_id", Value: aggregate}})
+		if err != nil {
+			return fmt.Errorf("lift the halt of aggregate %q: %w", aggregate, err)
+		}
+		return nil
+	})
+	return lifted && err == nil, err
+}
+
+// message is the message as it was received. Numbers and times may come back in
+// another width, which the contract allows.
+func (c *parkedContent) message() contract.Message {
+	m := contract.Message{
+		ID: c.ID, SessionID: c.SessionID, PartitionKey: c.PartitionKey, Subject: c.Subject,
+		ContentType: c.ContentType, ContentEncoding: c.ContentEncoding, Body: c.Body,
+		Properties: make(map[string]any, len(c.Properties)),
+	}
+	for _, e := range c.Properties {
+		if at, ok := e.Value.(bson.DateTime); ok {
+			e.Value = at.Time().UTC()
+		}
+		m.Properties[e.Key] = e.Value
+	}
+	return m
+}

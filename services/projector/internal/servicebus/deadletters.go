@@ -1,0 +1,128 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/rs/zerolog"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// DeadLetters is the dead-letter queue of a subscription. It has no sessions.
+type DeadLetters struct {
+	client   *azservicebus.Client
+	receiver *azservicebus.Receiver
+}
+
+// DeadLetter is one dead-lettered message.
+type DeadLetter struct {
+	session.Message
+	// Reason and Description are what it was dead-lettered with.
+	Reason, Description string
+}
+
+// deadPage is how many messages are asked for at once.
+const deadPage = 100
+
+// OpenDeadLetters opens the dead-letter queue of the configured subscription.
+func OpenDeadLetters(cfg Config) (*DeadLetters, error) {
+	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial()
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := client.NewReceiverForSubscription(cfg.Topic, cfg.Subscription,
+		&azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	if err != nil {
+		return nil, fmt.Errorf("open the dead letters of subscription %q: %w", cfg.Subscription, err)
+	}
+	return &DeadLetters{client, receiver}, nil
+}
+
+// Close closes the connection.
+func (d *DeadLetters) Close(ctx context.Context) error {
+	return errors.Join(d.receiver.Close(ctx), d.client.Close(ctx))
+}
+
+// Peek calls each for the dead letters there are, without taking their locks.
+func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) error {
+	for {
+		// The client goes on behind the last message that it has peeked at.
+		page, err := d.receiver.PeekMessages(ctx, deadPage, nil)
+		if err != nil {
+			return fmt.Errorf("peek at dead letters: %w", err)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, m := range page {
+			if err := each(deadLetter(m)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// DiscardAll removes every dead letter, and calls each for those that it has
+// removed, until none comes for wait.
+func (d *DeadLetters) DiscardAll(ctx context.Context, wait time.Duration, each func(DeadLetter) error) error {
+	for {
+		page, err := d.receive(ctx, wait, deadPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, m := range page {
+			if err := d.remove(ctx, m, each); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Discard removes one dead letter, and calls each for it. Those before it are
+// locked meanwhile and given back. It asks for one at a time: credit that is
+// left over would take back what is given back.
+func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, number int64, each func(DeadLetter) error) error {
+	var kept []*azservicebus.ReceivedMessage
+	defer func() {
+		for _, m := range kept {
+			// One that can not be given back comes back when its lock ends.
+			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), m, nil)
+		}
+	}()
+	for {
+		page, err := d.receive(ctx, wait, 1)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if value(page[0].SequenceNumber) == number {
+			return d.remove(ctx, page[0], each)
+		}
+		kept = append(kept, page[0])
+	}
+}
+
+func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessage, each func(DeadLetter) error) error {
+	if err := d.receiver.CompleteMessage(ctx, m, nil); err != nil {
+		return fmt.Errorf("remove dead letter %d: %w", value(m.SequenceNumber), err)
+	}
+	return each(deadLetter(m))
+}
+
+// receive takes the next dead letters; none once wait is over.
+func (d *DeadLetters) receive(ctx context.Context, wait time.Duration, limit int) ([]*azservicebus.ReceivedMessage, error) {
+	attempt, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	page, err := d.receiver.ReceiveMessages(attempt, limit, nil)
+	if err != nil && (attempt.Err() == nil || ctx.Err() != nil) {
+		return nil, fmt.Errorf("receive dead letters: %w", err)
+	}
+	return page, nil
+}
+
+func deadLetter(m *azservicebus.ReceivedMessage) DeadLetter {
+	return DeadLetter{Message: convert(m), Reason: value(m.DeadLetterReason), Description: value(m.DeadLetterErrorDescription)}
+}
