@@ -82,6 +82,7 @@ check: lint alone test test-deployments fuzz vuln ## everything CI checks, but t
 
 .PHONY: test-deployments
 test-deployments: ## check manifests, dashboards, alerts and compose files
+	@scripts/promtool
 	@cd deployments && GOWORK=off go test ./...
 
 .PHONY: alone

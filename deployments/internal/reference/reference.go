@@ -65,3 +65,15 @@ func table(t *testing.T, path, name string) map[string]string {
 	}
 	return values
 }
+
+// Metrics returns the names of the services' metrics.
+func Metrics(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, service := range []string{"publisher", "projector"} {
+		for name := range table(t, "docs/metrics.md", service+" metrics") {
+			names[name] = true
+		}
+	}
+	return names
+}

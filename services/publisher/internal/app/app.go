@@ -61,6 +61,7 @@ type App struct {
 	holder   lease.Holder
 	counters *relay.Counters
 	board    *board
+	registry *prometheus.Registry
 	admin    *admin.Server
 	closing  *sync.WaitGroup // connections of terms that have ended
 
@@ -87,22 +88,22 @@ func New(config Config, version string, logTo io.Writer) (*App, error) {
 	a.state = mongostate.New(a.stateful, config.StateDatabase)
 	a.elect()
 
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registry = prometheus.NewRegistry()
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	latency := newSendSeconds()
 	a.counters = relay.NewCounters(latency)
 	a.board = newBoard(config, version, a.holder, a.elector, a.counters, secrets)
-	registry.MustRegister(latency, buildInfo(version))
+	a.registry.MustRegister(latency, buildInfo(version))
 	status := func() any { return a.board.status() }
-	if a.parts = a.split(registry, version, latency); a.parts == nil {
-		registry.MustRegister(metrics{a.board})
+	if a.parts = a.split(a.registry, version, latency); a.parts == nil {
+		a.registry.MustRegister(metrics{a.board})
 	} else {
 		status = func() any { return a.overview() }
 	}
 	server, err := admin.New(config.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"lease": a.every((*board).live)},
 		Ready:   map[string]func() error{"publishing": a.every((*board).ready)},
-		Metrics: registry,
+		Metrics: a.registry,
 		Status:  status,
 	})
 	a.admin = server
