@@ -107,7 +107,7 @@ func (a *App) claim(ctx context.Context) (*checkpoint.Claimed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := claimed.Pin(attempt, start); err != nil {
+	if err := claimed.Pin(attempt, checkpoint.Place{Start: start}); err != nil {
 		return nil, err
 	}
 	a.log.Info().Uint32("seconds", claimed.Start.Seconds).Uint32("increment", claimed.Start.Increment).

@@ -64,15 +64,33 @@ func TestTheStartIsPinnedByWhoeverComesFirst(t *testing.T) {
 		t.Fatal("a new checkpoint counts as pinned")
 	}
 	at := checkpoint.ClusterTime{Seconds: 5}
-	if err := one.Pin(t.Context(), at); err != nil || one.Start != at || !one.Pinned() {
+	if err := one.Pin(t.Context(), checkpoint.Place{Start: at}); err != nil || one.Start != at || !one.Pinned() {
 		t.Fatalf("Pin = %v, start %v, want %v", err, one.Start, at)
 	}
 	two := claim(t, store)
 	if two.Start != at || !two.Pinned() {
 		t.Errorf("the second claim starts at %v, want %v", two.Start, at)
 	}
-	if err := one.Pin(t.Context(), checkpoint.ClusterTime{Seconds: 9}); !errors.Is(err, checkpoint.ErrSuperseded) {
+	if err := one.Pin(t.Context(), checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 9}}); !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Pin of a superseded claim = %v, want ErrSuperseded", err)
+	}
+}
+
+func TestATokenIsNotUsedUnderOtherOptions(t *testing.T) {
+	t.Parallel()
+	store := &checkpointtest.Store{}
+	one := claim(t, store)
+	if err := one.Adopt("with a filter"); err != nil {
+		t.Fatalf("Adopt before any save = %v, want nil", err)
+	}
+	if err := one.Save(t.Context(), []byte("one"), "p1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim(t, store).Adopt("without"); !errors.Is(err, checkpoint.ErrOptionsChanged) {
+		t.Errorf("Adopt of other options = %v, want ErrOptionsChanged", err)
+	}
+	if err := claim(t, store).Adopt("with a filter"); err != nil {
+		t.Errorf("Adopt of the same options = %v, want nil", err)
 	}
 }
 

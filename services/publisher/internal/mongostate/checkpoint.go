@@ -29,21 +29,92 @@ type checkpointDocument struct {
 	Token     bson.Raw        `bson:"token,omitempty"`
 	Position  string          `bson:"position,omitempty"`
 	StartAt   *bson.Timestamp `bson:"startAt,omitempty"`
+	Copy      *copyDocument   `bson:"copy,omitempty"`
+	Options   string          `bson:"options,omitempty"`
 	UpdatedAt time.Time       `bson:"updatedAt,omitempty"`
 }
 
+type copyDocument struct {
+	Cause   string    `bson:"cause"`
+	Since   time.Time `bson:"since,omitempty"`
+	After   bson.Raw  `bson:"after,omitempty"`
+	Copied  int64     `bson:"copied"`
+	Total   int64     `bson:"total"`
+	BeganAt time.Time `bson:"beganAt"`
+	Done    bool      `bson:"done"`
+}
+
 func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
-	c := checkpoint.Checkpoint{
-		Stream:    d.Stream,
-		Term:      d.Term,
-		Token:     d.Token,
-		Position:  contract.Position(d.Position),
+	return checkpoint.Checkpoint{
+		Stream: d.Stream,
+		Term:   d.Term,
+		Place: checkpoint.Place{
+			Token:    d.Token,
+			Position: contract.Position(d.Position),
+			Start:    clusterTime(d.StartAt),
+			Copy:     d.Copy.copy(),
+		},
+		Options:   d.Options,
 		UpdatedAt: d.UpdatedAt,
 	}
-	if d.StartAt != nil {
-		c.Start = checkpoint.ClusterTime{Seconds: d.StartAt.T, Increment: d.StartAt.I}
+}
+
+func (d *copyDocument) copy() *checkpoint.Copy {
+	if d == nil {
+		return nil
+	}
+	c := &checkpoint.Copy{
+		Cause: d.Cause, After: d.After, Copied: d.Copied, Total: d.Total, BeganAt: d.BeganAt.UTC(), Done: d.Done,
+	}
+	if !d.Since.IsZero() {
+		c.Since = d.Since.UTC()
 	}
 	return c
+}
+
+// setPlace is the update that makes a place the checkpoint's, and leaves
+// nothing of another.
+func setPlace(place checkpoint.Place, fields ...bson.E) bson.D {
+	set, unset := bson.D(fields), bson.D{}
+	put := func(field string, there bool, value any) {
+		if there {
+			set = append(set, bson.E{Key: field, Value: value})
+		} else {
+			unset = append(unset, bson.E{Key: field, Value: ""})
+		}
+	}
+	put("token", place.Token != nil, bson.Raw(place.Token))
+	put("position", place.Position != "", string(place.Position))
+	put("startAt", !place.Start.IsZero(), timestamp(place.Start))
+	put("copy", place.Copy != nil, documentOf(place.Copy))
+	update := bson.D{{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}}}
+	if len(set) > 0 {
+		update = append(update, bson.E{Key: "$set", Value: set})
+	}
+	if len(unset) > 0 {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	return update
+}
+
+func documentOf(c *checkpoint.Copy) *copyDocument {
+	if c == nil {
+		return nil
+	}
+	return &copyDocument{
+		Cause: c.Cause, Since: c.Since, After: c.After, Copied: c.Copied, Total: c.Total, BeganAt: c.BeganAt, Done: c.Done,
+	}
+}
+
+func timestamp(t checkpoint.ClusterTime) bson.Timestamp {
+	return bson.Timestamp{T: t.Seconds, I: t.Increment}
+}
+
+func clusterTime(t *bson.Timestamp) checkpoint.ClusterTime {
+	if t == nil {
+		return checkpoint.ClusterTime{}
+	}
+	return checkpoint.ClusterTime{Seconds: t.T, Increment: t.I}
 }
 
 // Claim implements checkpoint.Store.
@@ -63,13 +134,11 @@ func (c *Checkpoints) Claim(ctx context.Context, stream, owner string) (checkpoi
 }
 
 // Pin implements checkpoint.Store.
-func (c *Checkpoints) Pin(ctx context.Context, stream string, term int64, start checkpoint.ClusterTime) (checkpoint.Checkpoint, error) {
+func (c *Checkpoints) Pin(ctx context.Context, stream string, term int64, start checkpoint.Place) (checkpoint.Checkpoint, error) {
 	unpinned := append(byTerm(stream, term),
 		bson.E{Key: "startAt", Value: nil}, // null or absent
 		bson.E{Key: "token", Value: nil})
-	found, err := c.modify(ctx, unpinned, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "startAt", Value: bson.Timestamp{T: start.Seconds, I: start.Increment}}}},
-	}, options.FindOneAndUpdate())
+	found, err := c.modify(ctx, unpinned, setPlace(start), options.FindOneAndUpdate())
 	if !errors.Is(err, mongo.ErrNoDocuments) {
 		return found, err
 	}
@@ -80,14 +149,9 @@ func (c *Checkpoints) Pin(ctx context.Context, stream string, term int64, start 
 func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progress checkpoint.Progress) error {
 	mine := append(byTerm(stream, term),
 		bson.E{Key: "saves", Value: bson.D{{Key: "$lt", Value: progress.Number}}})
-	result, err := c.documents.UpdateOne(ctx, mine, bson.D{
-		{Key: "$set", Value: bson.D{
-			{Key: "token", Value: bson.Raw(progress.Token)},
-			{Key: "position", Value: string(progress.Position)},
-			{Key: "saves", Value: progress.Number},
-		}},
-		{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}},
-	})
+	result, err := c.documents.UpdateOne(ctx, mine, setPlace(progress.Place,
+		bson.E{Key: "saves", Value: progress.Number},
+		bson.E{Key: "options", Value: progress.Options}))
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package checkpointtest
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
@@ -34,6 +36,9 @@ func Conform(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		"the start is pinned once":                           pinOnce,
 		"the start is not pinned beside a token":             pinBesideToken,
 		"pinning in an earlier term is refused":              pinOfEarlierTerm,
+		"a save leaves nothing of the place before":          saveReplaces,
+		"a copy is kept with its progress":                   keepCopy,
+		"the options are kept with the token":                keepOptions,
 		"streams do not touch each other":                    streamsApart,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +99,7 @@ func saveOfEarlierTerm(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	save(t, s, 1, tokenOne)
 	claim(t, s)
-	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 2, Token: tokenTwo, Position: position(tokenTwo)})
+	err := s.Save(t.Context(), stream, 1, progress(2, tokenTwo))
 	if !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Save = %v, want ErrSuperseded", err)
 	}
@@ -110,7 +115,7 @@ func saveLate(t *testing.T, s checkpoint.Store) {
 }
 
 func saveWithoutClaim(t *testing.T, s checkpoint.Store) {
-	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 1, Token: tokenOne, Position: position(tokenOne)})
+	err := s.Save(t.Context(), stream, 1, progress(1, tokenOne))
 	if !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Save = %v, want ErrSuperseded", err)
 	}
@@ -122,7 +127,7 @@ func saveWithoutClaim(t *testing.T, s checkpoint.Store) {
 func pinOnce(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	for _, start := range []checkpoint.ClusterTime{pinned, {Seconds: 99}} {
-		got, err := s.Pin(t.Context(), stream, 1, start)
+		got, err := s.Pin(t.Context(), stream, 1, checkpoint.Place{Start: start})
 		if err != nil || got.Start != pinned || got.Term != 1 {
 			t.Errorf("Pin(%v) = %+v, %v, want the start %v", start, got, err, pinned)
 		}
@@ -135,7 +140,7 @@ func pinOnce(t *testing.T, s checkpoint.Store) {
 func pinBesideToken(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	save(t, s, 1, tokenOne)
-	got, err := s.Pin(t.Context(), stream, 1, pinned)
+	got, err := s.Pin(t.Context(), stream, 1, checkpoint.Place{Start: pinned})
 	if err != nil || !got.Start.IsZero() || !bytes.Equal(got.Token, tokenOne) {
 		t.Errorf("Pin = %+v, %v, want the token and no start", got, err)
 	}
@@ -144,11 +149,48 @@ func pinBesideToken(t *testing.T, s checkpoint.Store) {
 func pinOfEarlierTerm(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	claim(t, s)
-	if _, err := s.Pin(t.Context(), stream, 1, pinned); !errors.Is(err, checkpoint.ErrSuperseded) {
+	if _, err := s.Pin(t.Context(), stream, 1, checkpoint.Place{Start: pinned}); !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Pin = %v, want ErrSuperseded", err)
 	}
 	if got := claim(t, s); !got.Start.IsZero() {
 		t.Errorf("claimed %+v, want no start", got)
+	}
+}
+
+func saveReplaces(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	moveTo(t, s, 2, checkpoint.Place{Start: pinned})
+	if got := claim(t, s); got.Token != nil || got.Position != "" || got.Start != pinned || got.Copy != nil {
+		t.Errorf("claimed %+v, want the start %v and nothing else", got, pinned)
+	}
+}
+
+func keepCopy(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	want := checkpoint.Copy{
+		Cause: "test", Since: time.Unix(3, 0).UTC(), After: tokenOne, Copied: 7, Total: 9,
+		BeganAt: time.Unix(5, 0).UTC(), Done: true,
+	}
+	moveTo(t, s, 1, checkpoint.Place{Start: pinned, Copy: &want})
+	got := claim(t, s)
+	if got.Copy == nil || !reflect.DeepEqual(*got.Copy, want) || got.Start != pinned {
+		t.Errorf("claimed %+v, want the copy %+v", got, want)
+	}
+}
+
+func keepOptions(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	if got := claim(t, s); got.Options != "options" {
+		t.Errorf("claimed %+v, want the options it was saved with", got)
+	}
+}
+
+func moveTo(t *testing.T, s checkpoint.Store, number int64, place checkpoint.Place) {
+	t.Helper()
+	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: number, Place: place}); err != nil {
+		t.Fatalf("save number %d: %v", number, err)
 	}
 }
 
@@ -173,7 +215,7 @@ func claim(t *testing.T, s checkpoint.Store) checkpoint.Checkpoint {
 // save saves in term 1.
 func save(t *testing.T, s checkpoint.Store, number int64, token []byte) {
 	t.Helper()
-	err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: number, Token: token, Position: position(token)})
+	err := s.Save(t.Context(), stream, 1, progress(number, token))
 	if err != nil {
 		t.Fatalf("save number %d: %v", number, err)
 	}
@@ -184,6 +226,10 @@ func wantToken(t *testing.T, s checkpoint.Store, token []byte) {
 	if got := claim(t, s); !bytes.Equal(got.Token, token) || got.Position != position(token) {
 		t.Errorf("checkpoint is %+v, want token %q", got, token)
 	}
+}
+
+func progress(number int64, token []byte) checkpoint.Progress {
+	return checkpoint.Progress{Number: number, Place: checkpoint.Place{Token: token, Position: position(token)}, Options: "options"}
 }
 
 // position is a position that goes with a token of the suite.

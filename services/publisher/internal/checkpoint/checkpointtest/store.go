@@ -50,15 +50,15 @@ func (s *Store) Claim(ctx context.Context, stream, _ string) (checkpoint.Checkpo
 }
 
 // Pin implements checkpoint.Store.
-func (s *Store) Pin(ctx context.Context, stream string, term int64, start checkpoint.ClusterTime) (checkpoint.Checkpoint, error) {
+func (s *Store) Pin(ctx context.Context, stream string, term int64, start checkpoint.Place) (checkpoint.Checkpoint, error) {
 	var found checkpoint.Checkpoint
 	err := s.call(ctx, "pin", func() error {
 		held := s.streams[stream]
 		if held == nil || held.Term != term {
 			return checkpoint.ErrSuperseded
 		}
-		if held.Token == nil && held.Start.IsZero() {
-			held.Start = start
+		if !held.Pinned() {
+			held.Place = start
 		}
 		found = held.Checkpoint
 		return nil
@@ -77,7 +77,8 @@ func (s *Store) Save(ctx context.Context, stream string, term int64, progress ch
 			return nil
 		}
 		held.saves = progress.Number
-		held.Token, held.Position, held.UpdatedAt = slices.Clone(progress.Token), progress.Position, time.Now()
+		held.Place, held.Options, held.UpdatedAt = progress.Place, progress.Options, time.Now()
+		held.Token = slices.Clone(progress.Token)
 		if s.history == nil {
 			s.history = map[string][]checkpoint.Progress{}
 		}

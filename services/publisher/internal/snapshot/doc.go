@@ -1,0 +1,25 @@
+// Package snapshot copies what a collection holds, as changes that a relay can
+// publish: whole, or only what was written since a time.
+//
+// A copy goes along an order of fields that ends in _id, in chunks. In an events
+// collection the order begins with the aggregate's id and its version, so each
+// aggregate's events are copied in the order in which they were committed.
+//
+// What holds:
+//
+//   - Each chunk is read in one snapshot of the database, at or after the cluster
+//     time at which the copy began, and only from data that a majority has. So
+//     every document from before that time is copied, if it still exists.
+//   - A prefix of each aggregate. Within a chunk the snapshot shows no event
+//     without those before it, and a chunk that ends inside an aggregate is
+//     followed by one that begins there. What is missing at an aggregate's end
+//     was written after the copy began, and is in the stream from that time.
+//   - It can be taken up after any document: the token of each change holds the
+//     place. Documents of one place are never copied under two positions.
+//   - A copied event has the same message id and sequence as the one of its
+//     insert, where the source numbers its events.
+//
+// What is not promised: documents that were deleted before they were reached are
+// not copied. A document in which a field of the order is an array or a regular
+// expression has no one place in it; a copy that meets one stops and names it.
+package snapshot

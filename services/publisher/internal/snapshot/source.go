@@ -1,0 +1,266 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+)
+
+// ErrDone is what Read returns when everything is copied.
+var ErrDone = errors.New("the copy is complete")
+
+const (
+	// defaultChunk is how many documents are read in one snapshot.
+	defaultChunk = 1000
+	// chunkBytes bounds how much of a chunk is kept in memory.
+	chunkBytes = 8 << 20
+	// chunkTimeout bounds reading one chunk; a server ends a transaction after a minute.
+	chunkTimeout = 45 * time.Second
+)
+
+// Plan says what to copy, and how.
+type Plan struct {
+	// Order is the fields that the copy goes along. The last one must be _id.
+	Order []string
+	// Since leaves out documents whose SinceField is an earlier date, or an
+	// ObjectId made earlier; zero copies everything. A document whose field is
+	// neither is copied.
+	Since      time.Time
+	SinceField string
+	// Rate bounds the documents a second; 0 is as fast as it goes.
+	Rate int
+	// Chunk is how many documents are read in one snapshot; 0 means 1000.
+	Chunk int
+}
+
+// Source is a copy under way. It implements relay.Source. Read is for one
+// goroutine, State may be called from any.
+type Source struct {
+	collection *mongo.Collection
+	plan       Plan
+	start      checkpoint.ClusterTime
+	log        zerolog.Logger
+
+	after []byte         // the key of the last document read; nil before the first
+	count int64          // documents read
+	chunk []relay.Change // read and not handed out
+	ended bool           // no document is behind the chunk
+	pace  pace
+	retry backoff.Backoff
+
+	mu  sync.Mutex
+	err error // guarded by mu: why the last read failed
+}
+
+// New returns the copy that place holds, from where it stopped.
+func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log zerolog.Logger) *Source {
+	if plan.Chunk == 0 {
+		plan.Chunk = defaultChunk
+	}
+	return &Source{
+		collection: collection,
+		plan:       plan,
+		start:      place.Start,
+		log:        log.With().Str("collection", collection.Database().Name()+"."+collection.Name()).Logger(),
+		after:      place.Copy.After,
+		count:      place.Copy.Copied,
+		pace:       pace{rate: plan.Rate},
+		retry:      backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
+	}
+}
+
+// State returns why the last read failed; nil when it did not.
+func (s *Source) State() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Read implements relay.Source. It returns ErrDone behind the last document.
+func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
+	for len(s.chunk) == 0 {
+		if s.ended {
+			return relay.Batch{}, ErrDone
+		}
+		err := s.readChunk(ctx)
+		s.note(err)
+		if _, unplaced := errors.AsType[*UnplacedError](err); unplaced {
+			return relay.Batch{}, err
+		}
+		if err == nil {
+			s.retry.Reset()
+			continue
+		}
+		if ctx.Err() != nil {
+			return relay.Batch{}, context.Cause(ctx)
+		}
+		s.log.Warn().Err(err).Msg("chunk not copied, trying again")
+		if err := s.retry.Wait(ctx); err != nil {
+			return relay.Batch{}, err
+		}
+	}
+	n, err := s.pace.take(ctx, len(s.chunk))
+	if err != nil {
+		return relay.Batch{}, err
+	}
+	batch := relay.Batch{Changes: s.chunk[:n:n]}
+	s.chunk = s.chunk[n:]
+	return batch, nil
+}
+
+func (s *Source) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// readChunk reads the next documents in one snapshot. It uses them only when
+// the commit has shown that a majority has them.
+func (s *Source) readChunk(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	session, err := s.collection.Database().Client().StartSession()
+	if err != nil {
+		return fmt.Errorf("start a session: %w", err)
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	// The snapshot must not be older than the time at which the stream will begin.
+	if err := session.AdvanceOperationTime(&bson.Timestamp{T: s.start.Seconds, I: max(s.start.Increment, 1) - 1}); err != nil {
+		return fmt.Errorf("advance the session: %w", err)
+	}
+	var documents []bson.Raw
+	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
+		var err error
+		documents, err = s.find(ctx)
+		return nil, err
+	}, options.Transaction().
+		SetReadConcern(readconcern.Snapshot()).
+		SetWriteConcern(writeconcern.Majority()).
+		SetReadPreference(readpref.Primary()))
+	if err != nil {
+		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
+	}
+	return s.take(documents)
+}
+
+// find returns the next documents, fewer than a chunk only at the end or where
+// they are large.
+func (s *Source) find(ctx context.Context) ([]bson.Raw, error) {
+	filter, err := s.filter()
+	if err != nil {
+		return nil, err
+	}
+	sort := make(bson.D, len(s.plan.Order))
+	for i, field := range s.plan.Order {
+		sort[i] = bson.E{Key: field, Value: 1}
+	}
+	cursor, err := s.collection.Find(ctx, filter, options.Find().SetSort(sort).SetLimit(int64(s.plan.Chunk)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cursor.Close(ctx) }()
+	documents := make([]bson.Raw, 0, s.plan.Chunk)
+	for size := 0; size < chunkBytes && cursor.Next(ctx); {
+		document := bson.Raw(append([]byte(nil), cursor.Current...))
+		documents = append(documents, document)
+		size += len(document)
+	}
+	return documents, cursor.Err()
+}
+
+func (s *Source) filter() (bson.D, error) {
+	var all bson.A
+	if s.after != nil {
+		key, err := bson.Raw(s.after).Values()
+		if err != nil || len(key) != len(s.plan.Order) {
+			return nil, fmt.Errorf("the copy's last key %s does not go with the order %q", bson.Raw(s.after), s.plan.Order)
+		}
+		all = append(all, after(s.plan.Order, key))
+	}
+	if !s.plan.Since.IsZero() {
+		field := s.plan.SinceField
+		all = append(all, bson.D{{Key: "$or", Value: bson.A{
+			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: s.plan.Since}}}},
+			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: firstObjectID(s.plan.Since)}}}},
+			bson.D{{Key: field, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}},
+		}}})
+	}
+	if len(all) == 0 {
+		return bson.D{}, nil
+	}
+	return bson.D{{Key: "$and", Value: all}}, nil
+}
+
+// firstObjectID is the lowest ObjectId of a second.
+func firstObjectID(t time.Time) bson.ObjectID {
+	id := bson.NewObjectIDFromTimestamp(t)
+	clear(id[4:])
+	return id
+}
+
+// take makes changes of the documents of a chunk.
+func (s *Source) take(documents []bson.Raw) error {
+	if len(documents) == 0 {
+		s.ended = true
+		return nil
+	}
+	s.chunk = make([]relay.Change, 0, len(documents))
+	for _, document := range documents {
+		key, err := keyOf(document, s.plan.Order)
+		if err != nil {
+			return err
+		}
+		s.after = key
+		s.count++
+		change, err := s.change(document)
+		if err != nil {
+			return err
+		}
+		s.chunk = append(s.chunk, change)
+	}
+	return nil
+}
+
+// change is the change event that a document's insert would have been, but for
+// its operation.
+func (s *Source) change(document bson.Raw) (relay.Change, error) {
+	at := bson.Timestamp{T: s.start.Seconds, I: s.start.Increment}
+	raw, err := bson.Marshal(bson.D{
+		{Key: "operationType", Value: string(contract.Snapshot)},
+		{Key: "clusterTime", Value: at},
+		{Key: "ns", Value: bson.D{
+			{Key: "db", Value: s.collection.Database().Name()},
+			{Key: "coll", Value: s.collection.Name()},
+		}},
+		{Key: "documentKey", Value: bson.D{{Key: "_id", Value: document.Lookup("_id")}}},
+		{Key: "fullDocument", Value: document},
+	})
+	if err != nil {
+		return relay.Change{}, fmt.Errorf("make a change of document %s: %w", document.Lookup("_id"), err)
+	}
+	token, err := bson.Marshal(tokenDocument{After: s.after, Copied: s.count})
+	if err != nil {
+		return relay.Change{}, fmt.Errorf("make a token of document %s: %w", document.Lookup("_id"), err)
+	}
+	return relay.Change{
+		Raw:      raw,
+		Token:    token,
+		Position: contract.SnapshotPosition(s.start.Seconds, s.start.Increment, uint64(s.count)),
+		Time:     time.Unix(int64(s.start.Seconds), 0),
+	}, nil
+}

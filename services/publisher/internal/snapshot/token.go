@@ -1,0 +1,125 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+)
+
+// tokenDocument is the token of a copied document: where the copy goes on.
+type tokenDocument struct {
+	After  bson.Raw `bson:"after"`
+	Copied int64    `bson:"copied"`
+}
+
+// Mover moves a checkpoint: see checkpoint.Claimed.
+type Mover interface {
+	Move(ctx context.Context, to checkpoint.Place) error
+}
+
+// Progress keeps how far a copy has come in a checkpoint. It implements
+// relay.Checkpointer.
+type Progress struct {
+	mover Mover
+	place checkpoint.Place
+}
+
+// NewProgress returns the progress of the copy that place holds.
+func NewProgress(mover Mover, place checkpoint.Place) *Progress {
+	return &Progress{mover: mover, place: place}
+}
+
+// Save implements relay.Checkpointer.
+func (p *Progress) Save(ctx context.Context, token []byte, position contract.Position) error {
+	var found tokenDocument
+	if err := bson.Unmarshal(token, &found); err != nil {
+		return fmt.Errorf("read the token of a copy: %w", err)
+	}
+	copied := *p.place.Copy
+	copied.After, copied.Copied = found.After, found.Copied
+	return p.mover.Move(ctx, checkpoint.Place{Position: position, Start: p.place.Start, Copy: &copied})
+}
+
+// UnplacedError is a document that has no one place in the order of a copy.
+type UnplacedError struct {
+	ID    bson.RawValue
+	Field string
+}
+
+func (e *UnplacedError) Error() string {
+	return fmt.Sprintf("the copy can not pass document _id %s: %q is a regular expression, an array or in an array, which has no place in the order", e.ID, e.Field)
+}
+
+var errUnplaced = errors.New("no place in the order")
+
+// keyOf is the document's key in an order of fields, missing ones as null.
+func keyOf(document bson.Raw, order []string) (bson.Raw, error) {
+	key := make(bson.D, len(order))
+	for i, field := range order {
+		value, err := valueAt(document, field)
+		if err != nil {
+			return nil, &UnplacedError{ID: document.Lookup("_id"), Field: field}
+		}
+		key[i] = bson.E{Key: fmt.Sprint(i), Value: value}
+	}
+	raw, err := bson.Marshal(key)
+	if err != nil {
+		return nil, fmt.Errorf("make a key of document %s: %w", document.Lookup("_id"), err)
+	}
+	return raw, nil
+}
+
+// valueAt returns the value at a path, null where there is none, and an error
+// where an array or a regular expression is on the way.
+func valueAt(document bson.Raw, path string) (bson.RawValue, error) {
+	null := bson.RawValue{Type: bson.TypeNull}
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		value, err := document.LookupErr(name)
+		switch {
+		case err != nil:
+			return null, nil
+		case value.Type == bson.TypeArray, value.Type == bson.TypeRegex:
+			return null, errUnplaced
+		case i == len(names)-1:
+			return value, nil
+		case value.Type != bson.TypeEmbeddedDocument:
+			return null, nil
+		}
+		document = value.Document()
+	}
+	return null, nil
+}
+
+// pace hands out documents at a rate.
+type pace struct {
+	rate  int       // a second; 0 is no bound
+	ready time.Time // when the next may go
+}
+
+// take waits until at least one of n documents may go, and returns how many may.
+func (p *pace) take(ctx context.Context, n int) (int, error) {
+	if p.rate == 0 {
+		return n, nil
+	}
+	if pause := time.Until(p.ready); pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	// A tenth of a second's worth at a time, however late it is.
+	n = min(n, max(p.rate/10, 1))
+	p.ready = time.Now().Add(time.Duration(n) * time.Second / time.Duration(p.rate))
+	return n, nil
+}
