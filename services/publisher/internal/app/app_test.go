@@ -55,6 +55,8 @@ func config(servers testserver.Servers, change ...func(*app.Config)) app.Config 
 		Partitions:           1,
 		StreamName:           "shop.events",
 		StartAt:              "now",
+		OnHistoryLost:        "stop",
+		HealField:            "_id",
 		Mode:                 "events",
 		OnOtherOperation:     "refuse-changes",
 		FieldTraceParent:     "-",
@@ -307,4 +309,11 @@ func busProxy(t *testing.T, servers testserver.Servers) (*testserver.Proxy, sett
 	target = strings.TrimSuffix(target, "/")
 	proxy := testserver.NewProxy(t, target)
 	return proxy, settings.Secret(strings.Replace(servers.ServiceBus, target, proxy.Addr(), 1))
+}
+
+// counted is how many messages a stopped process has sent.
+func (p *process) counted(t *testing.T) int64 {
+	t.Helper()
+	<-p.done
+	return p.Sent()
 }

@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/relay"
 )
@@ -44,7 +46,10 @@ type board struct {
 	halted   error                  // guarded by mu: why publishing is halted
 	claimed  *checkpoint.Checkpoint // guarded by mu: as claimed for the term; nil outside terms
 	loop     *relay.Relay           // guarded by mu: the term's; nil outside terms
-	stream   *changestream.Stream   // guarded by mu: the term's; nil outside terms
+	reading  func() changestream.State // guarded by mu: the term's; nil outside terms
+	copied   *copyRun               // guarded by mu: nil while nothing is copied
+	gaps     []mongostate.Gap       // guarded by mu: the latest, as known to the leader
+	oldest   checkpoint.ClusterTime // guarded by mu: of the operation log; zero where not known
 	parked   int64                  // guarded by mu: changes in the store when the term began
 	parkedAt int64                  // guarded by mu: the counter at that time
 }
@@ -74,16 +79,30 @@ func (b *board) draining()         { b.update(func() { b.phase = stateDraining }
 func (b *board) stopped()          { b.update(func() { b.phase = stateStopped }) }
 func (b *board) halt(reason error) { b.update(func() { b.halted = reason }) }
 
-func (b *board) beginTerm(claimed checkpoint.Checkpoint, loop *relay.Relay, stream *changestream.Stream, parked int64) {
+// claim shows a term that has claimed its checkpoint.
+func (b *board) claim(claimed checkpoint.Checkpoint, parked int64, gaps []mongostate.Gap) {
 	b.update(func() {
-		b.claimed, b.loop, b.stream = &claimed, loop, stream
+		b.claimed, b.gaps = &claimed, gaps
 		b.parked, b.parkedAt = parked, b.counters.Parked()
+	})
+}
+
+// beginRun shows what publishes from a place on.
+func (b *board) beginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, reading func() changestream.State) {
+	b.update(func() {
+		b.claimed, b.loop, b.reading = &claimed, loop, reading
 		b.err, b.halted = nil, nil
 	})
 }
 
+func (b *board) gapsAre(gaps []mongostate.Gap)           { b.update(func() { b.gaps = gaps }) }
+func (b *board) oldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.oldest = oldest }) }
+
 func (b *board) endTerm() {
-	b.update(func() { b.claimed, b.loop, b.stream, b.halted, b.err = nil, nil, nil, nil, nil })
+	b.update(func() {
+		b.claimed, b.loop, b.reading, b.halted, b.err = nil, nil, nil, nil, nil
+		b.gaps, b.oldest = nil, checkpoint.ClusterTime{}
+	})
 }
 
 // live fails when a leader acts far beyond its lease: its loops are stuck.
@@ -123,6 +142,12 @@ type snapshot struct {
 	position string
 	lag      time.Duration
 	lagKnown bool
+	copied   *CopyStatus
+	gaps     []mongostate.Gap
+	// headroom is how much younger than the operation log's oldest entry the
+	// stream's place is.
+	headroom      time.Duration
+	headroomKnown bool
 }
 
 func (b *board) snapshot() snapshot {
@@ -134,13 +159,14 @@ func (b *board) snapshot() snapshot {
 		s.term = b.claimed.Term
 		s.relay = b.loop.Status()
 		s.outage = s.relay.Outage
-		reading := b.stream.State()
+		reading := b.reading()
 		s.reopened = reading.Reopened
 		if s.err == nil {
 			s.err = reading.Err
 		}
 		b.reached(&s)
 	}
+	s.copied, s.gaps = b.copied.status(), b.gaps
 	s.state = b.stateOf(s)
 	switch {
 	case s.halted != nil:
@@ -165,6 +191,9 @@ func (b *board) reached(s *snapshot) {
 	}
 	if !asOf.IsZero() {
 		s.lag, s.lagKnown = max(time.Since(asOf), 0), true
+	}
+	if seconds, _, err := contract.Position(s.position).ClusterTime(); err == nil && !b.oldest.IsZero() {
+		s.headroom, s.headroomKnown = time.Duration(int64(seconds)-int64(b.oldest.Seconds))*time.Second, true
 	}
 }
 

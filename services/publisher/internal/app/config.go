@@ -55,7 +55,14 @@ type Config struct {
 	// StreamName names the checkpoint; <database>.<collection> when empty.
 	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set, required for a list of collections"`
 	// StartAt is where a stream without a checkpoint starts.
-	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, or an RFC 3339 time that the operation log still covers"`
+	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, snapshot (copy what is there, then the stream from when the copy began), or an RFC 3339 time that the operation log still covers"`
+	// OnHistoryLost is what is done when the source can not show what comes next.
+	OnHistoryLost string `envconfig:"ON_HISTORY_LOST" default:"stop" desc:"when the source no longer has the changes after the checkpoint, or can not deliver the next one: stop (wait for an operator), heal (events: copy again what was written since), snapshot (copy everything), or now (skip them); each is written to stream_gaps"`
+	// HealField and HealMargin say what was written since a time.
+	HealField  string        `envconfig:"HEAL_FIELD" default:"_id" desc:"heal: path of a date or ObjectId that says when an event was written; events where it is neither are copied, too"`
+	HealMargin time.Duration `envconfig:"HEAL_MARGIN" default:"10m" desc:"heal: how much earlier than the checkpoint to begin; above the clock differences of the event writers and the time of a transaction"`
+	// SnapshotRate is in documents a second; 0 is no bound.
+	SnapshotRate int `envconfig:"SNAPSHOT_RATE" default:"0" desc:"most documents a second that are copied; 0 is as fast as it goes"`
 
 	// Field paths of an event document; events mode only.
 	FieldAggregateID string `envconfig:"FIELD_AGGREGATE_ID" default:"aggregateId" desc:"path of the aggregate id in an event"`
@@ -126,9 +133,6 @@ func (c *Config) check() []*settings.Problem {
 	} else if _, err := c.dial(); err != nil {
 		bad("SERVICEBUS_CONNECTION_STRING", "%s", err)
 	}
-	if _, err := c.startTime(); err != nil {
-		bad("START_AT", "is %q, neither now nor an RFC 3339 time such as 2026-01-31T12:00:00Z", c.StartAt)
-	}
 	if c.OnUnmappable != "park" && c.OnUnmappable != "stop" {
 		bad("ON_UNMAPPABLE", "is %q, neither park nor stop", c.OnUnmappable)
 	}
@@ -136,6 +140,7 @@ func (c *Config) check() []*settings.Problem {
 		bad("LEASE_TTL", "%s (LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT)", err)
 	}
 	problems = append(problems, c.checkSource()...)
+	problems = append(problems, c.checkLifecycle()...)
 	return append(problems, c.checkRanges()...)
 }
 
@@ -160,14 +165,6 @@ func (c *Config) checkRanges() []*settings.Problem {
 	longEnough("CHECKPOINT_INTERVAL", c.CheckpointInterval, time.Millisecond)
 	longEnough("SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second)
 	return problems
-}
-
-// startTime is START_AT as a time; zero for now.
-func (c *Config) startTime() (time.Time, error) {
-	if c.StartAt == "now" {
-		return time.Time{}, nil
-	}
-	return time.Parse(time.RFC3339, c.StartAt)
 }
 
 func (c *Config) leaseConfig() lease.Config {

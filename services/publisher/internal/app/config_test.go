@@ -84,6 +84,9 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"FULL_DOCUMENT":                "yes",
 		"FULL_DOCUMENT_BEFORE_CHANGE":  "updateLookup",
 		"DROP_FIELDS":                  "a,a.b",
+		"ON_HISTORY_LOST":              "ignore",
+		"SNAPSHOT_RATE":                "-1",
+		"HEAL_MARGIN":                  "-1s",
 	}
 	environ(t, problems)
 	_, err := app.Load()
@@ -109,7 +112,7 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"two ways to Service Bus": {map[string]string{"SERVICEBUS_NAMESPACE": "ns.example"}, "set either this or SERVICEBUS_NAMESPACE"},
 		"a lease too short":       {map[string]string{"LEASE_TTL": "9s"}, "LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT"},
 		"a heartbeat too slow":    {map[string]string{"LEASE_HEARTBEAT": "9500ms"}, "not above the heartbeat with its jitter"},
-		"a start that is no time": {map[string]string{"START_AT": "12:00"}, "neither now nor an RFC 3339 time"},
+		"a start that is no time": {map[string]string{"START_AT": "12:00"}, "neither now, snapshot nor an RFC 3339 time"},
 		"a state URI":             {map[string]string{"STATE_MONGODB_URI": "mongodb://"}, "STATE_MONGODB_URI: is not a usable connection string"},
 		"no collection":           {map[string]string{"SOURCE_COLLECTION": ""}, "SOURCE_COLLECTION: set either this or SOURCE_COLLECTIONS"},
 		"two kinds of collection": {map[string]string{"SOURCE_COLLECTIONS": "a,b"}, "SOURCE_COLLECTION: set either this or SOURCE_COLLECTIONS"},
@@ -117,6 +120,11 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"a list with everything":  {map[string]string{"SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,*", "STREAM_NAME": "s"}, "* alone is the whole database"},
 		"its own state as source": {map[string]string{"SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "*", "STATE_DATABASE": "shop"}, "every checkpoint would be a change"},
 		"a filter of everything":  {map[string]string{"SOURCE_FILTER": "{}"}, "SOURCE_FILTER: is not a filter"},
+		"a copy without versions": {map[string]string{"START_AT": "snapshot", "FIELD_VERSION": "-"}, "START_AT: copies events, which needs versions"},
+		"healing without them":    {map[string]string{"ON_HISTORY_LOST": "heal", "FIELD_VERSION": "-"}, "ON_HISTORY_LOST: copies events, which needs versions"},
+		"healing of documents":    {map[string]string{"ON_HISTORY_LOST": "heal", "MODE": "documents"}, "heal re-reads a history"},
+		"a copy with a filter":    {map[string]string{"START_AT": "snapshot", "SOURCE_FILTER": `{"ns.coll": "a"}`}, "START_AT: copies the whole collection"},
+		"a copy of several":       {map[string]string{"ON_HISTORY_LOST": "snapshot", "SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,b", "STREAM_NAME": "s"}, "ON_HISTORY_LOST: copies one collection"},
 		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {

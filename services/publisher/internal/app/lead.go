@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 const (
 	// haltPause is how long a halted leader waits before it looks again.
 	haltPause = time.Minute
+	// oplogInterval is the time between looks at the operation log's oldest entry.
+	oplogInterval = 30 * time.Second
 	// sendTimeout bounds one send.
 	sendTimeout = 15 * time.Second
 	// batchBytes bounds the bodies in one send. The link's own limit comes on top.
@@ -32,6 +33,11 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 	defer stop()
 	topic := servicebus.New(a.config.ServiceBusTopic, a.dial)
 	defer func() { a.closing.Go(topic.Close) }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watch, endWatch := context.WithCancel(acting)
+	defer endWatch()
+	watching.Go(func() { a.watchOplog(watch) })
 	retry := backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		began := time.Now()
@@ -60,6 +66,21 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 	}
 }
 
+// watchOplog keeps an eye on how far back the source's operation log reaches,
+// where the role may read it.
+func (a *App) watchOplog(ctx context.Context) {
+	for {
+		oldest, err := changestream.Oldest(ctx, a.source)
+		if err != nil {
+			a.log.Debug().Err(err).Msg("head room of the operation log not known")
+		}
+		a.board.oldestIs(oldest)
+		if !wait(ctx, oplogInterval) {
+			return
+		}
+	}
+}
+
 // endOfLead is what lead returns when the lease is lost or a stop was asked for.
 func (a *App) endOfLead(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -69,77 +90,6 @@ func (a *App) endOfLead(ctx context.Context, err error) error {
 		a.log.Warn().Err(err).Msg("stopped with an error, the next leader goes on from the checkpoint")
 	}
 	return nil
-}
-
-// term claims the checkpoint and publishes from there on.
-func (a *App) term(ctx, acting context.Context, tenure *lease.Tenure, topic *servicebus.Topic) error {
-	claimed, err := a.claim(acting)
-	if err != nil {
-		return err
-	}
-	stream := changestream.New(a.config.stream(a.source), changestream.Start{Token: claimed.Token, At: claimed.Start}, a.log)
-	defer func() { a.closing.Go(func() { stream.Close(ctx) }) }()
-	parked := a.state.Parked(a.parkedAs)
-	loop := relay.New(a.relayConfig(claimed.Term), relay.Deps{
-		Source:     stream,
-		Mapper:     a.config.mapper(a.keeps()),
-		Sender:     topic,
-		Parker:     parked,
-		Checkpoint: claimed,
-		MayAct:     tenure.Err,
-		Counters:   a.counters,
-		Log:        a.log.With().Int64("term", claimed.Term).Logger(),
-	})
-	a.board.beginTerm(claimed.Checkpoint, loop, stream, a.countParked(acting, parked))
-	a.log.Info().Int64("term", claimed.Term).Str("position", string(claimed.Position)).Msg("publishing")
-	return loop.Run(ctx, tenure.Stopping())
-}
-
-// claim claims the checkpoint, and decides where a new stream starts.
-func (a *App) claim(ctx context.Context) (*checkpoint.Claimed, error) {
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	claimed, err := checkpoint.Claim(attempt, a.state.Checkpoints(), a.config.StreamName, a.config.InstanceID)
-	if err != nil || claimed.Pinned() {
-		return claimed, err
-	}
-	start, err := a.firstStart(attempt)
-	if err != nil {
-		return nil, err
-	}
-	if err := claimed.Pin(attempt, checkpoint.Place{Start: start}); err != nil {
-		return nil, err
-	}
-	a.log.Info().Uint32("seconds", claimed.Start.Seconds).Uint32("increment", claimed.Start.Increment).
-		Msg("start of the stream pinned")
-	return claimed, nil
-}
-
-func (a *App) firstStart(ctx context.Context) (checkpoint.ClusterTime, error) {
-	at, err := a.config.startTime()
-	if err != nil {
-		return checkpoint.ClusterTime{}, fmt.Errorf("read START_AT: %w", err)
-	}
-	if at.IsZero() {
-		return changestream.Now(ctx, a.source)
-	}
-	return checkpoint.ClusterTime{Seconds: uint32(at.Unix())}, nil
-}
-
-func (a *App) countParked(ctx context.Context, parked interface {
-	Count(ctx context.Context) (int64, error)
-},
-) int64 {
-	if a.index > 0 {
-		return 0 // the first partition counts for the whole stream
-	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	count, err := parked.Count(attempt)
-	if err != nil {
-		a.log.Warn().Err(err).Msg("parked changes not counted")
-	}
-	return count
 }
 
 func (a *App) relayConfig(term int64) relay.Config {

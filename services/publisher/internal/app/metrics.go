@@ -59,9 +59,13 @@ var (
 	lagDesc         = describe("lag_seconds", "How far publishing is behind the source; absent until known, near 0 when idle.")
 	outageDesc      = describe("outage_seconds", "How long sending has failed, by class; absent while it works.", "class")
 	haltedDesc      = describe("halted", "1 while publishing waits for an operator, by reason.", "reason")
+	gapsDesc        = describe("gaps", "Gaps in the stream's history that were entered in the ledger, the latest 20, by decision.", "decision")
+	copiedDesc      = describe("copied_documents", "Documents copied by the copy under way; absent while there is none.")
+	headroomDesc    = describe("oplog_headroom_seconds", "How far the stream's place is ahead of the oldest entry of the source's operation log; absent where the role may not read it.")
 	allDescriptions = []*prometheus.Desc{
 		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, sendsDesc, retriesDesc, inFlightDesc, bytesDesc,
 		leaderDesc, termDesc, takeoversDesc, renewDesc, releaseDesc, reopenedDesc, checkpointDesc, lagDesc, outageDesc, haltedDesc,
+		gapsDesc, copiedDesc, headroomDesc,
 	}
 )
 
@@ -112,8 +116,26 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	if s.outage.Err != nil {
 		emit(outageDesc, prometheus.GaugeValue, time.Since(s.outage.Since).Seconds(), s.outage.Class.String())
 	}
+	m.collectHistory(s, emit)
 	if s.halted != nil {
 		emit(haltedDesc, prometheus.GaugeValue, 1, haltReason(s.halted))
+	}
+}
+
+// collectHistory emits what is known of the stream's past.
+func (m metrics) collectHistory(s snapshot, emit func(*prometheus.Desc, prometheus.ValueType, float64, ...string)) {
+	decided := map[string]float64{}
+	for _, gap := range s.gaps {
+		decided[gap.Decision]++
+	}
+	for decision, count := range decided {
+		emit(gapsDesc, prometheus.GaugeValue, count, decision)
+	}
+	if s.copied != nil {
+		emit(copiedDesc, prometheus.GaugeValue, float64(s.copied.Copied))
+	}
+	if s.headroomKnown {
+		emit(headroomDesc, prometheus.GaugeValue, s.headroom.Seconds())
 	}
 }
 

@@ -37,6 +37,7 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 	p.await(t, "the lag to be known and small", func(s app.Status) bool { return s.LagSeconds != nil && *s.LagSeconds < 3 })
 	for path, want := range map[string]string{
 		"/metrics": "publisher_messages_sent_total 1500",
+		"/status":  "oplog_headroom_seconds",
 		"/":        "<html",
 	} {
 		if code, body := p.get(t, path); code != http.StatusOK || !strings.Contains(body, want) {

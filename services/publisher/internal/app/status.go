@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mongostate"
 )
 
 // Status is what /status writes.
@@ -29,6 +30,14 @@ type Status struct {
 	CheckpointAt *time.Time `json:"checkpoint_at,omitempty"`
 	// LagSeconds is absent until it is known; it is near zero on an idle stream.
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+
+	// Copy is the copy under way; absent while there is none.
+	Copy *CopyStatus `json:"copy,omitempty"`
+	// Gaps are the latest gaps in the stream's history, as known to the leader.
+	Gaps []mongostate.Gap `json:"gaps,omitempty"`
+	// OplogHeadroomSeconds is how far the stream's place is ahead of the oldest
+	// entry of the source's operation log; absent where the role may not read it.
+	OplogHeadroomSeconds *float64 `json:"oplog_headroom_seconds,omitempty"`
 
 	Read          int64 `json:"read"`
 	Sent          int64 `json:"sent"`
@@ -80,6 +89,11 @@ func (b *board) status() Status {
 	}
 	if s.outage.Err != nil {
 		status.OutageClass = s.outage.Class.String()
+	}
+	status.Copy, status.Gaps = s.copied, s.gaps
+	if s.headroomKnown {
+		headroom := s.headroom.Seconds()
+		status.OplogHeadroomSeconds = &headroom
 	}
 	if s.lagKnown {
 		lag := s.lag.Seconds()

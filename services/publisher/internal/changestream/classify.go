@@ -17,6 +17,8 @@ const (
 	// TokenUnusable: the source does not understand the token, or the token is of
 	// a stream with other options.
 	TokenUnusable Reason = "resume token unusable"
+	// OptionsChanged: the token was given out under other options of the stream.
+	OptionsChanged Reason = "stream options changed"
 	// ChangeTooLarge: the next change does not fit in a BSON document.
 	ChangeTooLarge Reason = "change too large"
 	// NotReplicated: the source is a standalone server.
@@ -26,8 +28,9 @@ const (
 )
 
 var advice = map[Reason]string{
-	HistoryLost:    "the changes since the checkpoint are gone from the source's operation log; decide where to go on before the checkpoint is moved",
+	HistoryLost:    "the changes since the checkpoint are gone from the source's operation log; decide with ON_HISTORY_LOST where to go on, or move the checkpoint with publisher checkpoint",
 	TokenUnusable:  "the checkpoint does not belong to this stream; check SOURCE_DATABASE, SOURCE_COLLECTION and STREAM_NAME",
+	OptionsChanged: "a resume token is good for the options it was given out under; restore what says what is read (SOURCE_COLLECTION, SOURCE_COLLECTIONS, SOURCE_FILTER, FULL_DOCUMENT, FULL_DOCUMENT_BEFORE_CHANGE), or give the stream a new place with publisher checkpoint reset",
 	ChangeTooLarge: "the next change is larger than 16 MiB and the source can not deliver it",
 	NotReplicated:  "change streams need a replica set: start mongod with --replSet and run rs.initiate()",
 	Refused:        "check the source's version, SOURCE_FILTER, FULL_DOCUMENT and FULL_DOCUMENT_BEFORE_CHANGE",
@@ -47,11 +50,20 @@ func (e *HaltError) Error() string {
 
 func (e *HaltError) Unwrap() error { return e.Err }
 
+// fatal is what servers up to 4.4 answer at the first change after a token that
+// is gone, and what any server may answer for other reasons later on.
+const fatal = 280
+
+func isFatal(err error) bool {
+	server, ok := errors.AsType[mongo.ServerError](err)
+	return ok && server.HasErrorCode(fatal)
+}
+
 // halting are the server's error codes after which reopening from the same
 // token can not succeed.
 var halting = map[int]Reason{
 	286:   HistoryLost,    // ChangeStreamHistoryLost
-	280:   HistoryLost,    // ChangeStreamFatalError: what servers before 4.4 answer when the token is gone
+	fatal: HistoryLost,    // ChangeStreamFatalError: what older servers answer when the token is gone
 	50811: HistoryLost,    // a resume point that an older server does not find
 	260:   TokenUnusable,  // InvalidResumeToken
 	10334: ChangeTooLarge, // BSONObjectTooLarge
@@ -65,6 +77,9 @@ var halting = map[int]Reason{
 // Everything else is nil and may pass: lost connections, elections, killed
 // cursors, missing rights (they can be granted), and codes it does not know.
 func classify(err error) *HaltError {
+	if halt, ok := errors.AsType[*HaltError](err); ok {
+		return halt
+	}
 	server, ok := errors.AsType[mongo.ServerError](err)
 	if !ok {
 		return nil

@@ -85,8 +85,9 @@ func (s Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// watch opens a stream with a majority read concern.
-func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder) (*mongo.ChangeStream, error) {
+// watch opens a stream with a majority read concern, whose pipeline has further
+// stages at its end.
+func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder, last ...bson.D) (*mongo.ChangeStream, error) {
 	o.SetBatchSize(serverBatch).SetMaxAwaitTime(await)
 	if s.FullDocument != "" {
 		o.SetFullDocument(s.FullDocument)
@@ -95,8 +96,9 @@ func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 		o.SetFullDocumentBeforeChange(s.BeforeChange)
 	}
 	database := s.Database.Client().Database(s.Database.Name(), options.Database().SetReadConcern(readconcern.Majority()))
+	pipeline := append(s.Pipeline(), last...)
 	if len(s.Collections) == 1 {
-		return database.Collection(s.Collections[0]).Watch(ctx, s.Pipeline(), o)
+		return database.Collection(s.Collections[0]).Watch(ctx, pipeline, o)
 	}
-	return database.Watch(ctx, s.Pipeline(), o)
+	return database.Watch(ctx, pipeline, o)
 }

@@ -60,7 +60,12 @@ type Stream struct {
 	log    zerolog.Logger
 
 	stream  *mongo.ChangeStream // nil while closed
+	moved   bool                // whether a change was read since it was opened
 	movedAt time.Time           // when the token last moved
+	// splitting says that the server splits changes that are too large, and parts
+	// are those of the change that is being read.
+	splitting bool
+	parts     fragments
 	retry   backoff.Backoff
 
 	mu    sync.Mutex
@@ -117,7 +122,7 @@ func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
 		if ctx.Err() != nil {
 			return relay.Batch{}, context.Cause(ctx)
 		}
-		if halt := classify(err); halt != nil {
+		if halt := s.judge(ctx, err); halt != nil {
 			s.failed(halt)
 			return relay.Batch{}, halt
 		}
@@ -142,31 +147,48 @@ func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
 	case err != nil:
 		return relay.Batch{}, fmt.Errorf("read change stream: %w", err)
 	case found:
-		return relay.Batch{Changes: s.collect(ctx)}, nil
+		changes, err := s.collect(ctx)
+		return relay.Batch{Changes: changes}, err
 	case time.Since(s.movedAt) > silence:
 		return relay.Batch{}, fmt.Errorf("read change stream: the token has not moved for %s", silence)
+	case s.parts.parts > 0:
+		return relay.Batch{}, nil // the server's token is inside a change
 	default:
 		return relay.Batch{Idle: s.idle(askedAt)}, nil
 	}
 }
 
 func (s *Stream) open(ctx context.Context) error {
-	o := options.ChangeStream()
-	if s.start.Token != nil {
-		// startAfter takes every token that resumeAfter takes, and also that of an
-		// invalidation, after which the stream goes on with the collection's successor.
-		o.SetStartAfter(bson.Raw(s.start.Token))
-	} else {
-		o.SetStartAtOperationTime(&bson.Timestamp{T: s.start.At.Seconds, I: s.start.At.Increment})
-	}
 	opening, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	stream, err := s.source.watch(opening, o)
+	if err := s.checkReach(opening); err != nil {
+		return err
+	}
+	var last []bson.D
+	splitting, err := splits(opening, s.source.Database.Client())
 	if err != nil {
 		return err
 	}
-	s.stream, s.movedAt = stream, time.Now()
+	if splitting {
+		last = append(last, splitStage)
+	}
+	stream, err := s.source.watch(opening, s.placed(options.ChangeStream()), last...)
+	if err != nil {
+		return err
+	}
+	s.stream, s.moved, s.movedAt = stream, false, time.Now()
+	s.splitting, s.parts = splitting, fragments{}
 	return nil
+}
+
+// placed says where the stream is to be opened.
+func (s *Stream) placed(o *options.ChangeStreamOptionsBuilder) *options.ChangeStreamOptionsBuilder {
+	if s.start.Token != nil {
+		// startAfter takes every token that resumeAfter takes, and also that of an
+		// invalidation, after which the stream goes on with the collection's successor.
+		return o.SetStartAfter(bson.Raw(s.start.Token))
+	}
+	return o.SetStartAtOperationTime(&bson.Timestamp{T: s.start.At.Seconds, I: s.start.At.Increment})
 }
 
 // poll asks for the next change. It makes a round trip only when none is left
@@ -188,14 +210,19 @@ func (s *Stream) poll(ctx context.Context) (bool, error) {
 }
 
 // collect takes the current change, and as many more as the last answer has and
-// one Read may hand out. Changes that it has are never lost to an error.
-func (s *Stream) collect(ctx context.Context) []relay.Change {
+// one Read may hand out. Changes that it has are never lost to an error of the
+// server. It returns none when the answer ends inside a change.
+func (s *Stream) collect(ctx context.Context) ([]relay.Change, error) {
 	changes := make([]relay.Change, 0, min(s.stream.RemainingBatchLength()+1, readChanges))
 	for size := 0; ; {
-		change := s.current()
-		changes = append(changes, change)
-		s.start.Token = change.Token
-		size += len(change.Raw)
+		change, err := s.current()
+		if err != nil {
+			return nil, err
+		}
+		if change.Raw != nil {
+			changes = append(changes, change)
+			size += len(change.Raw)
+		}
 		if s.stream.RemainingBatchLength() == 0 || len(changes) == readChanges || size >= readBytes {
 			break
 		}
@@ -203,13 +230,23 @@ func (s *Stream) collect(ctx context.Context) []relay.Change {
 			break // the next Read finds the error
 		}
 	}
-	s.movedAt = time.Now()
-	return changes
+	if len(changes) > 0 {
+		s.start.Token = changes[len(changes)-1].Token
+	}
+	s.moved, s.movedAt = true, time.Now()
+	return changes, nil
 }
 
-// current copies the current change: the driver owns its memory.
-func (s *Stream) current() relay.Change {
+// current copies the current change: the driver owns its memory. It is without
+// Raw where it is a part of a change, and not the last.
+func (s *Stream) current() (relay.Change, error) {
 	raw := bson.Raw(slices.Clone(s.stream.Current))
+	if s.splitting {
+		var err error
+		if raw, err = s.parts.add(raw); raw == nil || err != nil {
+			return relay.Change{}, err
+		}
+	}
 	change := relay.Change{Raw: raw}
 	id, _ := raw.Lookup("_id").DocumentOK()
 	change.Token = id
@@ -222,7 +259,7 @@ func (s *Stream) current() relay.Change {
 	if seconds, _, ok := raw.Lookup("clusterTime").TimestampOK(); ok {
 		change.Time = time.Unix(int64(seconds), 0)
 	}
-	return change
+	return change, nil
 }
 
 // idle is how far the server has looked without finding a change.

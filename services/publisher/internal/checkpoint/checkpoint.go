@@ -29,6 +29,14 @@ type ClusterTime struct{ Seconds, Increment uint32 }
 // IsZero reports whether the time is unset.
 func (t ClusterTime) IsZero() bool { return t == ClusterTime{} }
 
+// Before reports whether the time is earlier than another.
+func (t ClusterTime) Before(other ClusterTime) bool {
+	return t.Seconds < other.Seconds || t.Seconds == other.Seconds && t.Increment < other.Increment
+}
+
+// Time is the time to the second.
+func (t ClusterTime) Time() time.Time { return time.Unix(int64(t.Seconds), 0).UTC() }
+
 // Place is where a stream goes on: after a token; or, where there is none, at a
 // cluster time; or with a copy, and after it at that time.
 type Place struct {
@@ -55,7 +63,7 @@ type Copy struct {
 	Cause string
 	// Since leaves out what was written before; zero copies everything.
 	Since time.Time
-	// After is the key of the last document copied, as package snapshot writes it;
+	// After is the key of the last document copied, as package backfill writes it;
 	// nil before the first.
 	After []byte
 	// Copied counts the documents up to there.

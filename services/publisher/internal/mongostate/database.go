@@ -27,6 +27,8 @@ const (
 	parked      = "parked_changes"
 	instances   = "publisher_instances"
 	replaced    = "replaced_checkpoints"
+	gaps        = "stream_gaps"
+	moves       = "checkpoint_log"
 )
 
 // leaseTidySeconds is how long a lease record stays after its end. Nothing

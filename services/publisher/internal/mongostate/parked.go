@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/relay"
 )
 
@@ -139,9 +140,18 @@ func (p *Parked) Each(ctx context.Context, all bool, visit func(ParkedChange) er
 	return cursor.Err()
 }
 
-// parkedID names a change by its place, short enough to be typed.
+// parkedID names a change by its place, short enough to be typed. A copied
+// document has none: a copy that is taken up again may count it otherwise, and
+// give its place to another. Its key names it.
 func parkedID(stream string, change relay.Change) string {
 	h := sha256.New()
+	raw := bson.Raw(change.Raw)
+	operation, _ := raw.Lookup("operationType").StringValueOK()
+	if key, ok := raw.Lookup("documentKey").DocumentOK(); ok && operation == string(contract.Snapshot) {
+		fmt.Fprintf(h, "%s\x00copied\x00", stream)
+		h.Write(key)
+		return hex.EncodeToString(h.Sum(nil)[:12])
+	}
 	fmt.Fprintf(h, "%s\x00%s\x00", stream, change.Position)
 	if change.Position == "" {
 		h.Write(change.Token)

@@ -84,10 +84,11 @@ func Get(t *testing.T) Servers {
 	return shared.Servers
 }
 
-// Start starts a sandbox of the test's own, which ends with it.
-func Start(t *testing.T) Servers {
+// Start starts a sandbox of the test's own, with further arguments, which ends
+// with the test.
+func Start(t *testing.T, args ...string) Servers {
 	t.Helper()
-	servers, stop, err := startSandbox()
+	servers, stop, err := startSandbox(args...)
 	if err != nil {
 		t.Fatalf("start the sandbox: %v", err)
 	}
@@ -142,7 +143,7 @@ func Eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func startSandbox() (Servers, func(), error) {
+func startSandbox(args ...string) (Servers, func(), error) {
 	dir, err := os.MkdirTemp("", "sandbox-")
 	if err != nil {
 		return Servers{}, nil, err
@@ -157,8 +158,10 @@ func startSandbox() (Servers, func(), error) {
 	}
 	// The shell ends the sandbox when its own input ends, which it does with this
 	// process, however that may end.
-	command := exec.Command("sh", "-c", `"$0" "$@" </dev/null & cat; kill -9 $!; wait $! 2>/dev/null`, binary,
-		"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	command := exec.Command("sh", append([]string{
+		"-c", `"$0" "$@" </dev/null & cat; kill -9 $!; wait $! 2>/dev/null`, binary,
+		"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
+	}, args...)...)
 	command.Stderr = logged
 	hold, err := command.StdinPipe()
 	if err != nil {

@@ -1,10 +1,11 @@
-package snapshot
+package backfill
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -27,13 +28,23 @@ type Mover interface {
 // Progress keeps how far a copy has come in a checkpoint. It implements
 // relay.Checkpointer.
 type Progress struct {
-	mover Mover
-	place checkpoint.Place
+	mover  Mover
+	place  checkpoint.Place
+	copied atomic.Int64
 }
 
 // NewProgress returns the progress of the copy that place holds.
 func NewProgress(mover Mover, place checkpoint.Place) *Progress {
-	return &Progress{mover: mover, place: place}
+	p := &Progress{mover: mover, place: place}
+	p.copied.Store(place.Copy.Copied)
+	return p
+}
+
+// Copy is the copy as it is kept. It may be called from any goroutine.
+func (p *Progress) Copy() checkpoint.Copy {
+	kept := *p.place.Copy
+	kept.Copied = p.copied.Load()
+	return kept
 }
 
 // Save implements relay.Checkpointer.
@@ -44,7 +55,11 @@ func (p *Progress) Save(ctx context.Context, token []byte, position contract.Pos
 	}
 	copied := *p.place.Copy
 	copied.After, copied.Copied = found.After, found.Copied
-	return p.mover.Move(ctx, checkpoint.Place{Position: position, Start: p.place.Start, Copy: &copied})
+	if err := p.mover.Move(ctx, checkpoint.Place{Position: position, Start: p.place.Start, Copy: &copied}); err != nil {
+		return err
+	}
+	p.copied.Store(found.Copied)
+	return nil
 }
 
 // UnplacedError is a document that has no one place in the order of a copy.

@@ -1,4 +1,4 @@
-// Package snapshot copies what a collection holds, as changes that a relay can
+// Package backfill copies what a collection holds, as changes that a relay can
 // publish: whole, or only what was written since a time.
 //
 // A copy goes along an order of fields that ends in _id, in chunks. In an events
@@ -22,4 +22,4 @@
 // What is not promised: documents that were deleted before they were reached are
 // not copied. A document in which a field of the order is an array or a regular
 // expression has no one place in it; a copy that meets one stops and names it.
-package snapshot
+package backfill

@@ -1,4 +1,4 @@
-package snapshot_test
+package backfill_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/relay/relaytest"
-	"changerelay/services/publisher/internal/snapshot"
+	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -52,7 +52,7 @@ func TestACopyFindsDocumentsOfEveryTypeOfIDInTheServersOrder(t *testing.T) {
 	insertAll(t, events, documents)
 	want := sorted(t, events, byVersion)
 	for _, chunk := range []int{1, 2, 7, 1000} {
-		got := keys(copyAll(t, events, snapshot.Plan{Order: byVersion, Chunk: chunk}, begin(t, events)))
+		got := keys(copyAll(t, events, backfill.Plan{Order: byVersion, Chunk: chunk}, begin(t, events)))
 		if !slices.Equal(got, want) {
 			t.Errorf("in chunks of %d the copy is %v, want %v", chunk, got, want)
 		}
@@ -63,13 +63,13 @@ func TestACopyGoesOnBehindAnyDocumentItWasStoppedAt(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	fill(t, events, 4, 5)
-	plan := snapshot.Plan{Order: byVersion, Chunk: 3}
+	plan := backfill.Plan{Order: byVersion, Chunk: 3}
 	place := begin(t, events)
 	all := copyAll(t, events, plan, place)
 	for n, change := range all {
 		resumed := place
 		saved := &placeKeeper{}
-		if err := snapshot.NewProgress(saved, place).Save(t.Context(), change.Token, change.Position); err != nil {
+		if err := backfill.NewProgress(saved, place).Save(t.Context(), change.Token, change.Position); err != nil {
 			t.Fatal(err)
 		}
 		resumed = saved.Place
@@ -93,7 +93,7 @@ func TestAPublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
 	topic := &relaytest.Topic{}
 	place := begin(t, events)
 	var err error
-	for kills := 0; !errors.Is(err, snapshot.ErrDone); kills++ {
+	for kills := 0; !errors.Is(err, backfill.ErrDone); kills++ {
 		claimed, claimErr := checkpoint.Claim(t.Context(), store, "stream", "a")
 		if claimErr != nil {
 			t.Fatal(claimErr)
@@ -102,9 +102,9 @@ func TestAPublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, kill := context.WithCancel(t.Context())
-		err = run(ctx, &oneChunk{Source: snapshot.New(events, snapshot.Plan{Order: byVersion, Chunk: 4}, claimed.Place, zerolog.Nop())},
+		err = run(ctx, &oneChunk{Source: backfill.New(events, backfill.Plan{Order: byVersion, Chunk: 4}, claimed.Place, zerolog.Nop())},
 			topic, &mortal{
-				Checkpointer: snapshot.NewProgress(claimed, claimed.Place), life: ctx, kill: kill, beforeSave: kills%2 == 0,
+				Checkpointer: backfill.NewProgress(claimed, claimed.Place), life: ctx, kill: kill, beforeSave: kills%2 == 0,
 			}, claimed.Term)
 		kill()
 		if kills < 10 {
@@ -119,9 +119,9 @@ func TestACopiedEventHasTheMessageIDOfItsInsert(t *testing.T) {
 	events := collection(t)
 	place := begin(t, events)
 	fill(t, events, 3, 4)
-	stream := changestream.New(events, changestream.Start{At: place.Start}, zerolog.Nop())
+	stream := changestream.New(changestream.Of(events), changestream.Start{At: place.Start}, zerolog.Nop())
 	defer stream.Close(t.Context())
-	mapper := mapping.NewEvents("shop", "events", paths)
+	mapper := newMapper()
 	streamed := map[string]contract.Sequence{}
 	for len(streamed) < 12 {
 		batch, err := stream.Read(t.Context())
@@ -132,7 +132,7 @@ func TestACopiedEventHasTheMessageIDOfItsInsert(t *testing.T) {
 			streamed[event.ID] = event.Sequence
 		}
 	}
-	for _, event := range mapAll(t, mapper, copyAll(t, events, snapshot.Plan{Order: byVersion}, place)) {
+	for _, event := range mapAll(t, mapper, copyAll(t, events, backfill.Plan{Order: byVersion}, place)) {
 		if sequence, known := streamed[event.ID]; !known || sequence != event.Sequence {
 			t.Errorf("copied event %s of %s has sequence %q, the stream knows it: %v, with %q",
 				event.ID, event.AggregateID, event.Sequence, known, sequence)
@@ -157,7 +157,7 @@ func TestACopySinceATimeLeavesOutOnlyWhatIsKnownToBeOlder(t *testing.T) {
 		bson.D{{Key: "_id", Value: 6}, {Key: "when", Value: "2001-01-01T00:00:00Z"}},
 		bson.D{{Key: "_id", Value: 7}},
 	})
-	plan := snapshot.Plan{Order: []string{"_id"}, Since: since, SinceField: "when"}
+	plan := backfill.Plan{Order: []string{"_id"}, Since: since, SinceField: "when"}
 	got := keys(copyAll(t, events, plan, begin(t, events)))
 	want := []string{`{"$numberInt":"2"}`, `{"$numberInt":"3"}`, `{"$numberInt":"5"}`, `{"$numberInt":"6"}`, `{"$numberInt":"7"}`}
 	if !slices.Equal(got, want) {
@@ -169,9 +169,9 @@ func TestACopyStopsAtADocumentWithoutOnePlaceAndNamesIt(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	insertAll(t, events, []any{bson.D{{Key: "_id", Value: "odd"}, {Key: "aggregateId", Value: bson.A{"a", "b"}}, {Key: "version", Value: 1}}})
-	source := snapshot.New(events, snapshot.Plan{Order: byVersion}, begin(t, events), zerolog.Nop())
+	source := backfill.New(events, backfill.Plan{Order: byVersion}, begin(t, events), zerolog.Nop())
 	_, err := source.Read(t.Context())
-	unplaced, ok := errors.AsType[*snapshot.UnplacedError](err)
+	unplaced, ok := errors.AsType[*backfill.UnplacedError](err)
 	if !ok || unplaced.ID.StringValue() != "odd" || unplaced.Field != "aggregateId" {
 		t.Errorf("Read = %v, want it to name the document and the field", err)
 	}
@@ -219,13 +219,13 @@ func insertAll(t *testing.T, events *mongo.Collection, documents []any) {
 	}
 }
 
-func copyAll(t *testing.T, events *mongo.Collection, plan snapshot.Plan, place checkpoint.Place) []relay.Change {
+func copyAll(t *testing.T, events *mongo.Collection, plan backfill.Plan, place checkpoint.Place) []relay.Change {
 	t.Helper()
-	source := snapshot.New(events, plan, place, zerolog.Nop())
+	source := backfill.New(events, plan, place, zerolog.Nop())
 	var all []relay.Change
 	for {
 		batch, err := source.Read(t.Context())
-		if errors.Is(err, snapshot.ErrDone) {
+		if errors.Is(err, backfill.ErrDone) {
 			return all
 		}
 		if err != nil {
@@ -270,6 +270,13 @@ var paths = mapping.Paths{
 	AggregateID: "aggregateId", Type: "type", Version: "version", Time: mapping.None, Data: mapping.None,
 }
 
+func newMapper() *mapping.Events {
+	hidden, _ := mapping.NewHidden(nil, nil) // nothing to be wrong with
+	return mapping.NewEvents(mapping.Options{
+		Database: "shop", Collections: []string{"events"}, Hidden: hidden, TraceParent: mapping.None,
+	}, paths, mapping.RefuseChanges)
+}
+
 func mapAll(t *testing.T, mapper *mapping.Events, changes []relay.Change) []contract.Event {
 	t.Helper()
 	var events []contract.Event
@@ -283,7 +290,7 @@ func mapAll(t *testing.T, mapper *mapping.Events, changes []relay.Change) []cont
 	return events
 }
 
-// placeKeeper is a snapshot.Mover.
+// placeKeeper is a backfill.Mover.
 type placeKeeper struct{ checkpoint.Place }
 
 func (k *placeKeeper) Move(_ context.Context, to checkpoint.Place) error {
@@ -331,7 +338,7 @@ func run(ctx context.Context, source relay.Source, topic relay.Sender, progress 
 		Term: term, MaxInFlight: 50, MaxInFlightBytes: 1 << 20, Senders: 4, BatchSize: 5, BatchBytes: 1 << 20,
 		SendTimeout: time.Minute, CheckpointInterval: time.Millisecond, DrainTimeout: time.Minute,
 	}, relay.Deps{
-		Source: source, Mapper: mapping.NewEvents("shop", "events", paths), Sender: topic, Parker: nil,
+		Source: source, Mapper: newMapper(), Sender: topic, Parker: nil,
 		Checkpoint: progress, MayAct: func() error { return nil },
 		Counters: relay.NewCounters(ignore{}), Log: zerolog.Nop(),
 	}).Run(ctx, nil)

@@ -1,4 +1,4 @@
-package snapshot
+package backfill
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package snapshot
+package backfill
 
 import (
 	"go.mongodb.org/mongo-driver/v2/bson"

@@ -1,0 +1,188 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// smallOplog is a sandbox whose operation log forgets soon.
+func smallOplog(t *testing.T) testserver.Servers {
+	t.Helper()
+	return testserver.Start(t, "--oplog-entries", "60")
+}
+
+// loseHistory publishes some events, and writes more than the operation log
+// holds while nobody publishes. It returns the source, and how many it wrote.
+func loseHistory(t *testing.T, servers testserver.Servers) (*source, int64) {
+	t.Helper()
+	source := events(t, servers)
+	p := run(t, config(servers))
+	p.await(t, "the publisher to lead", leading)
+	source.write(t, 40, 5)
+	p.await(t, "the events to be sent", sent(40))
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	source.write(t, 100, 5)
+	return source, 140
+}
+
+func policy(decision string) func(*app.Config) {
+	return func(c *app.Config) { c.OnHistoryLost = decision }
+}
+
+func TestLostHistoryStopsLoudlyByDefaultAndIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	loseHistory(t, servers)
+	p := run(t, config(servers))
+	status := p.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" })
+	if !strings.Contains(status.LastError, "history lost") || status.Sent != 0 {
+		t.Errorf("status is %+v, want the reason and nothing sent", status)
+	}
+	if len(status.Gaps) != 1 || status.Gaps[0].Decision != "stop" || status.Gaps[0].From == "" || !status.Gaps[0].ToTime.IsZero() {
+		t.Errorf("gaps are %+v, want one with the decision to stop", status.Gaps)
+	}
+	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
+		t.Errorf("/ready answers %d, want 503", code)
+	}
+	for _, want := range []string{`publisher_halted{reason="history lost"} 1`, `publisher_gaps{decision="stop"} 1`} {
+		if _, metrics := p.get(t, "/metrics"); !strings.Contains(metrics, want) {
+			t.Errorf("/metrics is without %s", want)
+		}
+	}
+}
+
+func TestHealingSendsWhatTheStreamLostWithTheSameIDsInOrder(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	source, _ := loseHistory(t, servers)
+	p := run(t, config(servers, policy("heal")))
+	status := p.await(t, "the publisher to follow the stream again", func(s app.Status) bool {
+		return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent >= 100
+	})
+	if gap := status.Gaps[0]; gap.Decision != "heal" || gap.Cause != "history lost" || gap.Instance != "a" || gap.ToTime.Before(gap.FromTime) {
+		t.Errorf("the gap is %+v", gap)
+	}
+	source.write(t, 20, 5)
+	source.wantAll(t, source.drain(t, servers))
+}
+
+func TestHealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	source := events(t, servers)
+	var old []any
+	for n := range 50 {
+		old = append(old, bson.D{
+			{Key: "_id", Value: bson.NewObjectIDFromTimestamp(time.Now().Add(-24 * time.Hour))},
+			{Key: "aggregateId", Value: "old"}, {Key: "version", Value: n + 1}, {Key: "type", Value: "Old"},
+		})
+	}
+	if _, err := source.InsertMany(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	healed, written := loseHistory(t, servers)
+	p := run(t, config(servers, policy("heal")))
+	p.await(t, "the healing to end", func(s app.Status) bool { return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent >= written })
+	got := healed.drain(t, servers)
+	if len(got.versions["old"]) != 0 {
+		t.Errorf("%d events of a day ago were sent again, want none", len(got.versions["old"]))
+	}
+	healed.wantAll(t, got)
+}
+
+func TestASnapshotAfterLostHistorySendsEverything(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	source, written := loseHistory(t, servers)
+	p := run(t, config(servers, policy("snapshot")))
+	p.await(t, "the copy to end", func(s app.Status) bool {
+		return leading(s) && len(s.Gaps) == 1 && s.Gaps[0].Decision == "snapshot" && s.Copy == nil && s.Sent >= written
+	})
+	source.write(t, 20, 5)
+	source.wantAll(t, source.drain(t, servers))
+}
+
+func TestGoingOnFromNowSkipsAndSaysWhat(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	source, _ := loseHistory(t, servers)
+	p := run(t, config(servers, policy("now")))
+	status := p.await(t, "the publisher to follow the stream again", func(s app.Status) bool { return leading(s) && len(s.Gaps) == 1 })
+	if gap := status.Gaps[0]; gap.Decision != "now" || gap.FromTime.IsZero() || gap.ToTime.IsZero() {
+		t.Errorf("the gap is %+v, want from when to when", gap)
+	}
+	source.write(t, 30, 5)
+	p.await(t, "the later events to be sent", func(s app.Status) bool { return s.Sent >= 30 })
+	if got := p.status(t).Sent; got != 30 {
+		t.Errorf("%d events were sent, want the 30 later ones", got)
+	}
+}
+
+func TestASnapshotStartCopiesWhatIsThereAndMissesNothingWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 600, 30)
+	p := run(t, config(servers, func(c *app.Config) { c.StartAt, c.SnapshotRate = "snapshot", 1000 }))
+	status := p.await(t, "the copy to be under way", func(s app.Status) bool { return s.Copy != nil && s.Copy.SecondsLeft != nil })
+	if status.Copy.Total != 600 || status.Copy.Copied > 600 || status.Copy.Cause != "START_AT=snapshot" {
+		t.Errorf("the copy is %+v, want its progress towards 600", status.Copy)
+	}
+	source.write(t, 300, 30) // while the copy is made
+	p.await(t, "the copy to end", func(s app.Status) bool { return s.Copy == nil && s.Sent >= 600 })
+	source.write(t, 100, 30)
+	source.wantAll(t, source.drain(t, servers))
+}
+
+func TestAStandbyTakesACopyUpWhereItsLeaderStopped(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 900, 30)
+	slowly := func(c *app.Config) { c.StartAt, c.SnapshotRate = "snapshot", 600 }
+	first := run(t, config(servers, slowly, named("a")))
+	first.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 100 })
+	second := run(t, config(servers, slowly, named("b")))
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	copied := first.counted(t)
+	second.await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
+	if got := second.status(t).Sent; copied+got != 900 {
+		t.Errorf("%d and %d documents were copied, want 900 together: none twice after a stop in order", copied, got)
+	}
+	source.wantAll(t, source.drain(t, servers))
+}
+
+func TestChangedOptionsOfTheStreamStopItWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	p := run(t, config(servers))
+	p.await(t, "the publisher to lead", leading)
+	source.write(t, 10, 2)
+	p.await(t, "the events to be sent", sent(10))
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	filtered := run(t, config(servers, func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
+	status := filtered.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" })
+	for _, want := range []string{"stream options changed", "SOURCE_FILTER", "publisher checkpoint reset"} {
+		if !strings.Contains(status.LastError, want) {
+			t.Errorf("last error is %q, without %q", status.LastError, want)
+		}
+	}
+	if err := filtered.quit(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, config(servers)).await(t, "the publisher to lead with the options restored", leading)
+}

@@ -1,0 +1,55 @@
+package changestream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/checkpoint"
+)
+
+// oplogTimeout bounds asking for the oldest entry: it is only ever a help.
+const oplogTimeout = 3 * time.Second
+
+// errOutOfReach is what a server should say of a token that its operation log
+// no longer reaches back to.
+var errOutOfReach = errors.New("the oldest entry of the operation log is later")
+
+// Oldest returns the time of the oldest entry in the operation log. It needs
+// the right to read local.oplog.rs; a sharded cluster does not show it.
+func Oldest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
+	ctx, cancel := context.WithTimeout(ctx, oplogTimeout)
+	defer cancel()
+	var entry struct {
+		TS bson.Timestamp `bson:"ts"`
+	}
+	err := client.Database("local").Collection("oplog.rs").FindOne(ctx, bson.D{}, options.FindOne().
+		SetSort(bson.D{{Key: "$natural", Value: 1}}).
+		SetProjection(bson.D{{Key: "ts", Value: 1}})).Decode(&entry)
+	if err != nil {
+		return checkpoint.ClusterTime{}, fmt.Errorf("read the oldest entry of the operation log: %w", err)
+	}
+	return checkpoint.ClusterTime{Seconds: entry.TS.T, Increment: entry.TS.I}, nil
+}
+
+// checkReach returns a *HaltError when the operation log no longer reaches back
+// to the token. Servers before 4.4.2 do not say so: they open the stream, are
+// silent, and fail at the first change that matches. Where the log can not be
+// read it returns nil.
+func (s *Stream) checkReach(ctx context.Context) error {
+	seconds, increment, err := positionOf(s.start.Token).ClusterTime()
+	if err != nil {
+		return nil
+	}
+	oldest, err := Oldest(ctx, s.source.Database.Client())
+	if err != nil || !(checkpoint.ClusterTime{Seconds: seconds, Increment: increment}).Before(oldest) {
+		return nil
+	}
+	return &HaltError{Reason: HistoryLost, Err: fmt.Errorf("%w, %s, than the checkpoint, %s",
+		errOutOfReach, oldest.Time().Format(time.RFC3339), time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339))}
+}

@@ -1,0 +1,90 @@
+package changestream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+var errFragments = errors.New("the fragments of a split change do not follow each other")
+
+// splitStage lets the server split a change that is larger than 16 MiB.
+// See https://www.mongodb.com/docs/manual/reference/operator/aggregation/changeStreamSplitLargeEvent/
+var splitStage = bson.D{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}
+
+// splits asks whether the server has the stage: from 6.0.9, and from 7.0.
+func splits(ctx context.Context, client *mongo.Client) (bool, error) {
+	var info struct {
+		Version []int `bson:"versionArray"`
+	}
+	err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info)
+	if err != nil {
+		return false, fmt.Errorf("ask the source for its version: %w", err)
+	}
+	return hasSplit(info.Version), nil
+}
+
+func hasSplit(version []int) bool {
+	if len(version) < 3 {
+		return false
+	}
+	return version[0] >= 7 || version[0] == 6 && (version[1] > 0 || version[2] >= 9)
+}
+
+// fragments gathers the parts of one split change.
+type fragments struct {
+	elements [][]byte // of the parts so far, one after another
+	parts    int
+	size     int
+}
+
+// add takes the next change of the stream, and returns a whole one: itself, or
+// the one whose last part it is. It returns nil while parts are missing.
+func (f *fragments) add(raw bson.Raw) (bson.Raw, error) {
+	split, isPart := raw.Lookup("splitEvent").DocumentOK()
+	if !isPart {
+		if f.parts > 0 {
+			return nil, errFragments
+		}
+		return raw, nil
+	}
+	part, _ := split.Lookup("fragment").AsInt64OK()
+	of, _ := split.Lookup("of").AsInt64OK()
+	if int(part) != f.parts+1 || part > of {
+		return nil, errFragments
+	}
+	elements, err := raw.Elements()
+	if err != nil {
+		return nil, fmt.Errorf("read a fragment: %w", err)
+	}
+	for _, element := range elements {
+		// Each part has a token of its own; that of the last one resumes behind all.
+		if key := element.Key(); key == "splitEvent" || key == "_id" && part < of {
+			continue
+		}
+		f.elements = append(f.elements, append([]byte(nil), element...))
+		f.size += len(element)
+	}
+	f.parts++
+	if part < of {
+		return nil, nil
+	}
+	whole := f.join()
+	*f = fragments{}
+	return whole, nil
+}
+
+// join makes one document of all elements.
+func (f *fragments) join() bson.Raw {
+	const length, terminator = 4, 1
+	size := length + f.size + terminator
+	whole := make(bson.Raw, 0, size)
+	whole = append(whole, byte(size), byte(size>>8), byte(size>>16), byte(size>>24))
+	for _, element := range f.elements {
+		whole = append(whole, element...)
+	}
+	return append(whole, 0)
+}
