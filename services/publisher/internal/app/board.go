@@ -41,17 +41,17 @@ type board struct {
 	secrets  *redact.Redactor
 
 	mu       sync.Mutex
-	phase    string                 // guarded by mu: starting, "", draining or stopped
-	err      error                  // guarded by mu: why the process does not get on, outside a term
-	halted   error                  // guarded by mu: why publishing is halted
-	claimed  *checkpoint.Checkpoint // guarded by mu: as claimed for the term; nil outside terms
-	loop     *relay.Relay           // guarded by mu: the term's; nil outside terms
+	phase    string                    // guarded by mu: starting, "", draining or stopped
+	err      error                     // guarded by mu: why the process does not get on, outside a term
+	halted   error                     // guarded by mu: why publishing is halted
+	claimed  *checkpoint.Checkpoint    // guarded by mu: as claimed for the term; nil outside terms
+	loop     *relay.Relay              // guarded by mu: the term's; nil outside terms
 	reading  func() changestream.State // guarded by mu: the term's; nil outside terms
-	copied   *copyRun               // guarded by mu: nil while nothing is copied
-	gaps     []mongostate.Gap       // guarded by mu: the latest, as known to the leader
-	oldest   checkpoint.ClusterTime // guarded by mu: of the operation log; zero where not known
-	parked   int64                  // guarded by mu: changes in the store when the term began
-	parkedAt int64                  // guarded by mu: the counter at that time
+	copied   *copyRun                  // guarded by mu: nil while nothing is copied
+	gaps     []mongostate.Gap          // guarded by mu: the latest, as known to the leader
+	oldest   checkpoint.ClusterTime    // guarded by mu: of the operation log; zero where not known
+	parked   int64                     // guarded by mu: changes in the store when the term began
+	parkedAt int64                     // guarded by mu: the counter at that time
 }
 
 func newBoard(config Config, version string, holder lease.Holder, elector *lease.Elector, counters *relay.Counters, secrets *redact.Redactor) *board {
@@ -95,7 +95,7 @@ func (b *board) beginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, readi
 	})
 }
 
-func (b *board) gapsAre(gaps []mongostate.Gap)           { b.update(func() { b.gaps = gaps }) }
+func (b *board) gapsAre(gaps []mongostate.Gap)          { b.update(func() { b.gaps = gaps }) }
 func (b *board) oldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.oldest = oldest }) }
 
 func (b *board) endTerm() {

@@ -83,7 +83,9 @@ func TestHealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
 	for n := range 50 {
 		old = append(old, bson.D{
 			{Key: "_id", Value: bson.NewObjectIDFromTimestamp(time.Now().Add(-24 * time.Hour))},
-			{Key: "aggregateId", Value: "old"}, {Key: "version", Value: n + 1}, {Key: "type", Value: "Old"},
+			{Key: "aggregateId", Value: "old"},
+			{Key: "version", Value: n + 1},
+			{Key: "type", Value: "Old"},
 		})
 	}
 	if _, err := source.InsertMany(t.Context(), old); err != nil {

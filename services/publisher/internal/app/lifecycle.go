@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/mapping"
 	"changerelay/services/publisher/internal/settings"
-	"changerelay/services/publisher/internal/backfill"
 )
 
 // Values of ON_HISTORY_LOST, and decisions in the ledger of gaps.

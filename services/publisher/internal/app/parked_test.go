@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -177,13 +178,17 @@ func TestADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
 	}
-	tokens := testserver.Connect(t, servers.MongoURI).Database("change_relay").Collection("resume_tokens")
-	var before bson.Raw
-	if err := tokens.FindOne(t.Context(), bson.D{}).Decode(&before); err != nil {
+	state := testserver.Connect(t, servers.MongoURI).Database("change_relay")
+	var change struct{ Position contract.Position }
+	if err := state.Collection("parked_changes").FindOne(t.Context(), bson.D{}).Decode(&change); err != nil {
 		t.Fatal(err)
 	}
-	start := before.Lookup("startAt")
-	if _, err := tokens.ReplaceOne(t.Context(), bson.D{}, bson.D{{Key: "term", Value: int64(7)}, {Key: "startAt", Value: start}}); err != nil {
+	seconds, increment, err := change.Position.ClusterTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := bson.Timestamp{T: seconds, I: increment}
+	if _, err := state.Collection("resume_tokens").ReplaceOne(t.Context(), bson.D{}, bson.D{{Key: "term", Value: int64(7)}, {Key: "startAt", Value: start}}); err != nil {
 		t.Fatal(err)
 	}
 	again := run(t, c)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
-	"changerelay/services/publisher/internal/backfill"
 )
 
 // term is one term: a claimed checkpoint, and what publishes under it.
@@ -66,7 +66,7 @@ func (t *term) copy(ctx context.Context) error {
 	source := backfill.New(collection, t.config.plan(place.Copy.Since), place, t.log)
 	progress := backfill.NewProgress(t.claimed, place)
 	t.log.Info().Int64("term", t.claimed.Term).Str("cause", place.Copy.Cause).Int64("copied", place.Copy.Copied).Msg("copying")
-	return t.App.board.copying(progress, func() error {
+	return t.board.copying(progress, func() error {
 		return t.publish(ctx, run{
 			source: source, saves: progress,
 			reading: func() changestream.State { return changestream.State{Err: source.State()} },

@@ -1,6 +1,8 @@
 package backfill
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -43,7 +45,7 @@ func after(fields []string, key []bson.RawValue) bson.D {
 	var same bson.D
 	for i, field := range fields {
 		for _, above := range above(field, key[i]) {
-			branches = append(branches, append(same[:len(same):len(same)], above))
+			branches = append(branches, append(slices.Clip(same), above))
 		}
 		same = append(same, bson.E{Key: field, Value: bson.D{{Key: "$eq", Value: key[i]}}})
 	}

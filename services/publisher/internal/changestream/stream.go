@@ -66,7 +66,7 @@ type Stream struct {
 	// are those of the change that is being read.
 	splitting bool
 	parts     fragments
-	retry   backoff.Backoff
+	retry     backoff.Backoff
 
 	mu    sync.Mutex
 	state State // guarded by mu
