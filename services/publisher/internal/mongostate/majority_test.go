@@ -40,7 +40,7 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(records.Release(ctx, holder)),
 		second(checkpoints.Claim(ctx, "orders", "a")),
 		second(checkpoints.Pin(ctx, "orders", 1, checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 1}})),
-		checkpoints.Save(ctx, "orders", 1, checkpoint.Progress{Number: 1, Token: marshal(t, bson.D{}), Position: "p"}),
+		checkpoints.Save(ctx, "orders", 1, checkpoint.Progress{Number: 1, Place: checkpoint.Place{Token: marshal(t, bson.D{}), Position: "p"}}),
 		second(checkpoints.Read(ctx, "orders")),
 		state.Parked("orders").Park(ctx, relay.Parked{Change: change}),
 	)
