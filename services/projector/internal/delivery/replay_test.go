@@ -27,7 +27,14 @@ var errDown = errors.New("not primary")
 // before it: the engine gives such a session back.
 func TestAnyReplayEndsUpTheSame(t *testing.T) {
 	t.Parallel()
-	projections := parse(t, counting)
+	projections := parse(t, counting+`
+- name: shared
+  collection: shared
+  key: '"all"'
+  on:
+    Happened:
+      inc: {sum: data.n}
+`)
 	rapid.Check(t, func(r *rapid.T) {
 		events := drawEvents(r)
 		want := replay(t, r, projections, events, schedule{inOrder(len(events))}, false)
@@ -128,5 +135,6 @@ func replay(t *testing.T, r *rapid.T, projections projection.Projections, events
 	}
 	orders, _ := store.Fields(context.Background(), "orders", "a")
 	totals, _ := store.Fields(context.Background(), "totals", "a")
-	return orders + " " + totals
+	shared, _ := store.Fields(context.Background(), "shared", "all")
+	return orders + " " + totals + " " + shared
 }

@@ -109,6 +109,10 @@ type Write struct {
 	Update bson.D
 	// Delete removes the document.
 	Delete bool
+	// Keyed: the document is not the aggregate's own, and others change it too.
+	// Then what was applied is not told by the document but by a position kept
+	// for the projection and the aggregate.
+	Keyed bool
 	// Event is the event that the write comes from, without its data.
 	Event *contract.Event
 }

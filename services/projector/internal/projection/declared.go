@@ -13,6 +13,9 @@ type declared struct {
 	name       string
 	collection string
 	rules      map[string]*rule // by event type
+	// key makes the document's key, where keyed; else it is the aggregate's id.
+	key   value
+	keyed bool
 }
 
 var _ Projection = (*declared)(nil)
@@ -52,7 +55,14 @@ func (p *declared) Decide(c *Change) ([]Write, error) {
 	if !follows {
 		return nil, nil
 	}
-	w := Write{Projection: p.name, Collection: p.collection, ID: c.AggregateID, Event: &c.Event, Delete: r.delete}
+	w := Write{Projection: p.name, Collection: p.collection, ID: c.AggregateID, Event: &c.Event, Delete: r.delete, Keyed: p.keyed}
+	if p.keyed {
+		key, err := p.documentKey(c)
+		if err != nil {
+			return nil, fmt.Errorf("key: %w", err)
+		}
+		w.ID = key
+	}
 	for _, s := range r.sections {
 		operands := make(bson.D, 0, len(s.fields))
 		for _, f := range s.fields {
@@ -65,6 +75,19 @@ func (p *declared) Decide(c *Change) ([]Write, error) {
 		w.Update = append(w.Update, bson.E{Key: s.operator, Value: operands})
 	}
 	return []Write{w}, nil
+}
+
+// documentKey is the key of the document that the change is about.
+func (p *declared) documentKey(c *Change) (any, error) {
+	key, err := p.key.of(c)
+	if err != nil {
+		return nil, err
+	}
+	switch key.(type) {
+	case string, int, int32, int64, bson.ObjectID:
+		return key, nil
+	}
+	return nil, fmt.Errorf("the value is of type %T, not a string, a whole number or an object id", key)
 }
 
 // operand is what stands behind one field of one operator.

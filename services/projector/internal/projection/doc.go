@@ -21,6 +21,9 @@
 //	      OrderDeleted:
 //	        delete: true
 //
+// With key, an expression, the projection's documents are those of that key and
+// many aggregates may change one; otherwise each aggregate has its own.
+//
 // Below on stand the types of events that the projection follows; others pass
 // it by. The operators are MongoDB's: set, unset (a list of fields), inc, min,
 // max, push (a value, or value and last, to keep only that many), addToSet,

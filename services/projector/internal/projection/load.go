@@ -112,10 +112,12 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 		case "name":
 		case "collection":
 			p.collection = l.text(e)
+		case "key":
+			p.key, p.keyed = l.value("key", e), true
 		case "on":
 			l.rules(p, e)
 		default:
-			l.problem(e.at, "unknown key %q; a projection has name, collection and on", e.key)
+			l.problem(e.at, "unknown key %q; a projection has name, collection, key and on", e.key)
 		}
 	}
 	if p.name == "" {
@@ -138,7 +140,7 @@ func badCollection(name string) string {
 		return "is missing"
 	case strings.ContainsAny(name, "$\x00") || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
 		return "is not a valid name"
-	case name == ParkedMessages || name == HaltedAggregates:
+	case name == ParkedMessages || name == HaltedAggregates || name == Positions:
 		return "is the projector's own"
 	}
 	return ""
@@ -151,6 +153,9 @@ const (
 	ParkedMessages = "parked_messages"
 	// HaltedAggregates names the aggregates that have parked messages.
 	HaltedAggregates = "halted_aggregates"
+	// Positions holds, for each projection with a key of its own and each
+	// aggregate, how far its events are applied.
+	Positions = "applied_positions"
 )
 
 func (l *loader) rules(p *declared, on entry) {

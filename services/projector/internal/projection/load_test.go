@@ -89,6 +89,32 @@ func TestDataIsNeverTakenForAnOperator(t *testing.T) {
 	}
 }
 
+func TestADocumentMayHaveAnotherKeyThanTheAggregate(t *testing.T) {
+	t.Parallel()
+	projections, err := projection.Parse("p.yaml", []byte(
+		"projections: [{name: totals, collection: totals, key: data.customer, on: {Happened: {inc: {orders: 1}}}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		data string
+		want any
+	}{
+		{`{"customer":"c-1"}`, "c-1"},
+		{`{"customer":7}`, int32(7)},
+	} {
+		writes, err := projections.Decide(change(t, tt.data))
+		if err != nil || len(writes) != 1 || writes[0].ID != tt.want || !writes[0].Keyed {
+			t.Errorf("%s: got %+v and %v, want the key %v", tt.data, writes, err, tt.want)
+		}
+	}
+	for _, data := range []string{`{}`, `{"customer":null}`, `{"customer":1.5}`, `{"customer":{"a":1}}`, `{"customer":["c"]}`} {
+		if _, err := projections.Decide(change(t, data)); err == nil || !strings.Contains(err.Error(), "key: ") {
+			t.Errorf("%s: got %v, want the key refused", data, err)
+		}
+	}
+}
+
 func TestIncRefusesWhatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("p.yaml", []byte("projections: [{name: p, collection: c, on: {Happened: {inc: {n: data.n}}}}]"))
@@ -172,6 +198,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a collection twice", "projections: [{name: a, collection: c, on: {E: {delete: true}}}, {name: b, collection: c, on: {E: {delete: true}}}]", `projection "b" writes collection "c", which belongs to projection "a"`},
 		{"a name twice", "projections: [{name: a, collection: c, on: {E: {delete: true}}}, {name: a, collection: d, on: {E: {delete: true}}}]", `projection "a" is there twice`},
 		{"an expression that looks at the clock", "projections: [{name: a, collection: c, on: {E: {set: {x: now()}}}}]", "unknown name now"},
+		{"a key that is no expression", "projections: [{name: a, collection: c, key: [1], on: {E: {delete: true}}}]", "neither an expression nor a scalar"},
+		{"the projector's own collection", "projections: [{name: a, collection: applied_positions, on: {E: {delete: true}}}]", "is the projector's own"},
 		{"a bad collection", "projections: [{name: a, collection: a$b, on: {E: {delete: true}}}]", "is not a valid name"},
 	}
 	for _, tt := range tests {

@@ -46,30 +46,25 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Write implements delivery.Store. Writes keep their order within a collection.
+// Those whose position is in the ledger go last.
 func (s *Store) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
 	outcomes := make([]delivery.Outcome, len(writes))
-	var done map[string]bool
+	var own, keyed []int
 	for i := range writes {
-		collection := writes[i].Collection
-		if done[collection] {
-			continue
+		if writes[i].Keyed {
+			keyed = append(keyed, i)
+		} else {
+			own = append(own, i)
 		}
-		p := &pass{collection: s.db.Collection(collection), writes: writes, outcomes: outcomes, fold: adjacent}
-		for k := i; k < len(writes); k++ {
-			if writes[k].Collection == collection {
-				p.pending = append(p.pending, k)
-			}
+	}
+	for _, collection := range collections(writes, own) {
+		p := &pass{
+			collection: s.db.Collection(collection), writes: writes, outcomes: outcomes,
+			pending: inCollection(writes, own, collection), fold: adjacent,
 		}
 		if err := p.run(ctx); err != nil {
 			return outcomes, err
 		}
-		if len(p.pending) == len(writes) {
-			break
-		}
-		if done == nil {
-			done = map[string]bool{}
-		}
-		done[collection] = true
 	}
-	return outcomes, nil
+	return outcomes, s.keyed(ctx, writes, outcomes, keyed)
 }

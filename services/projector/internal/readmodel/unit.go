@@ -57,6 +57,9 @@ const (
 	// adjacent folds neighbours, so that no write goes before another that it
 	// came after: what follows a refused one is not stored.
 	adjacent
+	// anywhere folds over the writes of other documents. It is for writes that
+	// are stored all together or not at all.
+	anywhere
 )
 
 // units makes units of the pending writes, each at the place of its first

@@ -78,6 +78,7 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("writes", func(t *testing.T) { t.Parallel(); writesSuite(t, fresh) })
 	t.Run("rejections", func(t *testing.T) { t.Parallel(); rejectionsSuite(t, fresh) })
 	t.Run("parking", func(t *testing.T) { t.Parallel(); parkingSuite(t, fresh) })
+	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
 	t.Run("parking beside lifting", func(t *testing.T) { t.Parallel(); raceSuite(t, fresh) })
 }

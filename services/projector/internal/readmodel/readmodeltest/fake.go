@@ -31,6 +31,8 @@ type Fake struct {
 	documents map[string]map[any]*document // guarded by mu; by collection and key
 	halts     map[string]delivery.Halt     // guarded by mu
 	parked    []delivery.Parked            // guarded by mu
+	// positions are those of the ledger. Guarded by mu.
+	positions map[[2]string]*contract.Event
 }
 
 type document struct {
@@ -51,7 +53,7 @@ var (
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, positions: map[[2]string]*contract.Event{}}
 }
 
 func (f *Fake) fail(operation string) error {
@@ -66,14 +68,19 @@ func (f *Fake) Write(ctx context.Context, writes []projection.Write) ([]delivery
 	outcomes := make([]delivery.Outcome, len(writes))
 	// As with MongoDB, the writes to one collection go before those to the next.
 	var collections []string
+	var keyed []int
 	for i := range writes {
+		if writes[i].Keyed {
+			keyed = append(keyed, i)
+			continue
+		}
 		if !slices.Contains(collections, writes[i].Collection) {
 			collections = append(collections, writes[i].Collection)
 		}
 	}
 	for _, collection := range collections {
 		for i := range writes {
-			if writes[i].Collection != collection {
+			if writes[i].Collection != collection || writes[i].Keyed {
 				continue
 			}
 			if err := ctx.Err(); err != nil {
@@ -94,7 +101,7 @@ func (f *Fake) Write(ctx context.Context, writes []projection.Write) ([]delivery
 			outcomes[i] = outcome
 		}
 	}
-	return outcomes, nil
+	return outcomes, f.writeKeyed(ctx, writes, outcomes, keyed)
 }
 
 func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem string) {
