@@ -1,0 +1,2 @@
+// Package kubernetes holds the manifests, and the tests of what they render to.
+package kubernetes
