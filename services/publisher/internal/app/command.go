@@ -66,6 +66,11 @@ func commands(version string) map[string]Command {
 		"parked show":    {Configured: true, Arguments: true, Run: showParked},
 		"parked replay":  {Configured: true, Arguments: true, Run: replayParked},
 		"parked discard": {Configured: true, Arguments: true, Run: discardParked},
+
+		"status":           {Configured: true, Arguments: true, Run: showStatus},
+		"checkpoint show":  {Configured: true, Arguments: true, Run: showCheckpoint},
+		"checkpoint set":   {Configured: true, Arguments: true, Run: setCheckpoint},
+		"checkpoint reset": {Configured: true, Arguments: true, Run: resetCheckpoint},
 	}
 }
 
@@ -93,6 +98,12 @@ func usage(to io.Writer) error {
 	_, err := io.WriteString(to, `publisher sends the changes of MongoDB collections to an Azure Service Bus topic.
 
   publisher                          publish, as leader or standby, until SIGTERM
+  publisher status [--json]          who leads, in which term, how far the checkpoint is behind; from any machine
+  publisher checkpoint show [--json] where the checkpoint is
+  publisher checkpoint set PLACE     move it to an RFC 3339 time, or a position as shown
+  publisher checkpoint reset         forget it: START_AT decides where to begin
+                                     both need --why TEXT, take --who NAME, and are refused while a
+                                     publisher leads, unless --force is given
   publisher parked list [--all]      list the changes that could not be sent, one JSON object a line;
                                      with --all also those that were replayed or discarded
   publisher parked show ID           show one of them, whole, and what was done with it

@@ -21,7 +21,6 @@ const everything = "--all"
 // withState calls work with the state database. Secrets are taken out of the
 // error that comes back.
 func withState(ctx context.Context, config Config, work func(state *mongostate.Database) error) error {
-	secrets := redact.New(config.StateMongoURI.Reveal(), config.MongoURI.Reveal(), config.ServiceBusConnection.Reveal())
 	client, err := connectMongo(config.StateMongoURI)
 	if err != nil {
 		return fmt.Errorf("prepare the state database: %w", err)
@@ -35,6 +34,12 @@ func withState(ctx context.Context, config Config, work func(state *mongostate.D
 	if err == nil || errors.Is(err, ErrUsage) {
 		return err
 	}
+	return redacted(config, err)
+}
+
+// redacted is an error without the configuration's secrets.
+func redacted(config Config, err error) error {
+	secrets := redact.New(config.StateMongoURI.Reveal(), config.MongoURI.Reveal(), config.ServiceBusConnection.Reveal())
 	return errors.New(secrets.Text(err.Error()))
 }
 

@@ -162,6 +162,9 @@ func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progr
 	return err
 }
 
+// ErrNone is returned by Read where there is no checkpoint.
+var ErrNone = mongo.ErrNoDocuments
+
 // Read returns a stream's checkpoint without claiming it, for people.
 func (c *Checkpoints) Read(ctx context.Context, stream string) (checkpoint.Checkpoint, error) {
 	var found checkpointDocument
