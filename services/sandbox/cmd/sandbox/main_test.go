@@ -3,19 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -35,22 +30,36 @@ func TestMain(m *testing.M) {
 type process struct {
 	cmd  *exec.Cmd
 	vars map[string]string
+	// log is what it wrote to standard error; read it after Wait.
+	log bytes.Buffer
 }
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
 	path, err := os.Executable()
 	must(t, err)
-	all := append([]string{
+	return startCommand(t, exec.Command(path, withFreePorts(args)...))
+}
+
+func withFreePorts(args []string) []string {
+	return append([]string{
 		"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
 	}, args...)
-	p := &process{cmd: exec.Command(path, all...), vars: map[string]string{}}
+}
+
+// startCommand starts a command that ends up as this binary.
+func startCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, vars: map[string]string{}}
 	p.cmd.Env = append(os.Environ(), asSandbox+"=1")
-	p.cmd.Stderr = io.Discard
+	p.cmd.Stderr = &p.log
 	stdout, err := p.cmd.StdoutPipe()
 	must(t, err)
 	must(t, p.cmd.Start())
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // it may have ended
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Wait()
+	})
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if lines.Text() == "ready" {
@@ -78,11 +87,7 @@ func (p *process) client(t *testing.T) *mongo.Client {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(p.vars["MONGODB_URI"]).SetServerSelectionTimeout(30 * time.Second))
 	must(t, err)
-	t.Cleanup(func() {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()                    // the server may be dead: it is not told
-		_ = client.Disconnect(over) // so that this is no failure
-	})
+	t.Cleanup(func() { forget(client) }) // the server may be dead: it is not told
 	return client
 }
 
@@ -120,104 +125,6 @@ func TestTheSandboxSaysItsVersionAndWhetherItIsUp(t *testing.T) {
 		if code := run(t.Context(), tt.args, &stdout, &stderr); code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
 			t.Errorf("%s: got %d with %q and %q, want %d with %q and %q", name, code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
 		}
-	}
-}
-
-// TestAcknowledgedWritesOutliveAKill writes from several connections until the
-// process is killed, and looks for every write that was acknowledged.
-func TestAcknowledgedWritesOutliveAKill(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const lives, writers, enough = 3, 4, 200
-	var acknowledged []string
-	var token bson.Raw
-	for life := range lives {
-		p := startProcess(t, "--data", dir)
-		client := p.client(t)
-		coll := client.Database("test").Collection("things")
-		if token == nil {
-			stream, err := coll.Watch(t.Context(), mongo.Pipeline{})
-			must(t, err)
-			token = stream.ResumeToken()
-			must(t, stream.Close(t.Context()))
-		}
-		expectAll(t, coll, acknowledged)
-		acknowledged = append(acknowledged, writeUntilKilled(t, p, coll, fmt.Sprint("life ", life), writers, enough)...)
-	}
-	p := startProcess(t, "--data", dir)
-	coll := p.client(t).Database("test").Collection("things")
-	expectAll(t, coll, acknowledged)
-	expectEvents(t, coll, token, acknowledged)
-}
-
-// writeUntilKilled returns the _ids that were acknowledged.
-func writeUntilKilled(t *testing.T, p *process, coll *mongo.Collection, prefix string, writers, enough int) []string {
-	t.Helper()
-	acks := make(chan string)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var all sync.WaitGroup
-	for w := range writers {
-		all.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				id := fmt.Sprint(prefix, " writer ", w, " write ", n)
-				if _, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: id}}); err != nil {
-					return
-				}
-				acks <- id
-			}
-		})
-	}
-	go func() {
-		all.Wait()
-		close(acks)
-	}()
-	var acknowledged []string
-	for id := range acks {
-		acknowledged = append(acknowledged, id)
-		if len(acknowledged) == enough {
-			must(t, p.cmd.Process.Kill())
-			_ = p.cmd.Wait() // it was killed
-			cancel()
-		}
-	}
-	return acknowledged
-}
-
-func expectAll(t *testing.T, coll *mongo.Collection, ids []string) {
-	t.Helper()
-	cursor, err := coll.Find(t.Context(), bson.D{})
-	must(t, err)
-	var docs []struct {
-		ID string `bson:"_id"`
-	}
-	must(t, cursor.All(t.Context(), &docs))
-	there := map[string]bool{}
-	for _, doc := range docs {
-		there[doc.ID] = true
-	}
-	for _, id := range ids {
-		if !there[id] {
-			t.Errorf("got %d documents without %q, which was acknowledged", len(docs), id)
-		}
-	}
-}
-
-// expectEvents reads the change stream over all lives.
-func expectEvents(t *testing.T, coll *mongo.Collection, token bson.Raw, ids []string) {
-	t.Helper()
-	stream, err := coll.Watch(t.Context(), mongo.Pipeline{}, options.ChangeStream().SetResumeAfter(token))
-	must(t, err)
-	defer stream.Close(context.Background())
-	missing := map[string]bool{}
-	for _, id := range ids {
-		missing[id] = true
-	}
-	for len(missing) > 0 {
-		if !stream.Next(t.Context()) {
-			t.Fatalf("got the end of the stream with %d events missing: %v", len(missing), stream.Err())
-		}
-		delete(missing, stream.Current.Lookup("documentKey", "_id").StringValue())
 	}
 }
 
