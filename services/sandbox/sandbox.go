@@ -124,8 +124,13 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 	if s.engine, err = s.newEngine(config); err != nil {
 		return err
 	}
+	if s.gateway, err = gateway.New(gateway.Config{
+		Addresses: []string{addressOr(config.ServiceBusAddress), addressOr(config.ManagementAddress)}, Log: config.Log,
+	}); err != nil {
+		return err
+	}
 	if s.mongo, err = mongoserver.New(mongoserver.Config{
-		Address: addressOr(config.MongoAddress), Engine: s.engine, Accounts: accounts, Log: config.Log,
+		Address: addressOr(config.MongoAddress), Engine: s.engine, Accounts: accounts, TLS: s.gateway.TLS(), Log: config.Log,
 	}); err != nil {
 		return err
 	}
@@ -133,11 +138,6 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 		return err
 	}
 	if err = entities.Apply(s.broker); err != nil {
-		return err
-	}
-	if s.gateway, err = gateway.New(gateway.Config{
-		Addresses: []string{addressOr(config.ServiceBusAddress), addressOr(config.ManagementAddress)}, Log: config.Log,
-	}); err != nil {
 		return err
 	}
 	keys, err := config.keys()
@@ -250,8 +250,8 @@ func (s *Sandbox) ServiceBusConnectionString() string {
 func (s *Sandbox) ManagementURL() string { return "http://" + hostPort(s.gateway.Addr(1)) }
 
 // ServiceBusCertificatePEM is what clients have to trust that speak TLS: to the
-// address in ServiceBusConnectionString, without UseDevelopmentEmulator, or to
-// ManagementURL.
+// address in MongoURI, to that in ServiceBusConnectionString, without
+// UseDevelopmentEmulator, or to ManagementURL.
 func (s *Sandbox) ServiceBusCertificatePEM() []byte { return s.gateway.CertificatePEM() }
 
 // URL is where the status page and the faults' API are.

@@ -41,7 +41,9 @@ func newDocuments() *documents {
 	return &documents{fates: map[string]fate{}, inserted: map[string]bool{}, counted: map[string]int{}, tried: map[string]int{}}
 }
 
-func things(client *mongo.Client) *mongo.Collection { return client.Database("test").Collection("things") }
+func things(client *mongo.Client) *mongo.Collection {
+	return client.Database("test").Collection("things")
+}
 
 // watch notes where the history begins.
 func (d *documents) watch(t *testing.T, client *mongo.Client) {

@@ -63,6 +63,9 @@ func (g *Gateway) HTTP() net.Listener { return g.http }
 // CertificatePEM is what clients that use TLS have to trust.
 func (g *Gateway) CertificatePEM() []byte { return g.certificate.pem }
 
+// TLS serves with the gateway's certificate.
+func (g *Gateway) TLS() *tls.Config { return g.certificate.config() }
+
 // Close gives the addresses free when Run is never called.
 func (g *Gateway) Close() error {
 	var errs []error

@@ -13,7 +13,8 @@ import (
 	"changerelay/services/sandbox/internal/mongowire"
 )
 
-// conn is one client's connection. Its fields are owned by the serve loop.
+// conn is one client's connection. Its fields are owned by the serve loop, but
+// for nc, which the read loop may exchange before the first request.
 type conn struct {
 	server *Server
 	id     int64
@@ -62,7 +63,10 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 // read hands requests to the serve loop. It always returns an error: the reason
 // why the connection is over.
 func (c *conn) read(ctx context.Context, requests chan<- *mongowire.Request) error {
-	in := bufio.NewReaderSize(c.nc, bufferBytes)
+	in, err := c.secure(bufio.NewReaderSize(c.nc, bufferBytes))
+	if err != nil {
+		return err
+	}
 	for {
 		request, err := mongowire.ReadRequest(in)
 		if err != nil {

@@ -2,6 +2,7 @@ package mongoserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -30,7 +31,10 @@ type Config struct {
 	// Accounts asks clients for authentication as one of these users, or of
 	// those that commands have made; nil lets everybody do everything.
 	Accounts *access.Accounts
-	Log      zerolog.Logger
+	// TLS serves clients that begin with a handshake, too; nil serves plain ones
+	// only.
+	TLS *tls.Config
+	Log zerolog.Logger
 }
 
 // Server is a listener on an engine.
@@ -45,6 +49,7 @@ type Server struct {
 	accounts       *accounts
 	// authorization tells that clients may do only what they are granted.
 	authorization bool
+	tls           *tls.Config
 	// process names this run of the server, for clients that monitor it.
 	process bson.ObjectID
 	started time.Time
@@ -70,7 +75,7 @@ func New(config Config) (*Server, error) {
 	return &Server{
 		engine: config.Engine, log: config.Log, listener: listener,
 		cursors: newCursors(), failPoints: &failPoints{}, commandsByName: newCommands(),
-		accounts: accounts, authorization: config.Accounts != nil,
+		accounts: accounts, authorization: config.Accounts != nil, tls: config.TLS,
 		process: bson.NewObjectID(), started: time.Now(),
 	}, nil
 }
