@@ -47,6 +47,10 @@ test-compose: images ## bring docker-compose.yml up with the sandbox, kill the l
 test-docker: images ## run the images as containers, kill, freeze and cut them off, and check every event
 	@cd services/e2e && IMAGE_VERSION=$(VERSION) go test -tags docker -count=1 -v -timeout 20m ./container
 
+.PHONY: chaos
+chaos: ## do the relay all the harm there is, and check that nothing is lost (SEED=1 DURATION=2m ARGS="--every 3s …")
+	@go run ./services/e2e/cmd/chaos --seed $(or $(SEED),1) --duration $(or $(DURATION),2m) $(ARGS)
+
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
 	@go run ./services/e2e/cmd/bench $(ARGS)

@@ -21,7 +21,9 @@ func TestServicesWaitForTheirServers(t *testing.T) {
 		cfg.SandboxArgs = []string{"--mongo", mongo, "--servicebus", bus, "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 	}))
 	closeAtEnd(t, c)
-	c.LayOut()
+	if err := c.LayOut(); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.StartServices(); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,9 @@ func guardedCluster(t *testing.T, a accounts, publishers, projectors int) *clust
 	cfg.PublisherEnv = map[string]string{"MONGODB_URI": as(uri, "publisher", "secret")}
 	cfg.ProjectorEnv = map[string]string{"READMODEL_MONGODB_URI": as(uri, "projector", "secret")}
 	services := cluster.New(cfg)
-	services.LayOut()
+	if err := services.LayOut(); err != nil {
+		t.Fatal(err)
+	}
 	services.Sandbox = servers.Sandbox
 	closeAtEnd(t, services)
 	return services

@@ -28,7 +28,9 @@ func TestAStandaloneMongoDBIsToldInPlainWords(t *testing.T) {
 		}
 	}))
 	closeAtEnd(t, c)
-	c.LayOut()
+	if err := c.LayOut(); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.StartServices(); err != nil {
 		t.Fatal(err)
 	}

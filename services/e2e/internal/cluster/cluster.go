@@ -56,8 +56,7 @@ func (c *Cluster) StartServers(ctx context.Context) error {
 			return err
 		}
 	}
-	c.LayOut()
-	return nil
+	return c.LayOut()
 }
 
 // StartSandbox starts the sandbox and waits until it is ready.
@@ -83,21 +82,38 @@ func (c *Cluster) StartSandbox(ctx context.Context) error {
 }
 
 // LayOut makes the nodes of the services, none of them started.
-func (c *Cluster) LayOut() {
+func (c *Cluster) LayOut() error {
 	for i := range c.cfg.Publishers {
-		c.Publishers = append(c.Publishers, c.service("publisher", i, c.cfg.Binaries.Publisher, c.publisherEnv()))
+		n, err := c.service("publisher", i, c.cfg.Binaries.Publisher, c.publisherEnv)
+		if err != nil {
+			return err
+		}
+		c.Publishers = append(c.Publishers, n)
 	}
 	for i := range c.cfg.Projectors {
-		c.Projectors = append(c.Projectors, c.service("projector", i, c.cfg.Binaries.Projector, c.projectorEnv()))
+		n, err := c.service("projector", i, c.cfg.Binaries.Projector, c.projectorEnv)
+		if err != nil {
+			return err
+		}
+		c.Projectors = append(c.Projectors, n)
 	}
+	return nil
 }
 
-func (c *Cluster) service(kind string, i int, binary string, env map[string]string) *Node {
+func (c *Cluster) service(kind string, i int, binary string, settings func(Endpoints) map[string]string) (*Node, error) {
 	name := kind + "-" + strconv.Itoa(i+1)
+	endpoints := c.endpoints
+	if c.cfg.Reach != nil {
+		var err error
+		if endpoints, err = c.cfg.Reach(name, endpoints); err != nil {
+			return nil, err
+		}
+	}
+	env := settings(endpoints)
 	env["INSTANCE_ID"] = name
 	return newNode(program{
 		name: name, binary: binary, env: environment(env), log: filepath.Join(c.cfg.Dir, name+".log"),
-	}, c.client)
+	}, c.client), nil
 }
 
 // Endpoints say where the servers are; they are known once StartServers returned.

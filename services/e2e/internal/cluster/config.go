@@ -19,6 +19,9 @@ type Config struct {
 	// SandboxArgs are the sandbox's arguments; nil listens on free ports. With
 	// them and a Backend, the sandbox is expected to be that backend.
 	SandboxArgs []string
+	// Reach says where a node finds the servers, such as through a proxy of its
+	// own; nil for where they are.
+	Reach func(node string, e Endpoints) (Endpoints, error)
 	// Env is added to the environment of the publishers and projectors, over
 	// what the cluster sets itself.
 	PublisherEnv map[string]string

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-func (c *Cluster) publisherEnv() map[string]string {
-	n, e := c.cfg.Names, c.endpoints
+func (c *Cluster) publisherEnv(e Endpoints) map[string]string {
+	n := c.cfg.Names
 	env := map[string]string{
 		"MONGODB_URI":                  e.MongoURI,
 		"SOURCE_DATABASE":              n.SourceDatabase,
@@ -25,8 +25,8 @@ func (c *Cluster) publisherEnv() map[string]string {
 	return env
 }
 
-func (c *Cluster) projectorEnv() map[string]string {
-	n, e := c.cfg.Names, c.endpoints
+func (c *Cluster) projectorEnv(e Endpoints) map[string]string {
+	n := c.cfg.Names
 	env := map[string]string{
 		"READMODEL_MONGODB_URI":        e.MongoURI,
 		"READMODEL_DATABASE":           n.ReadModelDatabase,

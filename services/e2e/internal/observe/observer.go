@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/e2e/internal/validate"
 )
@@ -28,6 +29,9 @@ const (
 	lull = 50 * time.Millisecond
 	// retryPause is how long a failed receive waits before it is tried again.
 	retryPause = 200 * time.Millisecond
+	// settlesAtOnce and settleTime bound settling.
+	settlesAtOnce = 512
+	settleTime    = 10 * time.Second
 )
 
 // Observer gathers the messages of one source that a topic accepts. Its methods
@@ -36,38 +40,63 @@ type Observer struct {
 	client   *azservicebus.Client
 	receiver *azservicebus.Receiver
 	source   string
+	mode     Mode
 
 	mu      sync.Mutex // guards what follows
 	names   map[string]string
+	numbers map[int64]struct{} // of the messages seen; Settling only
 	sends   []validate.Send
 	terms   map[int64]int
 	foreign int
 	faults  []string
 }
 
+// Mode is how an observer receives.
+type Mode int
+
+const (
+	// Taking receives and deletes, which is cheap. What was on its way when a
+	// connection breaks is not seen.
+	Taking Mode = iota
+	// Settling completes what it has noted, so that nothing is missed however
+	// connections and the broker fare.
+	Settling
+)
+
 // New returns an observer on the subscription, which takes every message for
 // itself. Only messages with the given CloudEvents source count.
-func New(connection, topic, subscription, source string) (*Observer, error) {
+func New(connection, topic, subscription, source string, mode Mode) (*Observer, error) {
 	client, err := azservicebus.NewClientFromConnectionString(connection, nil)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", topic, err)
 	}
-	receiver, err := client.NewReceiverForSubscription(topic, subscription, &azservicebus.ReceiverOptions{
-		ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete,
-	})
+	receives := azservicebus.ReceiveModeReceiveAndDelete
+	if mode == Settling {
+		receives = azservicebus.ReceiveModePeekLock
+	}
+	receiver, err := client.NewReceiverForSubscription(topic, subscription, &azservicebus.ReceiverOptions{ReceiveMode: receives})
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", topic, err)
 	}
-	return &Observer{client: client, receiver: receiver, source: source, names: make(map[string]string), terms: make(map[int64]int)}, nil
+	return &Observer{
+		client: client, receiver: receiver, source: source, mode: mode,
+		names: make(map[string]string), numbers: make(map[int64]struct{}), terms: make(map[int64]int),
+	}, nil
 }
 
 // Run gathers messages until ctx ends. A receive that fails is tried again: what
 // it lost shows as a fault of the observation.
 func (o *Observer) Run(ctx context.Context) error {
 	defer o.client.Close(context.WithoutCancel(ctx))
+	var settling errgroup.Group
+	settling.SetLimit(settlesAtOnce)
+	defer func() { _ = settling.Wait() }() // each has noted its own failure
 	for ctx.Err() == nil {
 		messages, err := o.receiver.ReceiveMessages(ctx, batch, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: lull})
 		o.add(messages)
+		if o.mode == Settling {
+			o.settle(ctx, &settling, messages)
+		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -91,8 +120,29 @@ func (o *Observer) add(messages []*azservicebus.ReceivedMessage) {
 			o.foreign++
 			continue
 		}
+		if o.mode == Settling {
+			if _, again := o.numbers[send.Number]; again {
+				continue
+			}
+			o.numbers[send.Number] = struct{}{}
+		}
 		o.sends = append(o.sends, send)
 		o.terms[send.Term]++
+	}
+}
+
+// settle completes messages, many at once, while more are received. One that
+// fails comes again.
+func (o *Observer) settle(ctx context.Context, group *errgroup.Group, messages []*azservicebus.ReceivedMessage) {
+	for _, m := range messages {
+		group.Go(func() error {
+			attempt, cancel := context.WithTimeout(ctx, settleTime)
+			defer cancel()
+			if err := o.receiver.CompleteMessage(attempt, m, nil); err != nil && ctx.Err() == nil {
+				o.fault(err.Error())
+			}
+			return nil
+		})
 	}
 }
 

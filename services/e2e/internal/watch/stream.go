@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,23 +17,66 @@ const idleWait = 500 * time.Millisecond
 // change is one write to a document.
 type change struct{ raw bson.Raw }
 
+// reopenPause is how long a stream that failed waits before it is opened again.
+const reopenPause = 200 * time.Millisecond
+
 // follow opens a change stream on the collection and returns a function that
-// hands over every write from now on, until ctx ends, which is no error.
+// hands over every write from now on, until ctx ends, which is no error. A
+// stream that fails is opened again where it stood, so a server that goes away
+// and comes back hides nothing.
 func follow(ctx context.Context, collection *mongo.Collection, each func(change)) (run func(context.Context) error, err error) {
-	stream, err := collection.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetMaxAwaitTime(idleWait).SetBatchSize(5000))
+	stream, err := open(ctx, collection, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+		for {
+			for stream.Next(ctx) {
+				each(change{stream.Current})
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			failure := stream.Err()
+			if lost(failure) {
+				return fmt.Errorf("watch %s: %w", collection.Name(), failure)
+			}
+			pause := time.NewTimer(reopenPause)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			pause.Stop()
+			if again, err := open(ctx, collection, stream.ResumeToken()); err == nil {
+				_ = stream.Close(ctx)
+				stream = again
+			}
+		}
+	}, nil
+}
+
+func open(ctx context.Context, collection *mongo.Collection, after bson.Raw) (*mongo.ChangeStream, error) {
+	opts := options.ChangeStream().SetMaxAwaitTime(idleWait).SetBatchSize(5000)
+	if after != nil {
+		opts.SetResumeAfter(after)
+	}
+	stream, err := collection.Watch(ctx, mongo.Pipeline{}, opts)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", collection.Name(), err)
 	}
-	return func(ctx context.Context) error {
-		defer stream.Close(context.WithoutCancel(ctx))
-		for stream.Next(ctx) {
-			each(change{stream.Current})
-		}
-		if err := stream.Err(); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("watch %s: %w", collection.Name(), err)
-		}
-		return nil
-	}, nil
+	return stream, nil
+}
+
+// Codes with which a server says that the history a stream needs is gone.
+const (
+	changeStreamFatalError  = 280
+	changeStreamHistoryLost = 286
+)
+
+func lost(err error) bool {
+	server, ok := errors.AsType[mongo.ServerError](err)
+	return ok && (server.HasErrorCode(changeStreamHistoryLost) || server.HasErrorCode(changeStreamFatalError))
 }
 
 // id returns the document's id where it is a string.

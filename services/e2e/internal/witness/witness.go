@@ -60,20 +60,30 @@ type Witness struct {
 
 // Open connects and begins to watch. What happened before is not seen.
 func Open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names, projection Projection) (*Witness, error) {
+	return open(ctx, endpoints, names, projection, observe.Taking)
+}
+
+// OpenSettling is Open for servers whose connections break: it misses no message
+// for that, and costs more.
+func OpenSettling(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names, projection Projection) (*Witness, error) {
+	return open(ctx, endpoints, names, projection, observe.Settling)
+}
+
+func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names, projection Projection, mode observe.Mode) (*Witness, error) {
 	client, err := mongo.Connect(options.Client().ApplyURI(endpoints.MongoURI))
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}
 	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection}
-	if err := w.open(ctx); err != nil {
+	if err := w.open(ctx, mode); err != nil {
 		w.Close(ctx)
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *Witness) open(ctx context.Context) (err error) {
-	if w.Observer, err = observe.New(w.endpoints.ServiceBus, w.names.Topic, w.names.Observer, w.names.Source()); err != nil {
+func (w *Witness) open(ctx context.Context, mode observe.Mode) (err error) {
+	if w.Observer, err = observe.New(w.endpoints.ServiceBus, w.names.Topic, w.names.Observer, w.names.Source(), mode); err != nil {
 		return err
 	}
 	model := w.Client.Database(w.names.ReadModelDatabase).Collection(w.projection.Collection)

@@ -1,0 +1,284 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/report"
+	"changerelay/services/e2e/internal/source"
+	"changerelay/services/e2e/internal/witness"
+)
+
+// campaign is one run.
+type campaign struct {
+	cfg     Config
+	out     io.Writer
+	dir     string
+	http    *http.Client
+	network *network
+	cluster *cluster.Cluster
+	witness *witness.Witness
+	writer  *source.Writer
+	began   time.Time
+
+	mu       sync.Mutex
+	taken    map[string]bool // guarded by mu: what suffers a deed
+	faults   []report.Fault  // guarded by mu
+	vanished []string        // guarded by mu: processes that ended, and not by a deed
+	drained  error
+	recovery time.Duration
+}
+
+// Run does the campaign and returns its report. The error is why it could not
+// come to its end. No process is left behind.
+func Run(ctx context.Context, cfg Config, out io.Writer) (*report.Report, error) {
+	c := &campaign{
+		cfg: cfg, out: out, http: &http.Client{Timeout: 2 * time.Second},
+		network: newNetwork(), taken: make(map[string]bool), began: time.Now(),
+	}
+	r := &report.Report{Title: "Change Relay chaos", Started: c.began.UTC(), Setup: []report.Fact{
+		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},
+		{Name: "harm", Text: fmt.Sprintf("a deed every %v for %v", cfg.Every, cfg.Duration)},
+		{Name: "cluster", Text: fmt.Sprintf("%d publishers, %d projectors, lease %v", cfg.Publishers, cfg.Projectors, cfg.Lease)},
+	}}
+	err := c.run(ctx, r)
+	if err != nil {
+		r.Stopped = err.Error()
+	}
+	r.Seconds, r.Dir, r.Faults = time.Since(c.began).Seconds(), c.dir, c.faults
+	r.Judge()
+	return r, err
+}
+
+func (c *campaign) run(ctx context.Context, r *report.Report) error {
+	if err := c.layOut(ctx); err != nil {
+		return err
+	}
+	defer c.network.close()
+	defer c.cluster.Close()
+	if err := c.cluster.StartServers(ctx); err != nil {
+		return err
+	}
+	w, err := witness.OpenSettling(ctx, c.cluster.Endpoints(), c.cluster.Names(), witness.Orders)
+	if err != nil {
+		return err
+	}
+	c.witness = w
+	closeWitness := sync.OnceFunc(func() { w.Close(ctx) })
+	defer closeWitness()
+	c.writer = source.NewWriter(w.Client, c.cluster.Names().SourceDatabase, c.cluster.Names().SourceCollection)
+	if err := c.cluster.StartServices(); err != nil {
+		return err
+	}
+	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
+		return err
+	}
+	if err := c.play(ctx); err != nil {
+		return err
+	}
+	return c.judge(ctx, r)
+}
+
+// layOut prepares the cluster, on addresses that the servers keep when they are
+// killed and come back.
+func (c *campaign) layOut(ctx context.Context) error {
+	root, err := cluster.Root()
+	if err != nil {
+		return err
+	}
+	c.dir = c.cfg.Dir
+	if c.dir == "" {
+		c.dir = filepath.Join(root, ".run", "chaos-"+c.began.Format("20060102-150405"))
+	}
+	data := filepath.Join(c.dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return fmt.Errorf("make directory of the run: %w", err)
+	}
+	var binaries cluster.Binaries
+	if c.cfg.Bin != "" {
+		binaries, err = cluster.BinariesIn(c.cfg.Bin)
+	} else {
+		c.say("building sandbox, publisher and projector")
+		binaries, err = cluster.Build(ctx, root, filepath.Join(root, ".run", "bin"), "")
+	}
+	if err != nil {
+		return err
+	}
+	args := []string{"--data", data}
+	for _, flag := range []string{"--mongo", "--servicebus", "--management", "--http"} {
+		address, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		args = append(args, flag, address)
+	}
+	c.cluster = cluster.New(cluster.Config{
+		Binaries: binaries, Dir: c.dir,
+		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(),
+		Projections: filepath.Join(root, "services", "e2e", "orders.yaml"),
+		SandboxArgs: args, Reach: c.network.reach,
+	})
+	return nil
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// errPlayed ends the witness when there is nothing more to see.
+var errPlayed = errors.New("played")
+
+// play writes and does harm, side by side, and waits for recovery and drain.
+func (c *campaign) play(ctx context.Context) error {
+	c.began = time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.witness.Run(ctx) })
+	g.Go(func() error {
+		if err := c.harm(ctx); err != nil {
+			return err
+		}
+		c.recover(ctx)
+		return cmp.Or(context.Cause(ctx), errPlayed)
+	})
+	if err := g.Wait(); !errors.Is(err, errPlayed) {
+		return err
+	}
+	return nil
+}
+
+// harm carries the plan out while the workload is written, and returns when all
+// is undone.
+func (c *campaign) harm(ctx context.Context) error {
+	over := make(chan struct{})
+	g, ctx := errgroup.WithContext(ctx)
+	load := workload{cfg: c.cfg, to: c.writer, wrote: c.witness.Ledger.Wrote, say: c.say}
+	g.Go(func() error { return load.run(ctx, over) })
+	g.Go(func() error {
+		defer close(over)
+		strokes, ctx := errgroup.WithContext(ctx)
+		for _, s := range planned(c.cfg) {
+			if !sleepUntil(ctx, c.began.Add(s.at)) {
+				break
+			}
+			strokes.Go(func() error { return c.strike(ctx, s) })
+		}
+		return strokes.Wait()
+	})
+	return g.Wait()
+}
+
+// strike does one deed, waits, and undoes it.
+func (c *campaign) strike(ctx context.Context, s stroke) error {
+	what, undo, err := s.deed.do(ctx, c, rand.New(rand.NewPCG(s.draw, 0)))
+	switch {
+	case errors.Is(err, errNobody):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", s.deed.name, err)
+	}
+	outcome := "at once"
+	if undo != nil {
+		outcome = fmt.Sprintf("for %.1f s", s.lasts.Seconds())
+	}
+	c.note(what, outcome)
+	if undo == nil {
+		return nil
+	}
+	sleepUntil(ctx, time.Now().Add(s.lasts))
+	if err := undo(ctx); err != nil {
+		return fmt.Errorf("end %s: %w", what, err)
+	}
+	return nil
+}
+
+// recover waits until everything that was written has arrived.
+func (c *campaign) recover(ctx context.Context) {
+	c.say("no more harm; waiting for the rest to arrive")
+	began := time.Now()
+	for _, n := range c.cluster.Nodes() {
+		if !n.Running() {
+			if err := c.vanish(n); !errors.Is(err, errNobody) {
+				c.say("%v", err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Settle)
+	defer cancel()
+	c.drained = c.witness.AwaitDrain(ctx)
+	c.recovery = time.Since(began)
+}
+
+// vanish notes a process that ended by itself, and starts it again.
+func (c *campaign) vanish(n *cluster.Node) error {
+	c.mu.Lock()
+	c.vanished = append(c.vanished, fmt.Sprintf("%s ended by itself: see %s", n.Name, n.LogPath()))
+	c.mu.Unlock()
+	c.say("%s ended by itself", n.Name)
+	if err := n.Start(); err != nil {
+		return err
+	}
+	return errNobody
+}
+
+// take reserves what a deed is done to; false when another one has it.
+func (c *campaign) take(what string) (release func(), free bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken[what] {
+		return nil, false
+	}
+	c.taken[what] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.taken, what)
+	}, true
+}
+
+func (c *campaign) note(what, outcome string) {
+	c.mu.Lock()
+	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), Deed: what, Outcome: outcome})
+	c.mu.Unlock()
+	c.say("%s, %s", what, outcome)
+}
+
+// say prints a line of the timeline.
+func (c *campaign) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "%7.1fs  %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (c *campaign) services() []*cluster.Node {
+	return slices.Concat(c.cluster.Publishers, c.cluster.Projectors)
+}
+
+// sleepUntil waits; false when ctx ended first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,87 @@
+package chaos
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Config says what a campaign does.
+type Config struct {
+	Seed     uint64
+	Duration time.Duration
+	// Every is the mean time between two deeds.
+	Every time.Duration
+	// Rate is how many events a steady phase writes a second.
+	Rate       int
+	Publishers int
+	Projectors int
+	Lease      time.Duration
+	// Settle bounds the time for recovery and drain after the last deed.
+	Settle time.Duration
+	// JSON is a file for the report; empty for none.
+	JSON string
+	// Bin is a directory of built binaries; empty builds them.
+	Bin string
+	// Dir takes logs and data; empty makes one under .run of the repository.
+	Dir string
+}
+
+// Parse reads the command line. Every problem is reported at once.
+func Parse(args []string, usage io.Writer) (Config, error) {
+	c := Config{}
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Uint64Var(&c.Seed, "seed", 1, "makes the plan and the events")
+	flags.DurationVar(&c.Duration, "duration", 2*time.Minute, "how long harm is done")
+	flags.DurationVar(&c.Every, "every", 3*time.Second, "mean time between two deeds")
+	flags.IntVar(&c.Rate, "rate", 500, "events written a `second` in a steady phase")
+	flags.IntVar(&c.Publishers, "publishers", 2, "publisher processes")
+	flags.IntVar(&c.Projectors, "projectors", 3, "projector processes")
+	flags.DurationVar(&c.Lease, "lease", 3*time.Second, "length of the publishers' lease")
+	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last deed")
+	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
+	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
+	flags.StringVar(&c.Dir, "dir", "", "keep logs and data in this `directory` in place of one under .run")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.Usage()
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	errs := c.problems()
+	if flags.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) problems() []error {
+	var errs []error
+	for _, n := range []struct {
+		name       string
+		got, least int
+	}{{"rate", c.Rate, 1}, {"publishers", c.Publishers, 2}, {"projectors", c.Projectors, 1}} {
+		if n.got < n.least {
+			errs = append(errs, fmt.Errorf("--%s is %d, below %d", n.name, n.got, n.least))
+		}
+	}
+	for _, d := range []struct {
+		name       string
+		got, least time.Duration
+	}{
+		{"duration", c.Duration, time.Second},
+		{"every", c.Every, 10 * time.Millisecond},
+		{"lease", c.Lease, 3 * time.Second},
+		{"settle", c.Settle, time.Second},
+	} {
+		if d.got < d.least {
+			errs = append(errs, fmt.Errorf("--%s is %v, below %v", d.name, d.got, d.least))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,18 @@
+// Package chaos is a campaign of faults against the real binaries: for as long
+// as it is told to, it does the relay every harm it knows of, several at once,
+// while events of changing shape are written; then it lets everything recover
+// and judges what came of it.
+//
+//	plan       which deed when, for how long, drawn from the seed alone
+//	deeds      what can be done: to processes, connections, servers
+//	network    a proxy between each process and each server (toxiproxy)
+//	workload   phases of events: steady, hot, large, bursts, idle
+//	campaign   carries the plan out, prints a timeline, and judges
+//
+// The same seed makes the same plan and the same events. What a deed meets (who
+// leads, which session is held) depends on the run, so a run can be repeated in
+// kind, not to the letter.
+//
+// The witness does not go through the proxies. It is told of nothing that the
+// services say of themselves.
+package chaos
