@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type App struct {
 	store        *readmodel.Store
 	collections  []string
 	subscription *servicebus.Subscription
+	process      *readmodel.Process
 	halts        *delivery.Halts
 	handler      *delivery.Handler
 	engine       *session.Engine
@@ -66,7 +68,8 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	}
 	a.store = readmodel.New(a.client, cfg.Database, cfg.Subscription)
 	a.halts = delivery.NewHalts(a.store)
-	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log)
+	a.process = a.store.Process(cfg.InstanceID+"-"+rand.Text()[:10], cfg.InstanceID)
+	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit)
 	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
 	a.metrics.watch(a.engine, a.handler, a.halts)
 	a.metrics.registry.MustRegister(buildInfo(version))
@@ -148,10 +151,17 @@ func (a *App) work(ctx context.Context) error {
 	})
 	defer stop()
 
-	// The list of halts is needed until the last session is given back.
+	// The list of halts is needed until the last session is given back, and only
+	// then has the process stopped as asked.
 	lists, end := context.WithCancel(context.WithoutCancel(ctx))
 	var group errgroup.Group
 	group.Go(func() error { return a.halts.Run(lists) })
+	group.Go(func() error {
+		if err := a.process.Run(lists); err != nil {
+			a.log.Info().Err(err).Msg("the others may take this process for dead")
+		}
+		return nil
+	})
 	group.Go(func() error {
 		defer end()
 		return a.engine.Run(ctx)
@@ -190,7 +200,11 @@ func (a *App) setUp(ctx context.Context) error {
 	if err == nil && !allowed {
 		a.log.Info().Msg("the role may not create indexes, tombstones stay until an operator creates theirs")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	// Before the first session: after a death it must be known that care is due.
+	return a.process.Beat(ctx, true)
 }
 
 // close closes the clients after the drain, in its own time.

@@ -62,6 +62,9 @@ type Config struct {
 	// RetryTime bounds how long a batch is tried in place.
 	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that can not be stored is tried again before its session is given back"`
 
+	// CrashLimit is a count of processes.
+	CrashLimit int `envconfig:"CRASH_LIMIT" default:"3" desc:"processes that may die while they apply a message before it is parked; counted from the second death on"`
+
 	// InstanceID names this process in status and logs.
 	InstanceID string `envconfig:"INSTANCE_ID" desc:"name of this process; HOSTNAME or a random one where not set"`
 	// ShutdownTimeout bounds everything after the signal to stop.
@@ -121,6 +124,7 @@ func (c *Config) check() []*settings.Problem {
 		{"BATCH_SIZE", c.BatchSize, 2000},
 		{"HOLD_MESSAGES", c.HoldMessages, 1 << 30},
 		{"MAX_SETTLES", c.MaxSettles, 2000},
+		{"CRASH_LIMIT", c.CrashLimit, 1000},
 	} {
 		if count.value < 1 || count.value > count.most {
 			bad(count.variable, "is %d, not between 1 and %d", count.value, count.most)

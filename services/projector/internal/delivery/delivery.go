@@ -107,6 +107,7 @@ type Handler struct {
 	observer Observer
 	log      zerolog.Logger
 	counts   Counts
+	careful  careful
 }
 
 var _ session.Handler = (*Handler)(nil)
@@ -135,18 +136,20 @@ type hold struct {
 // Apply implements session.Applier.
 func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
 	var verdicts []session.Verdict
-	for {
-		more, err := h.apply(ctx, messages[len(verdicts):])
+	for len(verdicts) < len(messages) {
+		more, err := h.applyCarefully(ctx, messages[len(verdicts):])
 		verdicts = append(verdicts, more...)
-		// An operator lifted the halt under which messages were being parked:
+		// An operator may lift the halt under which messages are being parked:
 		// then what is left is applied.
-		if !errors.Is(err, ErrLifted) || ctx.Err() != nil {
+		if err != nil && (!errors.Is(err, ErrLifted) || ctx.Err() != nil) {
 			return verdicts, err
 		}
 	}
+	return verdicts, nil
 }
 
-func (h *hold) apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
+// apply applies messages; with deadly set the first one is not tried, for that reason.
+func (h *hold) apply(ctx context.Context, messages []session.Message, deadly string) ([]session.Verdict, error) {
 	halted, err := h.halts.Halted(ctx, h.aggregate)
 	if err != nil {
 		return nil, fmt.Errorf("look up whether aggregate %q is halted: %w", h.aggregate, err)
@@ -154,6 +157,9 @@ func (h *hold) apply(ctx context.Context, messages []session.Message) ([]session
 	b := h.read(messages)
 	if halted {
 		return h.park(ctx, b, 0, "an earlier event of the aggregate is parked", false)
+	}
+	if deadly != "" && b.items[0].change != nil {
+		return h.halt(ctx, b, 0, deadly)
 	}
 	failed, reason := h.decide(b)
 	for {

@@ -34,7 +34,8 @@
 //     lifts the halt once nothing is, leaves nothing behind that would be passed
 //     over; a message that comes too late to be parked is applied.
 //
-// A crash of the process while it applies a message leaves no trace here, and
-// the broker does not count it; an attempt counter in the store belongs into
-// Apply, before the writes.
+// A process that dies leaves no trace at the broker, which counts nothing then.
+// So each process says that it lives, and after one has died the others note
+// what they are about to apply, for some minutes. A message that a few processes
+// have died of is parked; good times cost nothing. See Care.
 package delivery

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -140,7 +141,7 @@ func badCollection(name string) string {
 		return "is missing"
 	case strings.ContainsAny(name, "$\x00") || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
 		return "is not a valid name"
-	case name == ParkedMessages || name == HaltedAggregates || name == Positions:
+	case slices.Contains([]string{ParkedMessages, HaltedAggregates, Positions, Processes, Attempts}, name):
 		return "is the projector's own"
 	}
 	return ""
@@ -156,6 +157,10 @@ const (
 	// Positions holds, for each projection with a key of its own and each
 	// aggregate, how far its events are applied.
 	Positions = "applied_positions"
+	// Processes are the running projectors, and Attempts what they were about to
+	// apply, noted after one of them has died.
+	Processes = "projector_processes"
+	Attempts  = "apply_attempts"
 )
 
 func (l *loader) rules(p *declared, on entry) {
