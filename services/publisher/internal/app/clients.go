@@ -2,8 +2,13 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -42,15 +47,41 @@ func connectMongo(uri settings.Secret) (*mongo.Client, error) {
 
 // dial returns how to reach Service Bus. It makes no round trip.
 func (c *Config) dial() (servicebus.Dial, error) {
+	o := servicebus.Options{WebSockets: c.ServiceBusWebSockets}
 	if c.ServiceBusConnection != "" {
-		dial := servicebus.WithConnectionString(c.ServiceBusConnection.Reveal())
+		dial := servicebus.WithConnectionString(c.ServiceBusConnection.Reveal(), o)
 		return dial, checkDial(dial())
 	}
-	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	credential, err := credentialOf(c.AzureCredential)
 	if err != nil {
 		return nil, err
 	}
-	return servicebus.WithCredential(c.ServiceBusNamespace, credential), nil
+	return servicebus.WithCredential(c.ServiceBusNamespace, credential, o), nil
+}
+
+// credentials are the Entra ID credentials by the names of AZURE_CREDENTIAL.
+// Which identity they stand for is said by the SDK's own variables, such as
+// AZURE_CLIENT_ID.
+var credentials = map[string]func() (azcore.TokenCredential, error){
+	"default":     func() (azcore.TokenCredential, error) { return azidentity.NewDefaultAzureCredential(nil) },
+	"workload":    func() (azcore.TokenCredential, error) { return azidentity.NewWorkloadIdentityCredential(nil) },
+	"environment": func() (azcore.TokenCredential, error) { return azidentity.NewEnvironmentCredential(nil) },
+	"cli":         func() (azcore.TokenCredential, error) { return azidentity.NewAzureCLICredential(nil) },
+	"managed": func() (azcore.TokenCredential, error) {
+		o := &azidentity.ManagedIdentityCredentialOptions{}
+		if id := os.Getenv("AZURE_CLIENT_ID"); id != "" {
+			o.ID = azidentity.ClientID(id)
+		}
+		return azidentity.NewManagedIdentityCredential(o)
+	},
+}
+
+func credentialOf(name string) (azcore.TokenCredential, error) {
+	create, known := credentials[name]
+	if !known {
+		return nil, fmt.Errorf("%q is not one of %q", name, slices.Sorted(maps.Keys(credentials)))
+	}
+	return create()
 }
 
 func checkDial(_ *azservicebus.Client, err error) error { return err }

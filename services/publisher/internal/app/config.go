@@ -33,6 +33,10 @@ type Config struct {
 	// ServiceBusConnection or ServiceBusNamespace says where the topic is.
 	ServiceBusConnection settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"connection string of the Service Bus namespace; or set SERVICEBUS_NAMESPACE"`
 	ServiceBusNamespace  string          `envconfig:"SERVICEBUS_NAMESPACE" desc:"fully qualified Service Bus namespace, for Entra ID credentials"`
+	// ServiceBusWebSockets goes through port 443.
+	ServiceBusWebSockets bool `envconfig:"SERVICEBUS_WEBSOCKETS" default:"false" desc:"true connects by websockets on port 443 instead of AMQP on 5671, through the proxy that HTTPS_PROXY names"`
+	// AzureCredential names the Entra ID credential.
+	AzureCredential string `envconfig:"AZURE_CREDENTIAL" default:"default" desc:"Entra ID credential: default (tries them all), workload, managed, environment or cli; production names one"`
 	// ServiceBusTopic is the topic to send to.
 	ServiceBusTopic string `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic to send to"`
 
@@ -91,6 +95,8 @@ type Config struct {
 	Senders int `envconfig:"SENDERS" default:"256" desc:"most sends side by side, each of another aggregate"`
 	// BatchSize is how many messages of one aggregate go in one send.
 	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages of one aggregate in one send"`
+	// Batching says whether a send may mix aggregates.
+	Batching string `envconfig:"BATCHING" default:"session" desc:"what goes in one send: session (messages of one aggregate), or mixed (of several; only for a topic that is not partitioned)"`
 	// CompressAbove is in bytes; 0 is never.
 	CompressAbove int `envconfig:"COMPRESS_ABOVE" default:"65536" desc:"body size in bytes above which it is compressed with gzip; 0 is never"`
 	// CheckpointInterval is the least time between saves of the checkpoint.
@@ -131,13 +137,20 @@ func (c *Config) check() []*settings.Problem {
 	if (c.ServiceBusConnection == "") == (c.ServiceBusNamespace == "") {
 		bad("SERVICEBUS_CONNECTION_STRING", "set either this or SERVICEBUS_NAMESPACE")
 	} else if _, err := c.dial(); err != nil {
-		bad("SERVICEBUS_CONNECTION_STRING", "%s", err)
+		variable := "SERVICEBUS_CONNECTION_STRING"
+		if c.ServiceBusNamespace != "" {
+			variable = "AZURE_CREDENTIAL"
+		}
+		bad(variable, "%s", err)
 	}
 	if c.OnUnmappable != "park" && c.OnUnmappable != "stop" {
 		bad("ON_UNMAPPABLE", "is %q, neither park nor stop", c.OnUnmappable)
 	}
 	if err := c.leaseConfig().Check(); err != nil {
 		bad("LEASE_TTL", "%s (LEASE_TTL > LEASE_RENEW_DEADLINE > LEASE_HEARTBEAT)", err)
+	}
+	if c.Batching != batchSession && c.Batching != batchMixed {
+		bad("BATCHING", "is %q, neither session nor mixed", c.Batching)
 	}
 	problems = append(problems, c.checkSource()...)
 	problems = append(problems, c.checkLifecycle()...)

@@ -80,6 +80,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"SOURCE_DATABASE":              "",
 		"SOURCE_FILTER":                "{",
 		"MODE":                         "both",
+		"BATCHING":                     "all",
 		"ON_OTHER_OPERATION":           "ignore",
 		"FULL_DOCUMENT":                "yes",
 		"FULL_DOCUMENT_BEFORE_CHANGE":  "updateLookup",
@@ -125,6 +126,8 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"healing of documents":    {map[string]string{"ON_HISTORY_LOST": "heal", "MODE": "documents"}, "heal re-reads a history"},
 		"a copy with a filter":    {map[string]string{"START_AT": "snapshot", "SOURCE_FILTER": `{"ns.coll": "a"}`}, "START_AT: copies the whole collection"},
 		"a copy of several":       {map[string]string{"ON_HISTORY_LOST": "snapshot", "SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,b", "STREAM_NAME": "s"}, "ON_HISTORY_LOST: copies one collection"},
+		"an unknown credential":   {map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": "magic"}, "AZURE_CREDENTIAL: \"magic\" is not one of"},
+		"a credential not set up": {map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": "workload"}, "AZURE_CREDENTIAL: no client ID"},
 		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,9 +154,11 @@ func TestAConfigurationDoesNotPrintItsSecrets(t *testing.T) {
 }
 
 func TestEntraIDNeedsOnlyANamespace(t *testing.T) {
-	environ(t, map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example"})
-	if _, err := app.Load(); err != nil {
-		t.Errorf("Load = %v, want nil", err)
+	for _, credential := range []string{"default", "managed", "cli"} {
+		environ(t, map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": credential})
+		if _, err := app.Load(); err != nil {
+			t.Errorf("Load with %s = %v, want nil", credential, err)
+		}
 	}
 	if _, set := os.LookupEnv("SERVICEBUS_CONNECTION_STRING"); set {
 		t.Error("a variable that is empty still counts as set")

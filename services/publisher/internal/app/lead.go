@@ -25,6 +25,12 @@ const (
 	batchBytes = 1 << 20
 )
 
+// Values of BATCHING.
+const (
+	batchSession = "session"
+	batchMixed   = "mixed"
+)
+
 // lead publishes while the lease lasts. Each pass of its loop is a term of its
 // own, so whatever ended the one before has no say in the next.
 func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
@@ -100,6 +106,7 @@ func (a *App) relayConfig(term int64) relay.Config {
 		Senders:            a.config.Senders,
 		BatchSize:          a.config.BatchSize,
 		BatchBytes:         batchBytes,
+		Mixed:              a.config.Batching == batchMixed,
 		SendTimeout:        sendTimeout,
 		CompressAbove:      a.config.CompressAbove,
 		CheckpointInterval: a.config.CheckpointInterval,

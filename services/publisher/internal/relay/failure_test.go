@@ -39,6 +39,7 @@ func runSchedule(t *testing.T, seed uint64) {
 		c.MaxInFlight = 1 + random.IntN(200)
 		c.Senders = 1 + random.IntN(50)
 		c.BatchSize = 1 + random.IntN(8)
+		c.Mixed = seed%2 == 1
 		c.SendTimeout = time.Second
 	})
 	tooLarge := map[string]bool{}
@@ -89,8 +90,14 @@ func runSchedule(t *testing.T, seed uint64) {
 		return nil
 	}
 	r.start(t)
-	for r.checkpoint.Last() < changes {
+	for range 24 * 60 * 6 { // a day: ten seconds at a time
+		if r.checkpoint.Last() == changes {
+			break
+		}
 		time.Sleep(10 * time.Second)
+	}
+	if got := r.checkpoint.Last(); got != changes {
+		t.Fatalf("checkpoint stands at %d of %d after a day", got, changes)
 	}
 	if err := r.stop(); err != nil {
 		t.Errorf("Run = %v, want nil", err)

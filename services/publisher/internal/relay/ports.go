@@ -53,7 +53,7 @@ type Mapper interface {
 	Map(change Change) (contract.Event, bool, error)
 }
 
-// Sender sends messages of one aggregate.
+// Sender sends messages: of one aggregate, unless Config.Mixed.
 type Sender interface {
 	// Send sends messages in order and returns how many of them, from the first
 	// on, were accepted. An error is a *SendError about the message after those.

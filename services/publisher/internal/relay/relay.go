@@ -31,6 +31,9 @@ type Config struct {
 	BatchSize int
 	// BatchBytes bounds their bodies together.
 	BatchBytes int
+	// Mixed puts messages of several aggregates in one send, BatchSize and
+	// BatchBytes in all.
+	Mixed bool
 	// SendTimeout bounds one send.
 	SendTimeout time.Duration
 	// CompressAbove is the body size in bytes above which it is compressed; 0 is never.

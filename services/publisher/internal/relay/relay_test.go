@@ -154,6 +154,45 @@ func TestAnAggregateIsSentInBatchesOneAtATime(t *testing.T) {
 	})
 }
 
+func TestReadyAggregatesGoInOneSendWhereTheyMayBeMixed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) { c.Mixed, c.Senders, c.BatchSize = true, 1, 10 })
+		var first, failed bool
+		var sends [][]string
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome { // under the topic's lock
+			sends = append(sends, idsOf(m))
+			switch {
+			case !first: // with what is there; until everything else is ready
+				first = true
+				return relaytest.Outcome{Delay: time.Second}
+			case !failed:
+				failed = true
+				return relaytest.Outcome{Err: failure(relay.Transient)}
+			default:
+				return relaytest.Outcome{}
+			}
+		}
+		r.add(1, 21, each)
+		r.start(t)
+		time.Sleep(time.Minute)
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if len(sends) != 4 || len(sends[1]) != 10 || !slices.Equal(sends[1], sends[2]) || len(sends[0])+len(sends[3]) != 11 {
+			t.Errorf("sends are %v, want some, then ten that fail, the same ten again, and the rest", sends)
+		}
+	})
+}
+
+func idsOf(messages []contract.Message) []string {
+	var ids []string
+	for _, m := range messages {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
 func TestAStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

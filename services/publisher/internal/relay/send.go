@@ -29,15 +29,26 @@ func (r *Relay) sendReady(ctx context.Context) error {
 // laneSender is one sender with its scratch memory.
 type laneSender struct {
 	*Relay
+	held     []part
 	items    []*item
 	messages []contract.Message
 }
 
+// part is a held lane's part of what is sent: its first count items.
+type part struct {
+	*lane
+	count int
+}
+
 // sendFrom sends the front of a lane, again and again until it is accepted or
-// parked, and gives the lane back. An error leaves the lane held: the relay ends.
-func (s *laneSender) sendFrom(ctx context.Context, held *lane) error {
-	for {
-		s.items = s.lanes.front(held, s.config.BatchSize, s.config.BatchBytes, s.items[:0])
+// parked, and gives the lane back; with Mixed, together with the fronts of other
+// lanes that are ready. All of them are held until theirs is accepted, so a send
+// that fails is made again before anything later of its aggregates. An error
+// leaves them held: the relay ends.
+func (s *laneSender) sendFrom(ctx context.Context, first *lane) error {
+	s.held = append(s.held[:0], part{lane: first})
+	for len(s.held) > 0 {
+		s.gather()
 		accepted, failure, err := s.sendOnce(ctx)
 		for _, it := range s.items[:accepted] {
 			s.watermark.finish(it.number)
@@ -45,17 +56,65 @@ func (s *laneSender) sendFrom(ctx context.Context, held *lane) error {
 		if err == nil && failure != nil && failure.Class == TooLarge {
 			err = s.parkTooLarge(ctx, s.items[accepted], failure)
 			accepted++
-			failure = nil
 		}
 		if err != nil {
 			return err
 		}
-		if accepted > 0 {
-			s.forget()
-			s.lanes.settle(held, accepted)
-			return nil
+		s.forget()
+		s.settle(accepted)
+	}
+	return nil
+}
+
+// gather takes the fronts of the held lanes, and of more lanes that are ready
+// where messages may be mixed.
+func (s *laneSender) gather() {
+	s.items = s.items[:0]
+	room := s.config.BatchBytes
+	for i := range s.held {
+		room -= s.take(&s.held[i], room)
+	}
+	for s.config.Mixed && len(s.items) < s.config.BatchSize && room > 0 {
+		select {
+		case more, open := <-s.lanes.ready:
+			if !open {
+				return
+			}
+			s.held = append(s.held, part{lane: more})
+			room -= s.take(&s.held[len(s.held)-1], room)
+		default:
+			return
 		}
 	}
+}
+
+// take adds the front of a held lane, as far as there is room, and returns its
+// bytes.
+func (s *laneSender) take(p *part, room int) int {
+	before, size := len(s.items), 0
+	s.items = s.lanes.front(p.lane, s.config.BatchSize, room, s.items)
+	for _, it := range s.items[before:] {
+		size += len(it.message.Body)
+	}
+	p.count = len(s.items) - before
+	return size
+}
+
+// settle gives back the lanes that had some of the first n items. The others
+// stay held.
+func (s *laneSender) settle(n int) {
+	waiting := s.held[:0]
+	for _, p := range s.held {
+		done := min(p.count, n)
+		n -= done
+		if done > 0 {
+			s.lanes.settle(p.lane, done)
+		} else {
+			waiting = append(waiting, p)
+		}
+	}
+	clear(s.held[len(waiting):])
+	s.held = waiting
 }
 
 // sendOnce sends the items once, when the gate lets it. It returns how many

@@ -74,7 +74,7 @@ func TestTheConnectionIsDoubtedOnlyWhereItMayBeAtFault(t *testing.T) {
 func TestABrokenConnectionStringIsRefusedWithoutQuotingIt(t *testing.T) {
 	t.Parallel()
 	for _, connection := range []string{"nonsense", "Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey", "Endpoint=sb://x/;SharedAccessKey=canary"} {
-		_, err := WithConnectionString(connection)()
+		_, err := WithConnectionString(connection, Options{})()
 		if err == nil {
 			t.Errorf("%q was taken", connection)
 			continue

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"changerelay/pkg/contract"
@@ -23,35 +22,6 @@ import (
 
 // closeTimeout bounds the good-byes of one connection.
 const closeTimeout = 2 * time.Second
-
-// Dial returns a new client. It makes no round trip.
-type Dial func() (*azservicebus.Client, error)
-
-// WithConnectionString dials with a connection string.
-func WithConnectionString(connection string) Dial {
-	return func() (*azservicebus.Client, error) {
-		client, err := azservicebus.NewClientFromConnectionString(connection, clientOptions())
-		if err != nil {
-			// The SDK's text may quote the connection string.
-			return nil, errors.New("the connection string is not one")
-		}
-		return client, nil
-	}
-}
-
-// WithCredential dials a fully qualified namespace with an Entra ID credential.
-func WithCredential(namespace string, credential azcore.TokenCredential) Dial {
-	return func() (*azservicebus.Client, error) {
-		return azservicebus.NewClient(namespace, credential, clientOptions())
-	}
-}
-
-func clientOptions() *azservicebus.ClientOptions {
-	return &azservicebus.ClientOptions{
-		ApplicationID: "change-relay",
-		RetryOptions:  azservicebus.RetryOptions{MaxRetries: -1},
-	}
-}
 
 // Topic sends to one topic. It connects at the first send. Send may be called
 // from any goroutine.
@@ -91,7 +61,9 @@ func (t *Topic) Close() {
 	t.closing.Wait()
 }
 
-// Send implements relay.Sender. All messages must have the same session.
+// Send implements relay.Sender. All messages must have the same session, unless
+// the topic is not partitioned: a batch to a partitioned one has one session.
+// See https://learn.microsoft.com/azure/service-bus-messaging/service-bus-partitioning
 func (t *Topic) Send(ctx context.Context, messages []contract.Message) (int, error) {
 	held, err := t.connect(ctx)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestOfABatchTheMessagesBeforeATooLargeOneAreAccepted(t *testing.T) {
 
 func TestATopicThatDoesNotExistIsSaidByName(t *testing.T) {
 	t.Parallel()
-	topic := servicebus.New("nowhere", servicebus.WithConnectionString(testserver.Get(t).ServiceBus))
+	topic := servicebus.New("nowhere", servicebus.WithConnectionString(testserver.Get(t).ServiceBus, servicebus.Options{}))
 	t.Cleanup(topic.Close)
 	_, err := topic.Send(t.Context(), []contract.Message{message(t, "order-1", 1, "x")})
 	wantClass(t, err, relay.Blocked)
@@ -157,7 +157,7 @@ func TestASendEndsWithItsContext(t *testing.T) {
 
 func open(t *testing.T, connection string) *servicebus.Topic {
 	t.Helper()
-	topic := servicebus.New(testserver.Topic, servicebus.WithConnectionString(connection))
+	topic := servicebus.New(testserver.Topic, servicebus.WithConnectionString(connection, servicebus.Options{}))
 	t.Cleanup(topic.Close)
 	return topic
 }

@@ -33,6 +33,9 @@ const (
 type Servers struct {
 	MongoURI   string
 	ServiceBus string
+	// Management is the URL of the namespace's management API; only a sandbox's
+	// is known.
+	Management string
 }
 
 // builtIn is the directory of a binary that was built for this test binary.
@@ -242,6 +245,8 @@ func readServers(from io.Reader) (Servers, error) {
 			servers.MongoURI = value
 		case "SERVICEBUS_CONNECTION_STRING":
 			servers.ServiceBus = value
+		case "SERVICEBUS_MANAGEMENT_URL":
+			servers.Management = value
 		case "ready":
 			return servers, nil
 		}

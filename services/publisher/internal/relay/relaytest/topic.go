@@ -38,6 +38,7 @@ type Topic struct {
 	ids      map[string]bool
 	sends    int
 	sending  map[string]int
+	running  int
 	overlaps int
 	most     int
 }
@@ -128,16 +129,14 @@ func (t *Topic) begin(messages []contract.Message) Outcome {
 		t.sending = map[string]int{}
 	}
 	t.sends++
-	session := messages[0].SessionID
-	if t.sending[session] > 0 {
-		t.overlaps++
+	for _, session := range sessions(messages) {
+		if t.sending[session] > 0 {
+			t.overlaps++
+		}
+		t.sending[session]++
 	}
-	t.sending[session]++
-	total := 0
-	for _, n := range t.sending {
-		total += n
-	}
-	t.most = max(t.most, total)
+	t.running++
+	t.most = max(t.most, t.running)
 	if t.Decide == nil {
 		return Outcome{}
 	}
@@ -147,10 +146,23 @@ func (t *Topic) begin(messages []contract.Message) Outcome {
 func (t *Topic) end(messages []contract.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	session := messages[0].SessionID
-	if t.sending[session]--; t.sending[session] == 0 {
-		delete(t.sending, session)
+	t.running--
+	for _, session := range sessions(messages) {
+		if t.sending[session]--; t.sending[session] == 0 {
+			delete(t.sending, session)
+		}
 	}
+}
+
+// sessions are the sessions of the messages of one send.
+func sessions(messages []contract.Message) []string {
+	var all []string
+	for _, m := range messages {
+		if !slices.Contains(all, m.SessionID) {
+			all = append(all, m.SessionID)
+		}
+	}
+	return all
 }
 
 func (t *Topic) accept(messages []contract.Message) {
