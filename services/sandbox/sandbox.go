@@ -33,6 +33,7 @@ import (
 	"changerelay/services/sandbox/internal/gateway"
 	"changerelay/services/sandbox/internal/journal"
 	"changerelay/services/sandbox/internal/management"
+	"changerelay/services/sandbox/internal/mongofaults"
 	"changerelay/services/sandbox/internal/mongoserver"
 	"changerelay/services/sandbox/internal/statuspage"
 )
@@ -149,7 +150,7 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 		Listener: s.gateway.HTTP(), CertificatePEM: s.gateway.CertificatePEM(), WebSocket: s.gateway.WebSocket(),
 		Keys: keys, Log: config.Log,
 	})
-	s.faults = faults.New(busfaults.Kinds(s.broker, s.amqp)...)
+	s.faults = faults.New(append(mongofaults.Kinds(s.mongo), busfaults.Kinds(s.broker, s.amqp)...)...)
 	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status, s.faults.Handler())
 	return err
 }

@@ -109,6 +109,9 @@ func (c *call) runPast(ctx context.Context, r *reply) error {
 	if err := fault.before(ctx); err != nil {
 		return err
 	}
+	if err := c.server.faults.before(ctx, c); err != nil {
+		return err
+	}
 	err := c.runInSession(ctx, r)
 	if c.hangUp {
 		return errHangUp

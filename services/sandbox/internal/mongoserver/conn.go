@@ -38,6 +38,8 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	id := s.lastConnection.Add(1)
 	s.connections.Add(1)
 	defer s.connections.Add(-1)
+	s.open.add(nc)
+	defer s.open.remove(nc)
 	c := &conn{server: s, id: id, nc: nc, log: s.log.With().Int64("connection_id", id).Logger()}
 	c.log.Debug().Stringer("remote", nc.RemoteAddr()).Msg("connection opened")
 	group, ctx := errgroup.WithContext(ctx)

@@ -48,7 +48,7 @@ func (s *Server) Report() Report {
 		URI: s.URI(), Version: Version, StartedAt: s.started,
 		Connections: s.connections.Load(), Commands: s.commands.Load(),
 		Sessions: s.engine.Sessions(), Cursors: cursors.Open, Streams: cursors.ChangeStreams,
-		FailPoint:   s.failPoints.armed(),
+		FailPoint:   s.failPoints.armed() || s.faults.armed(),
 		Oplog:       reportOplog(s.engine.Oplog()),
 		Collections: []CollectionReport{},
 	}

@@ -44,6 +44,8 @@ type Server struct {
 	listener   net.Listener
 	cursors    *cursors
 	failPoints *failPoints
+	faults     demanded
+	open       open
 	// commandsByName are all that can be run.
 	commandsByName map[string]*command
 	accounts       *accounts
