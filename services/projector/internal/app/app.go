@@ -78,6 +78,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 		Ready:   map[string]func() error{"running": a.ready},
 		Metrics: a.metrics.registry,
 		Status:  func() any { return a.Status() },
+		Wait:    newWaiter(a.store, projections),
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))

@@ -46,6 +46,9 @@ func (p *declared) Name() string { return p.name }
 // Collections implements Projection.
 func (p *declared) Collections() []string { return []string{p.collection} }
 
+// Keyed tells whether the documents have another key than the aggregate's id.
+func (p *declared) Keyed() bool { return p.keyed }
+
 // Types are the event types that the projection follows, sorted.
 func (p *declared) Types() []string { return slices.Sorted(maps.Keys(p.rules)) }
 

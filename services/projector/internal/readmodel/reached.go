@@ -1,0 +1,35 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+)
+
+// Reached tells whether a collection's document of an aggregate is at a
+// sequence or beyond it, as a majority has it.
+func (s *Store) Reached(ctx context.Context, collection, aggregate string, sequence contract.Sequence) (bool, error) {
+	return s.there(ctx, collection, bson.D{{Key: "_id", Value: aggregate}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$gte", Value: sequence}}}})
+}
+
+// ReachedKeyed is Reached for a projection whose documents many aggregates change.
+func (s *Store) ReachedKeyed(ctx context.Context, name, aggregate string, sequence contract.Sequence) (bool, error) {
+	return s.there(ctx, projection.Positions, bson.D{{Key: "_id", Value: account{name, aggregate}}, {Key: "sequence", Value: bson.D{{Key: "$gte", Value: sequence}}}})
+}
+
+func (s *Store) there(ctx context.Context, collection string, filter bson.D) (bool, error) {
+	err := s.db.Collection(collection).FindOne(ctx, filter).Err()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up a position in %q: %w", collection, err)
+	}
+	return true, nil
+}
