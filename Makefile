@@ -51,6 +51,10 @@ test-docker: images ## run the images as containers, kill, freeze and cut them o
 chaos: ## do the relay all the harm there is, and check that nothing is lost (SEED=1 DURATION=2m ARGS="--every 3s …")
 	@go run ./services/e2e/cmd/chaos --seed $(or $(SEED),1) --duration $(or $(DURATION),2m) $(ARGS)
 
+.PHONY: sdk-suite
+sdk-suite: ## run the live tests of the Azure SDK for Go against the sandbox (ARGS="-run Session")
+	@scripts/sdk-suite $(ARGS)
+
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
 	@go run ./services/e2e/cmd/bench $(ARGS)

@@ -48,6 +48,16 @@ func overlay(base, entries Map) Map {
 	return append(out, entries...)
 }
 
+// CutProperties returns a bare message without its properties section.
+func CutProperties(bare []byte) []byte {
+	r := Reader{buf: bare}
+	if code := r.descriptor(); r.err != nil || code != descProperties {
+		return bare
+	}
+	r.Skip()
+	return bare[r.pos:]
+}
+
 // CutAnnotations splits the message-annotations section from the front of an encoded message, if it is there.
 func CutAnnotations(raw []byte) (annotations Map, rest []byte, err error) {
 	if len(raw) < 3 || raw[0] != codeDescribed || raw[1] != codeSmallUlong || raw[2] != descMessageAnnotations {

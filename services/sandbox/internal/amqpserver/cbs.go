@@ -3,6 +3,7 @@ package amqpserver
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"changerelay/services/sandbox/internal/amqp"
@@ -38,12 +39,15 @@ func (n cbsNode) answer(req *request) response {
 	if req.operation != "put-token" {
 		return response{status: http.StatusNotImplemented, description: "The operation is not supported: " + req.operation}
 	}
+	audience := req.properties.String("name")
+	if err := n.find(audience); err != nil {
+		return refusal(asError(err))
+	}
 	keys := n.c.srv.cfg.Keys
 	if keys == nil {
 		return response{status: http.StatusOK, description: "OK"}
 	}
 	token, _ := req.body.(string)
-	audience := req.properties.String("name")
 	claim := sas.Claim{Rights: sas.All, Expires: time.Now().Add(jwtLife)}
 	if req.properties.String("type") != tokenJWT {
 		var err error
@@ -53,4 +57,14 @@ func (n cbsNode) answer(req *request) response {
 	}
 	n.c.claims.Put(audience, claim)
 	return response{status: http.StatusOK, description: "OK"}
+}
+
+// find tells why there is no entity that a token could be for. The service asks that first, and clients learn of an
+// entity that is not there by the status of this answer.
+func (n cbsNode) find(audience string) error {
+	path, _ := cutSuffixFold(entityPath(audience), "/"+managementNode)
+	if path == "" || !strings.Contains(audience, "://") {
+		return nil
+	}
+	return n.c.srv.cfg.Broker.Exists(path)
 }

@@ -48,8 +48,20 @@ func messageOf(m *amqp.Message) *broker.Message {
 	if len(own) > 0 {
 		out.Payload = amqp.AppendAnnotations(out.Payload, own)
 	}
+	if p.MessageID == nil {
+		// The service gives an id to a message without one. It is for receivers: duplicates are not looked for by it.
+		p.MessageID = newMessageID()
+		out.Payload = amqp.AppendProperties(out.Payload, p)
+		m.Bare = amqp.CutProperties(m.Bare)
+	}
 	out.Payload = append(out.Payload, m.Bare...)
 	return out
+}
+
+// newMessageID has the form of the service's: a UUID without dashes.
+func newMessageID() string {
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
 }
 
 // ownAnnotations leaves out those the service sets itself.

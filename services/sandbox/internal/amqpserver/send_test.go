@@ -120,7 +120,7 @@ func TestSendingToAnUnknownEntityFails(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	err := ns.sender(t, ns.client(t), "nowhere").SendMessage(t.Context(), &azservicebus.Message{}, nil)
-	wantCondition(t, err, broker.ConditionNotFound)
+	wantCode(t, err, azservicebus.CodeNotFound)
 }
 
 func TestARefusedMessageLeavesTheLinkUsable(t *testing.T) {
@@ -212,4 +212,21 @@ func TestOwnAnnotationsTravelWithTheMessage(t *testing.T) {
 	}
 	equal(t, "value", fmt.Sprint(got.Body.Value), "[a 1]")
 	equal(t, "footer", got.Footer["checksum"], any("c"))
+}
+
+func TestAMessageWithoutAnIDIsGivenOne(t *testing.T) {
+	t.Parallel()
+	ns := startNamespace(t)
+	c := ns.client(t)
+	s := ns.sender(t, c, "plain")
+	must(t, s.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("body"), Subject: new("subject")}, nil))
+	must(t, s.SendMessage(t.Context(), &azservicebus.Message{MessageID: new("mine")}, nil))
+	r, err := c.NewReceiverForQueue("plain", nil)
+	must(t, err)
+	got := receive(t, r, 2)
+	if got[0].MessageID == "" || got[1].MessageID != "mine" {
+		t.Errorf("got ids %q and %q, want one that was made and mine", got[0].MessageID, got[1].MessageID)
+	}
+	equalPtr(t, "subject", got[0].Subject, new("subject"))
+	equal(t, "body", string(got[0].Body), "body")
 }

@@ -253,3 +253,34 @@ func TestIdleEntitiesAreDeleted(t *testing.T) {
 		must(t, err)
 	})
 }
+
+func TestNothingIsAccessedBeforeItIsUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		queue, err := b.CreateQueue("q", QueueProperties{})
+		must(t, err)
+		topic, err := b.CreateTopic("t", TopicProperties{})
+		must(t, err)
+		if !queue.AccessedAt.IsZero() || !topic.AccessedAt.IsZero() {
+			t.Errorf("accessed at: got %v and %v, want never", queue.AccessedAt, topic.AccessedAt)
+		}
+		sub, err := b.CreateSubscription("t", "s", SubscriptionProperties{})
+		must(t, err)
+		topic, err = b.Topic("t")
+		must(t, err)
+		if topic.AccessedAt.IsZero() || sub.AccessedAt.IsZero() {
+			t.Errorf("accessed at: got %v and %v after the subscription was made, want a time", topic.AccessedAt, sub.AccessedAt)
+		}
+	})
+}
+
+func TestWhatExistsIsFoundByItsPath(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeTopic(t, b, TopicProperties{}, SubscriptionProperties{})
+		for _, path := range []string{"changes", "Changes", sub, sub + "/$DeadLetterQueue"} {
+			must(t, b.Exists(path))
+		}
+		for _, path := range []string{"none", "changes/Subscriptions/none", "changes/$DeadLetterQueue"} {
+			wantCondition(t, b.Exists(path), ConditionNotFound)
+		}
+	})
+}

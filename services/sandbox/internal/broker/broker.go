@@ -114,6 +114,18 @@ func parsePath(path string) address {
 	return a
 }
 
+// Exists tells why there is nothing at a path: a queue, a topic, a
+// subscription, or the dead-letter queue of one.
+func (b *Broker) Exists(path string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := parsePath(path); a.subscription == "" && !a.deadLetter && b.inlets[a.entity] != nil {
+		return nil
+	}
+	_, err := b.storeAt(path)
+	return err
+}
+
 // outlet finds a queue's or subscription's side that messages leave by.
 func (b *Broker) outlet(path string) (*outlet, *store, error) {
 	a := parsePath(path)

@@ -29,6 +29,15 @@ func or[T comparable](value, fallback T) T {
 	return value
 }
 
+// sizeOfAll is the room of a new queue or topic: what was asked for is had in
+// each partition.
+func sizeOfAll(megabytes int64, partitioned bool) int64 {
+	if partitioned {
+		return megabytes * partitions
+	}
+	return megabytes
+}
+
 func (p QueueProperties) withDefaults(cfg Config) QueueProperties {
 	p.LockDuration = or(p.LockDuration, defaultLockDuration)
 	p.MaxSizeInMegabytes = or(p.MaxSizeInMegabytes, defaultMegabytes)

@@ -16,6 +16,7 @@ func (b *Broker) CreateQueue(name string, p QueueProperties) (Queue, error) {
 	if err := p.check(); err != nil {
 		return Queue{}, err
 	}
+	p.MaxSizeInMegabytes = sizeOfAll(p.MaxSizeInMegabytes, p.EnablePartitioning)
 	b.mu.Lock()
 	if err := b.checkNewInlet("queue", name); err != nil {
 		b.mu.Unlock()
@@ -41,7 +42,7 @@ func (b *Broker) checkNewInlet(kind, name string) error {
 func (b *Broker) addQueue(name string, id uint64, p QueueProperties, now time.Time) *inlet {
 	in := &inlet{
 		b: b, id: id, name: name, partitioned: p.EnablePartitioning, sessions: p.RequiresSession,
-		outlets: map[string]*outlet{}, dates: dates{now, now, now},
+		outlets: map[string]*outlet{}, dates: dates{created: now, updated: now},
 	}
 	out := &outlet{}
 	out.store = newStore(b, id, name, in, &in.gate, p.terms(), p.RequiresSession)
@@ -91,7 +92,7 @@ func (b *Broker) UpdateQueue(name string, p QueueProperties) (Queue, error) {
 	in, err := b.inlet(name, false)
 	if err == nil {
 		old := in.queueProperties
-		err = unchanged(
+		err = unchanged("Queue",
 			fixed{"RequiresSession", old.RequiresSession, p.RequiresSession},
 			fixed{"RequiresDuplicateDetection", old.RequiresDuplicateDetection, p.RequiresDuplicateDetection},
 			fixed{"EnablePartitioning", old.EnablePartitioning, p.EnablePartitioning},
@@ -116,10 +117,10 @@ type fixed struct {
 	old, new bool
 }
 
-func unchanged(fields ...fixed) error {
+func unchanged(kind string, fields ...fixed) error {
 	for _, f := range fields {
 		if f.old != f.new {
-			return errArgument("The value for the %s property of an existing entity cannot be changed.", f.name)
+			return errArgument("The value for the %s property of an existing %s cannot be changed.", f.name, kind)
 		}
 	}
 	return nil

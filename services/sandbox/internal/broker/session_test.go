@@ -306,7 +306,7 @@ func TestSessionState(t *testing.T) {
 		if string(state) != "here" {
 			t.Errorf("state: got %q, want here", state)
 		}
-		must(t, b.SetSessionState(sub, "a", nil))
+		must(t, b.SetSessionState(sub, "a", []byte{}))
 	})
 }
 

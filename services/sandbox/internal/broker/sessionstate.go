@@ -32,7 +32,7 @@ func (r *Receiver) SessionState() ([]byte, error) {
 	return bytes.Clone(x.state), nil
 }
 
-// SetSessionState with nil clears it.
+// SetSessionState with nothing clears it.
 func (r *Receiver) SetSessionState(state []byte) error {
 	r.b.mu.Lock()
 	now := time.Now()
@@ -54,7 +54,10 @@ func (r *Receiver) held(now time.Time) (*session, error) {
 }
 
 func (x *session) setState(state []byte, now time.Time) {
-	x.state = bytes.Clone(state)
+	x.state = nil
+	if len(state) > 0 {
+		x.state = bytes.Clone(state)
+	}
 	x.updatedAt = now
 	x.store.b.log.state(x)
 }

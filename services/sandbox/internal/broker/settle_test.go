@@ -320,3 +320,21 @@ func TestPeekOfASession(t *testing.T) {
 		}
 	})
 }
+
+func TestADeadLetterQueueCountsNoDeliveries(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeQueue(t, b, "q", QueueProperties{})
+		send(t, b, "q", msg("m", ""))
+		r := openPlain(t, b, "q")
+		must(t, r.Settle(receive(t, r, 1)[0].LockToken, Abandon{}))
+		must(t, r.Settle(receive(t, r, 1)[0].LockToken, DeadLetter{}))
+		dead := openPlain(t, b, "q/$DeadLetterQueue")
+		for range 3 {
+			d := receive(t, dead, 1)[0]
+			if d.DeliveryCount != 1 {
+				t.Errorf("delivery count: got %d, want that of the queue, 1", d.DeliveryCount)
+			}
+			must(t, dead.Settle(d.LockToken, Abandon{}))
+		}
+	})
+}

@@ -217,10 +217,15 @@ func (s *store) putBack(e *entry, now time.Time) {
 	}
 }
 
-// fail ends a lock and counts the delivery; one too many is the last.
+// fail ends a lock and counts the delivery; one too many is the last. A
+// dead-letter queue counts none.
 func (s *store) fail(e *entry, now time.Time) {
+	if s.isDeadLetter() {
+		s.putBack(e, now)
+		return
+	}
 	e.failed++
-	if s.terms.maxDeliveries > 0 && e.failed >= s.terms.maxDeliveries && !s.isDeadLetter() {
+	if s.terms.maxDeliveries > 0 && e.failed >= s.terms.maxDeliveries {
 		s.deadLetter(e, "MaxDeliveryCountExceeded",
 			fmt.Sprintf("Message could not be consumed after %d delivery attempts.", s.terms.maxDeliveries), now)
 		return
@@ -239,7 +244,7 @@ func (s *store) expire(e *entry, now time.Time) {
 }
 
 // deadLetter moves an entry to the dead-letter queue, where it keeps its
-// sequence number, loses its expiry and counts its deliveries on.
+// sequence number and the count of its deliveries, and loses its expiry.
 func (s *store) deadLetter(e *entry, reason, description string, now time.Time) {
 	m := *e.marked()
 	m.deadSource, m.deadReason, m.deadDescription = s.path, reason, description

@@ -11,6 +11,7 @@ func (b *Broker) CreateTopic(name string, p TopicProperties) (Topic, error) {
 	if err := p.check(); err != nil {
 		return Topic{}, err
 	}
+	p.MaxSizeInMegabytes = sizeOfAll(p.MaxSizeInMegabytes, p.EnablePartitioning)
 	b.mu.Lock()
 	if err := b.checkNewInlet("topic", name); err != nil {
 		b.mu.Unlock()
@@ -25,7 +26,7 @@ func (b *Broker) CreateTopic(name string, p TopicProperties) (Topic, error) {
 func (b *Broker) addTopic(name string, id uint64, p TopicProperties, now time.Time) *inlet {
 	in := &inlet{
 		b: b, id: id, name: name, topic: true, partitioned: p.EnablePartitioning,
-		outlets: map[string]*outlet{}, dates: dates{now, now, now},
+		outlets: map[string]*outlet{}, dates: dates{created: now, updated: now},
 	}
 	in.waiting = newStore(b, id, name, in, &in.gate, terms{timeToLive: Forever}, false)
 	in.applyTopic(p)
@@ -54,7 +55,7 @@ func (b *Broker) UpdateTopic(name string, p TopicProperties) (Topic, error) {
 	in, err := b.inlet(name, true)
 	if err == nil {
 		old := in.topicProperties
-		err = unchanged(
+		err = unchanged("Topic",
 			fixed{"RequiresDuplicateDetection", old.RequiresDuplicateDetection, p.RequiresDuplicateDetection},
 			fixed{"EnablePartitioning", old.EnablePartitioning, p.EnablePartitioning},
 		)
@@ -152,6 +153,7 @@ func subscriptionPath(topic, name string) string { return topic + "/Subscription
 
 func (b *Broker) addSubscription(in *inlet, name string, id uint64, p SubscriptionProperties, rules []*rule, now time.Time) *outlet {
 	out := &outlet{name: name, rules: rules, properties: p, dates: dates{now, now, now}}
+	in.dates.accessed = now
 	path := subscriptionPath(in.name, name)
 	out.store = newStore(b, id, path, in, &out.gate, p.terms(), p.RequiresSession)
 	out.store.dead = newStore(b, id+1, path+"/$DeadLetterQueue", in, &out.gate, p.terms(), false)
@@ -170,7 +172,7 @@ func (b *Broker) UpdateSubscription(topic, name string, p SubscriptionProperties
 	b.mu.Lock()
 	in, out, err := b.subscription(topic, name)
 	if err == nil {
-		err = unchanged(fixed{"RequiresSession", out.properties.RequiresSession, p.RequiresSession})
+		err = unchanged("Subscription", fixed{"RequiresSession", out.properties.RequiresSession, p.RequiresSession})
 	}
 	if err != nil {
 		b.mu.Unlock()

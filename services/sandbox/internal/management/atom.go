@@ -71,10 +71,9 @@ func newEntry(r *http.Request, path, name string, created, updated time.Time, de
 	}
 }
 
+// timestamp of the zero time is what the service says of an entity that was
+// never accessed.
 func timestamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
 

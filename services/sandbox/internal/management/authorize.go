@@ -9,9 +9,6 @@ import (
 	"changerelay/services/sandbox/internal/sas"
 )
 
-// bearer starts a token of Entra ID. See package sas for what it is worth here.
-const bearer = "Bearer "
-
 // authorize refuses a request whose token does not allow it, in the service's
 // words.
 func (h *handler) authorize(r *http.Request, t target) error {
@@ -19,11 +16,11 @@ func (h *handler) authorize(r *http.Request, t target) error {
 		return nil
 	}
 	token := r.Header.Get("Authorization")
-	if strings.HasPrefix(token, bearer) {
-		return nil
-	}
 	if token == "" {
 		return unauthorized("MissingToken: The request has no authorization token.")
+	}
+	if !strings.HasPrefix(token, sas.Prefix) {
+		return nil // one of Entra ID: clients send it with "Bearer" in front, or bare
 	}
 	claim, err := h.keys.Verify(token, r.URL.Path, time.Now())
 	if err != nil {

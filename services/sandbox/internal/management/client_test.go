@@ -124,6 +124,7 @@ func TestQueuesAsTheOfficialClientSeesThem(t *testing.T) {
 	}
 	created, err := client.CreateQueue(t.Context(), "dir/queue", &admin.CreateQueueOptions{Properties: &want})
 	must(t, err)
+	want.MaxSizeInMegabytes = to.Ptr[int32](16 * 4096) // of all partitions
 	got, err := client.GetQueue(t.Context(), "dir/queue", nil)
 	must(t, err)
 	for _, p := range []admin.QueueProperties{created.QueueProperties, got.QueueProperties} {
@@ -202,6 +203,7 @@ func TestTopicsAndSubscriptionsAsTheOfficialClientSeesThem(t *testing.T) {
 	}
 	_, err := client.CreateTopic(t.Context(), "changes", &admin.CreateTopicOptions{Properties: &wantTopic})
 	must(t, err)
+	wantTopic.MaxSizeInMegabytes = to.Ptr[int32](16 * 2048) // of all partitions
 	topic, err := client.GetTopic(t.Context(), "changes", nil)
 	must(t, err)
 	if topic.AuthorizationRules = nil; !reflect.DeepEqual(topic.TopicProperties, wantTopic) {

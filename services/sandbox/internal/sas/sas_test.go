@@ -19,21 +19,22 @@ func TestATokenIsVerifiedInEveryPart(t *testing.T) {
 		token, audience string
 		refusal         string // empty: it is good
 	}{
-		"the resource itself":       {good, "amqp://host/orders", ""},
-		"something below it":        {good, "amqp://host/Orders/Subscriptions/a/$management", ""},
-		"a sibling with its prefix": {good, "amqp://host/orders2", "InvalidAudience"},
-		"another entity":            {good, "amqp://host/other", "InvalidAudience"},
-		"a token for the namespace": {sastest.Sign("sb://host/", "root", "secret", hour), "amqp://host/x", ""},
-		"a token for a host alone":  {sastest.Sign("ns.servicebus.windows.net", "root", "secret", hour), "amqp://host/x", ""},
-		"a resource with a query":   {sastest.Sign("https://host:443/orders?api-version=1", "root", "secret", hour), "/orders", ""},
-		"a name with signs in it":   {sastest.Sign("sb://host/", "a & b", "other", hour), "amqp://host/x", ""},
-		"a token that has expired":  {sastest.Sign("sb://host/orders", "root", "secret", now), "amqp://host/orders", "ExpiredToken: The token is expired. Expiration time:"},
-		"another secret":            {sastest.Sign("sb://host/orders", "root", "guess", hour), "amqp://host/orders", "InvalidSignature"},
-		"another name":              {sastest.Sign("sb://host/orders", "guest", "secret", hour), "amqp://host/orders", "InvalidSignature"},
-		"a later expiry":            {strings.Replace(good, "se=17", "se=18", 1), "amqp://host/orders", "InvalidSignature"},
-		"another resource":          {strings.Replace(good, "orders", "others", 1), "amqp://host/others", "InvalidSignature"},
-		"no signature at all":       {"Bearer abc", "amqp://host/orders", "InvalidSignature"},
-		"nothing":                   {"", "amqp://host/orders", "InvalidSignature"},
+		"the resource itself":         {good, "amqp://host/orders", ""},
+		"something below it":          {good, "amqp://host/Orders/Subscriptions/a/$management", ""},
+		"a sibling with its prefix":   {good, "amqp://host/orders2", "InvalidAudience"},
+		"another entity":              {good, "amqp://host/other", "InvalidAudience"},
+		"a token for the namespace":   {sastest.Sign("sb://host/", "root", "secret", hour), "amqp://host/x", ""},
+		"a token for a host alone":    {sastest.Sign("ns.servicebus.windows.net", "root", "secret", hour), "amqp://host/x", ""},
+		"a token for a host and port": {sastest.Sign("localhost:5672", "root", "secret", hour), "amqp://host/x", ""},
+		"a resource with a query":     {sastest.Sign("https://host:443/orders?api-version=1", "root", "secret", hour), "/orders", ""},
+		"a name with signs in it":     {sastest.Sign("sb://host/", "a & b", "other", hour), "amqp://host/x", ""},
+		"a token that has expired":    {sastest.Sign("sb://host/orders", "root", "secret", now), "amqp://host/orders", "ExpiredToken: The token is expired. Expiration time:"},
+		"another secret":              {sastest.Sign("sb://host/orders", "root", "guess", hour), "amqp://host/orders", "InvalidSignature"},
+		"another name":                {sastest.Sign("sb://host/orders", "guest", "secret", hour), "amqp://host/orders", "InvalidSignature"},
+		"a later expiry":              {strings.Replace(good, "se=17", "se=18", 1), "amqp://host/orders", "InvalidSignature"},
+		"another resource":            {strings.Replace(good, "orders", "others", 1), "amqp://host/others", "InvalidSignature"},
+		"no signature at all":         {"Bearer abc", "amqp://host/orders", "InvalidSignature"},
+		"nothing":                     {"", "amqp://host/orders", "InvalidSignature"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -97,8 +97,8 @@ func Path(resource string) string {
 	resource, _, _ = strings.Cut(strings.ToLower(resource), "?")
 	if _, rest, ok := strings.Cut(resource, "://"); ok {
 		_, resource, _ = strings.Cut(rest, "/")
-	} else if strings.Contains(resource, ".") && !strings.Contains(resource, "/") {
-		resource = "" // a host name alone
+	} else if strings.ContainsAny(resource, ".:") && !strings.Contains(resource, "/") {
+		resource = "" // a host alone, perhaps with a port
 	}
 	return strings.Trim(resource, "/")
 }
