@@ -62,6 +62,8 @@ func commands(version string) map[string]Command {
 		"version":        say,
 		"health":         {Configured: true, Run: func(ctx context.Context, call Call) error { return health(ctx, call.Config.AdminAddr) }},
 		"repartition":    {Configured: true, Run: repartition},
+		"setup":          {Configured: true, Run: setUp},
+		"doctor":         {Configured: true, Arguments: true, Run: examine},
 		"parked list":    {Configured: true, Arguments: true, Run: listParked},
 		"parked show":    {Configured: true, Arguments: true, Run: showParked},
 		"parked replay":  {Configured: true, Arguments: true, Run: replayParked},
@@ -109,6 +111,9 @@ func usage(to io.Writer) error {
   publisher parked show ID           show one of them, whole, and what was done with it
   publisher parked replay ID...      send them now, in the order of their aggregates; or --all
   publisher parked discard ID...     give them up
+  publisher setup                    create collections and indexes of the state database, with a role that may
+  publisher doctor [--json]          look at the real topic, source and state, and say what is wrong and how to mend it;
+                                     exit status 1 on findings
   publisher repartition              carry the checkpoints over to another number of PARTITIONS
   publisher health                   ask the publisher in the same container whether it is live; exit status 0 or 1
   publisher --version                say which version this is

@@ -8,11 +8,6 @@
 package mongostate
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -46,24 +41,4 @@ func New(client *mongo.Client, name string) *Database {
 		SetReadConcern(readconcern.Majority()).
 		SetWriteConcern(writeconcern.Majority()).
 		SetReadPreference(readpref.Primary()))}
-}
-
-// EnsureIndexes creates the indexes that keep the database tidy. None is needed
-// for correctness, so a role that may not create them loses nothing but tidiness.
-func (d *Database) EnsureIndexes(ctx context.Context) error {
-	_, leaseErr := d.db.Collection(leases).Indexes().CreateOne(ctx, mongo.IndexModel{
-		Keys:    bson.D{{Key: "expiresAt", Value: 1}},
-		Options: options.Index().SetExpireAfterSeconds(leaseTidySeconds),
-	})
-	_, parkedErr := d.db.Collection(parked).Indexes().CreateOne(ctx, mongo.IndexModel{
-		Keys: bson.D{{Key: "stream", Value: 1}, {Key: "position", Value: 1}},
-	})
-	_, instanceErr := d.db.Collection(instances).Indexes().CreateOne(ctx, mongo.IndexModel{
-		Keys:    bson.D{{Key: "expiresAt", Value: 1}},
-		Options: options.Index().SetExpireAfterSeconds(leaseTidySeconds),
-	})
-	if err := errors.Join(leaseErr, parkedErr, instanceErr); err != nil {
-		return fmt.Errorf("create indexes in %q: %w", d.db.Name(), err)
-	}
-	return nil
 }

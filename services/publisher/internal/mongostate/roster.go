@@ -40,7 +40,8 @@ func (r *Roster) Announce(ctx context.Context, member string, during time.Durati
 
 // Withdraw implements partition.Roster.
 func (r *Roster) Withdraw(ctx context.Context, member string) error {
-	_, err := r.instances.DeleteOne(ctx, bson.D{{Key: "_id", Value: r.id(member)}})
+	// Not removed: the role need not be allowed to. The index does it.
+	_, err := r.instances.UpdateByID(ctx, r.id(member), mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "expiresAt", Value: "$$NOW"}}}}})
 	return err
 }
 

@@ -1,0 +1,212 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/doctor"
+	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/redact"
+)
+
+// doctorTimeout bounds the whole examination.
+const doctorTimeout = time.Minute
+
+// examine looks at the real entities with an operator's rights, and says what is
+// wrong with them.
+func examine(ctx context.Context, call Call) error {
+	asJSON := slices.Equal(call.Args, []string{"--json"})
+	if len(call.Args) > 0 && !asJSON {
+		return fmt.Errorf("doctor takes nothing but --json, not %q: %w", call.Args, ErrUsage)
+	}
+	return Examine(ctx, call, asJSON, azcore.ClientOptions{})
+}
+
+// Examine is the command, with how to reach the management API.
+func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	c := call.Config
+	e := examination{config: c, secrets: redact.New(c.MongoURI.Reveal(), c.StateMongoURI.Reveal(), c.ServiceBusConnection.Reveal()), found: []doctor.Finding{}}
+	e.topic(ctx, o)
+	if err := e.databases(ctx); err != nil {
+		return err
+	}
+	if asJSON {
+		if err := json.NewEncoder(call.Stdout).Encode(struct {
+			Findings []doctor.Finding `json:"findings"`
+		}{e.found}); err != nil {
+			return err
+		}
+	}
+	for i, f := range e.found {
+		if asJSON {
+			break
+		}
+		fmt.Fprintf(call.Stdout, "%d. %s %s\n   %s\n", i+1, f.Subject, f.Problem, f.Fix)
+	}
+	if len(e.found) > 0 {
+		return fmt.Errorf("%d finding(s)", len(e.found))
+	}
+	return nil
+}
+
+// examination gathers findings.
+type examination struct {
+	config  Config
+	secrets *redact.Redactor
+	found   []doctor.Finding
+}
+
+func (e *examination) settings() doctor.Settings {
+	return doctor.Settings{
+		Takeover: e.config.LeaseTTL + sendTimeout + e.config.CheckpointInterval + attemptTimeout,
+		Mixed:    e.config.Batching == batchMixed,
+		Images:   e.config.Mode == modeDocuments && e.config.FullDocumentBeforeChange == "required",
+	}
+}
+
+// topic reads topic and subscriptions.
+func (e *examination) topic(ctx context.Context, o azcore.ClientOptions) {
+	topic, err := e.readTopic(ctx, o)
+	if err != nil {
+		e.found = append(e.found, doctor.Finding{
+			Subject: fmt.Sprintf("topic %q", e.config.ServiceBusTopic),
+			Problem: "can not be examined: " + e.secrets.Text(err.Error()),
+			Fix:     "create it, or run doctor with an identity that has the claim Manage, or Azure Service Bus Data Owner",
+		})
+		return
+	}
+	e.found = append(e.found, doctor.JudgeTopic(topic, e.settings())...)
+}
+
+func (e *examination) adminClient(o azcore.ClientOptions) (*admin.Client, error) {
+	options := &admin.ClientOptions{ClientOptions: o}
+	if e.config.ServiceBusConnection != "" {
+		return admin.NewClientFromConnectionString(e.config.ServiceBusConnection.Reveal(), options)
+	}
+	credential, err := credentialOf(e.config.AzureCredential)
+	if err != nil {
+		return nil, err
+	}
+	return admin.NewClient(e.config.ServiceBusNamespace, credential, options)
+}
+
+var errNoTopic = errors.New("there is no such topic")
+
+func (e *examination) readTopic(ctx context.Context, o azcore.ClientOptions) (doctor.Topic, error) {
+	client, err := e.adminClient(o)
+	if err != nil {
+		return doctor.Topic{}, err
+	}
+	name := e.config.ServiceBusTopic
+	got, err := client.GetTopic(ctx, name, nil)
+	if err != nil {
+		return doctor.Topic{}, err
+	}
+	if got == nil {
+		return doctor.Topic{}, errNoTopic
+	}
+	topic := doctor.Topic{
+		Name:         name,
+		Active:       value(got.Status) == admin.EntityStatusActive,
+		Deduplicates: value(got.RequiresDuplicateDetection),
+		Window:       doctor.Duration(value(got.DuplicateDetectionHistoryTimeWindow)),
+		Partitioned:  value(got.EnablePartitioning),
+		TimeToLive:   doctor.Duration(value(got.DefaultMessageTimeToLive)),
+		MaxBytes:     int64(value(got.MaxSizeInMegabytes)) << 20,
+	}
+	if size, err := client.GetTopicRuntimeProperties(ctx, name, nil); err == nil && size != nil {
+		topic.Bytes = size.SizeInBytes
+	}
+	for pages := client.NewListSubscriptionsPager(name, nil); pages.More(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return doctor.Topic{}, err
+		}
+		for _, s := range page.Subscriptions {
+			topic.Subscriptions = append(topic.Subscriptions, doctor.Subscription{
+				Name:             s.SubscriptionName,
+				Active:           value(s.Status) == admin.EntityStatusActive,
+				RequiresSession:  value(s.RequiresSession),
+				TimeToLive:       doctor.Duration(value(s.DefaultMessageTimeToLive)),
+				DeadLettersStale: value(s.DeadLetteringOnMessageExpiration),
+			})
+		}
+	}
+	return topic, nil
+}
+
+// value is what p points to, or nothing.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
+
+// databases reads source and state.
+func (e *examination) databases(ctx context.Context) error {
+	source, err := connectMongo(e.config.MongoURI)
+	if err != nil {
+		return fmt.Errorf("prepare the source: %w", err)
+	}
+	defer func() { _ = source.Disconnect(context.WithoutCancel(ctx)) }() // the process ends anyway
+	e.found = append(e.found, doctor.JudgeSource(e.readSource(ctx, source), e.settings())...)
+	return withState(ctx, e.config, func(state *mongostate.Database) error {
+		missing, err := state.MissingIndexes(ctx)
+		st := doctor.State{Name: e.config.StateDatabase, Missing: missing}
+		if err != nil {
+			st.Refusal = e.secrets.Text(err.Error())
+		}
+		e.found = append(e.found, doctor.JudgeState(st)...)
+		return nil
+	})
+}
+
+func (e *examination) readSource(ctx context.Context, client *mongo.Client) doctor.Source {
+	stream := e.config.stream(client)
+	read := doctor.Source{Name: stream.String()}
+	if err := stream.Check(ctx); err != nil {
+		read.Refusal = e.secrets.Text(err.Error())
+	}
+	now, err := changestream.Now(ctx, client)
+	oldest, oldestErr := changestream.Oldest(ctx, client)
+	if err == nil && oldestErr == nil {
+		read.HistoryKnown = true
+		read.History = time.Duration(now.Seconds-oldest.Seconds) * time.Second
+	}
+	specifications, err := stream.Database.ListCollectionSpecifications(ctx, bson.D{})
+	if err != nil {
+		return read
+	}
+	for _, s := range specifications {
+		ours := stream.Collections == nil || slices.Contains(stream.Collections, s.Name)
+		if on, _ := s.Options.Lookup("changeStreamPreAndPostImages", "enabled").BooleanOK(); ours && !on {
+			read.WithoutImages = append(read.WithoutImages, s.Name)
+		}
+	}
+	return read
+}
+
+// setUp creates what the publisher needs in the state database, so that its own
+// role need not be allowed to.
+func setUp(ctx context.Context, call Call) error {
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		if err := state.Setup(ctx); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(call.Stdout, "{\"state_database\":%q,\"ready\":true}\n", call.Config.StateDatabase)
+		return err
+	})
+}

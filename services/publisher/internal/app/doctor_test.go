@@ -1,0 +1,103 @@
+package app_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// examined is what publisher doctor --json finds, as text by subject.
+func examined(t *testing.T, servers testserver.Servers, c app.Config) (string, error) {
+	t.Helper()
+	var stdout bytes.Buffer
+	err := app.Examine(t.Context(), app.Call{Config: c, Stdout: &stdout}, true,
+		azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.Management)}})
+	var said struct {
+		Findings []struct{ Subject, Problem, Fix string }
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
+		t.Fatalf("doctor says %q: %v", &stdout, err)
+	}
+	var text strings.Builder
+	for _, f := range said.Findings {
+		text.WriteString(f.Subject + " " + f.Problem + "\n")
+		if f.Fix == "" {
+			t.Errorf("%q has no fix", f.Problem)
+		}
+	}
+	return text.String(), err
+}
+
+// trusting trusts the sandbox's certificate.
+func trusting(t *testing.T, management string) *http.Transport {
+	t.Helper()
+	plain := &http.Transport{}
+	defer plain.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, management+"/$certificate", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: plain}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	certificate, err := io.ReadAll(response.Body)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(certificate) {
+		t.Fatalf("no certificate (%v) in %q", err, certificate)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers, func(c *app.Config) { c.Batching = "mixed" })
+	found, err := examined(t, servers, c)
+	if err == nil {
+		t.Error("doctor ends well, want an error for its findings")
+	}
+	for _, says := range []string{"refuses a batch of several sessions", `state database "change_relay" lacks indexes`, "keeps 0s of changes"} {
+		if !strings.Contains(found, says) {
+			t.Errorf("found\n%s, want %q", found, says)
+		}
+	}
+	if err := command(t, c, io.Discard, "setup"); err != nil {
+		t.Fatal(err)
+	}
+	c.Batching = "session"
+	found, _ = examined(t, servers, c)
+	if strings.Contains(found, "lacks indexes") || strings.Contains(found, "several sessions") {
+		t.Errorf("found\n%s after setup, and with BATCHING=session", found)
+	}
+	c.ServiceBusTopic, c.SourceFilter = "nowhere", `{"a": {"$above": 1}}`
+	found, _ = examined(t, servers, c)
+	for _, says := range []string{`topic "nowhere" can not be examined: there is no such topic`, "does not open the change stream"} {
+		if !strings.Contains(found, says) {
+			t.Errorf("found\n%s, want %q", found, says)
+		}
+	}
+}
+
+func TestSetupMayBeRunAgain(t *testing.T) {
+	t.Parallel()
+	c := config(testserver.Get(t), func(c *app.Config) { c.StateDatabase = testserver.Name(t) })
+	for range 2 {
+		if err := command(t, c, io.Discard, "setup"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"changerelay/services/publisher/internal/doctor"
+)
+
+var settings = doctor.Settings{Takeover: 40 * time.Second}
+
+func healthyTopic() doctor.Topic {
+	return doctor.Topic{
+		Name: "changes", Active: true, Deduplicates: true, Window: 10 * time.Minute, TimeToLive: 14 * 24 * time.Hour, Bytes: 79, MaxBytes: 100,
+		Subscriptions: []doctor.Subscription{
+			{Name: "projector", Active: true, RequiresSession: true, TimeToLive: 14 * 24 * time.Hour},
+			{Name: "observer", Active: true, TimeToLive: time.Hour},
+		},
+	}
+}
+
+func TestWhatIsWellIsNotFound(t *testing.T) {
+	t.Parallel()
+	found := doctor.JudgeTopic(healthyTopic(), settings)
+	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"a"}}, settings)...)
+	found = append(found, doctor.JudgeState(doctor.State{})...)
+	if len(found) != 0 {
+		t.Errorf("found %+v, want nothing", found)
+	}
+}
+
+func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
+	t.Parallel()
+	topic := func(change func(*doctor.Topic)) []doctor.Finding {
+		wrong := healthyTopic()
+		change(&wrong)
+		return doctor.JudgeTopic(wrong, settings)
+	}
+	source := func(src doctor.Source) []doctor.Finding {
+		s := settings
+		s.Images = true
+		return doctor.JudgeSource(src, s)
+	}
+	mixed := settings
+	mixed.Mixed = true
+	partitioned := healthyTopic()
+	partitioned.Partitioned = true
+	for name, tt := range map[string]struct {
+		found []doctor.Finding
+		says  string
+	}{
+		"a disabled topic":             {topic(func(t *doctor.Topic) { t.Active = false }), "Active"},
+		"no duplicate detection":       {topic(func(t *doctor.Topic) { t.Deduplicates = false }), "duplicate detection"},
+		"a short window":               {topic(func(t *doctor.Topic) { t.Window = 20 * time.Second }), "DuplicateDetectionHistoryTimeWindow to 10m"},
+		"a short life":                 {topic(func(t *doctor.Topic) { t.TimeToLive = time.Hour }), "DefaultMessageTimeToLive"},
+		"a topic that fills up":        {topic(func(t *doctor.Topic) { t.Bytes = 81 }), "81 of 100 bytes"},
+		"no sessions":                  {topic(func(t *doctor.Topic) { t.Subscriptions[0].RequiresSession = false }), "RequiresSession"},
+		"a disabled subscription":      {topic(func(t *doctor.Topic) { t.Subscriptions[1].Active = false }), `"observer"`},
+		"messages that vanish":         {topic(func(t *doctor.Topic) { t.Subscriptions[0].TimeToLive = time.Hour }), "DeadLetteringOnMessageExpiration"},
+		"mixed on a partitioned topic": {doctor.JudgeTopic(partitioned, mixed), "BATCHING=session"},
+		"a refused stream":             {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, Refusal: "no"}), "changeStream"},
+		"an oplog out of sight":        {source(doctor.Source{}), "local.oplog.rs"},
+		"a short oplog":                {source(doctor.Source{HistoryKnown: true, History: time.Hour}), "1h0m0s"},
+		"no pre-images":                {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"orders"}}), "changeStreamPreAndPostImages"},
+		"a state out of reach":         {doctor.JudgeState(doctor.State{Refusal: "no"}), "grant find"},
+		"missing indexes":              {doctor.JudgeState(doctor.State{Missing: []string{"leader_leases"}}), "publisher setup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if len(tt.found) != 1 {
+				t.Fatalf("found %+v, want one thing", tt.found)
+			}
+			f := tt.found[0]
+			if text := f.Subject + f.Problem + f.Fix; !strings.Contains(text, tt.says) || f.Fix == "" {
+				t.Errorf("found %+v, want it to say %q, and a fix", f, tt.says)
+			}
+		})
+	}
+}
+
+func TestDurationsAreReadAsTheServiceWritesThem(t *testing.T) {
+	t.Parallel()
+	const endless = time.Duration(1<<63 - 1)
+	for text, want := range map[string]time.Duration{
+		"PT10M": 10 * time.Minute, "P14D": 14 * 24 * time.Hour, "P1DT2H3M4.5S": 26*time.Hour + 3*time.Minute + 4*time.Second,
+		"P10675199DT2H48M5.4775807S": endless, "": endless, "P1Y": endless,
+	} {
+		if got := doctor.Duration(text); got != want {
+			t.Errorf("Duration(%q) = %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package mongostate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// namespaceExists is the server's code for a collection that is there already.
+const namespaceExists = 48
+
+// indexes are those that keep the database tidy, by collection.
+func indexes() map[string]mongo.IndexModel {
+	tidy := mongo.IndexModel{
+		Keys:    bson.D{{Key: "expiresAt", Value: 1}},
+		Options: options.Index().SetExpireAfterSeconds(leaseTidySeconds),
+	}
+	return map[string]mongo.IndexModel{
+		leases:    tidy,
+		instances: tidy,
+		parked:    {Keys: bson.D{{Key: "stream", Value: 1}, {Key: "position", Value: 1}}},
+	}
+}
+
+// EnsureIndexes creates the indexes that keep the database tidy. None is needed
+// for correctness, so a role that may not create them loses nothing but tidiness.
+func (d *Database) EnsureIndexes(ctx context.Context) error {
+	var errs []error
+	for name, index := range indexes() {
+		_, err := d.db.Collection(name).Indexes().CreateOne(ctx, index)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("create indexes in %q: %w", d.db.Name(), err)
+	}
+	return nil
+}
+
+// Setup creates the collections and indexes, with a role that may. It may be
+// called again.
+func (d *Database) Setup(ctx context.Context) error {
+	for _, name := range []string{leases, checkpoints, parked, instances, replaced, gaps, moves} {
+		err := d.db.CreateCollection(ctx, name)
+		if server, ok := errors.AsType[mongo.ServerError](err); ok && server.HasErrorCode(namespaceExists) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("create collection %q in %q: %w", name, d.db.Name(), err)
+		}
+	}
+	return d.EnsureIndexes(ctx)
+}
+
+// MissingIndexes returns the collections whose index is not there.
+func (d *Database) MissingIndexes(ctx context.Context) ([]string, error) {
+	var missing []string
+	for _, name := range []string{instances, leases, parked} {
+		there, err := d.db.Collection(name).Indexes().ListSpecifications(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list indexes of %q in %q: %w", name, d.db.Name(), err)
+		}
+		if len(there) < 2 { // more than that of _id
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}
