@@ -55,6 +55,10 @@ chaos: ## do the relay all the harm there is, and check that nothing is lost (SE
 sdk-suite: ## run the live tests of the Azure SDK for Go against the sandbox (ARGS="-run Session")
 	@scripts/sdk-suite $(ARGS)
 
+.PHONY: crashpoints
+crashpoints: ## kill services at each named step, KILLS times each, and check that nothing is lost (ARGS="--only save …")
+	@go run ./services/e2e/cmd/crashpoints --kills $(or $(KILLS),50) $(ARGS)
+
 .PHONY: bench
 bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
 	@go run ./services/e2e/cmd/bench $(ARGS)

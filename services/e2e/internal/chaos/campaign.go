@@ -96,27 +96,15 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 // layOut prepares the cluster, on addresses that the servers keep when they are
 // killed and come back.
 func (c *campaign) layOut(ctx context.Context) error {
-	root, err := cluster.Root()
+	c.say("building, unless it is built")
+	place, err := cluster.Prepare(ctx, "chaos", c.cfg.Dir, c.cfg.Bin)
 	if err != nil {
 		return err
 	}
-	c.dir = c.cfg.Dir
-	if c.dir == "" {
-		c.dir = filepath.Join(root, ".run", "chaos-"+c.began.Format("20060102-150405"))
-	}
+	c.dir = place.Dir
 	data := filepath.Join(c.dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return fmt.Errorf("make directory of the run: %w", err)
-	}
-	var binaries cluster.Binaries
-	if c.cfg.Bin != "" {
-		binaries, err = cluster.BinariesIn(c.cfg.Bin)
-	} else {
-		c.say("building sandbox, publisher and projector")
-		binaries, err = cluster.Build(ctx, root, filepath.Join(root, ".run", "bin"), "")
-	}
-	if err != nil {
-		return err
 	}
 	args := []string{"--data", data}
 	for _, flag := range []string{"--mongo", "--servicebus", "--management", "--http"} {
@@ -127,10 +115,10 @@ func (c *campaign) layOut(ctx context.Context) error {
 		args = append(args, flag, address)
 	}
 	c.cluster = cluster.New(cluster.Config{
-		Binaries: binaries, Dir: c.dir,
+		Binaries: place.Binaries, Dir: c.dir,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
 		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(),
-		Projections: filepath.Join(root, "services", "e2e", "orders.yaml"),
+		Projections: filepath.Join(place.Root, "services", "e2e", "orders.yaml"),
 		SandboxArgs: args, Reach: c.network.reach,
 	})
 	return nil
