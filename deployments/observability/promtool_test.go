@@ -42,6 +42,11 @@ func TestTheAlertsDoWhatTheyAreFor(t *testing.T) {
 	run(t, tool, "test", "rules", "alerts_test.yml")
 }
 
+func TestTheScrapeConfigurationOfComposeCanBeRead(t *testing.T) {
+	t.Parallel()
+	run(t, promtool(t), "check", "config", "--syntax-only", "../compose/prometheus.yml")
+}
+
 // An alert is tested both ways: when it must be raised and when it must not.
 func TestEveryAlertHasATestThatRaisesItAndOneThatDoesNot(t *testing.T) {
 	t.Parallel()

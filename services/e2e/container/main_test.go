@@ -13,8 +13,9 @@ import (
 	"changerelay/services/e2e/internal/docker"
 )
 
-// systems bounds how many tests can have a system of their own.
-const systems = 12
+// systems bounds how many tests, repeats included, can have a system of their own; the
+// emulator takes 50 topics.
+const systems = 40
 
 // startTimeout bounds the start of the servers, pulls and all.
 const startTimeout = 15 * time.Minute

@@ -22,13 +22,18 @@ import (
 	"changerelay/services/e2e/internal/witness"
 )
 
-const (
-	// patience is how long any one state is waited for: far longer than it takes,
-	// so that it ends only what hangs.
-	patience = 2 * time.Minute
-	// rate is a load under which something is always in flight.
-	rate = 300
-)
+// patience is how long any one state is waited for: far longer than it takes, so
+// that it ends only what hangs.
+const patience = 3 * time.Minute
+
+// rate is a load under which something is always in flight, in events a second.
+// The emulator carries some 35 messages a second, on each subscription.
+func rate() int {
+	if host.Images.Real {
+		return 15
+	}
+	return 300
+}
 
 // system is publishers and projectors on databases and a topic of their own,
 // under a witness's eyes.
@@ -196,7 +201,7 @@ func (s *system) progress(t *testing.T, n int) {
 func (s *system) writing(t *testing.T) (stop func()) {
 	t.Helper()
 	enough := make(chan struct{})
-	l := load.Load{To: s.writer, Rate: rate, Next: s.next, Wrote: s.witness.Ledger.Wrote}
+	l := load.Load{To: s.writer, Rate: rate(), Next: s.next, Wrote: s.witness.Ledger.Wrote}
 	g := errgroup.Group{}
 	ctx := t.Context()
 	g.Go(func() error { return l.Run(ctx, enough) })

@@ -99,10 +99,13 @@ func (c *Container) Cut() error {
 	return c.did("cut off", c.host.pool.Client.DisconnectNetwork(c.host.inner.ID, docker.NetworkConnectionOptions{Container: c.ID, Force: true}))
 }
 
-// Heal puts it onto that network, under its name; it may get another address.
+// Heal puts it onto that network, under its name and another address than before.
 func (c *Container) Heal() error {
+	c.host.addresses = c.host.addresses.Next()
 	return c.did("connect", c.host.pool.Client.ConnectNetwork(c.host.inner.ID, docker.NetworkConnectionOptions{
-		Container: c.ID, EndpointConfig: &docker.EndpointConfig{Aliases: []string{c.alias}},
+		Container: c.ID, EndpointConfig: &docker.EndpointConfig{
+			Aliases: []string{c.alias}, IPAMConfig: &docker.EndpointIPAMConfig{IPv4Address: c.host.addresses.String()},
+		},
 	}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -34,6 +35,7 @@ type Host struct {
 	watch      *docker.Network
 	inner      *docker.Network
 	containers []*Container
+	addresses  netip.Addr // of the inner network: the last one given away
 }
 
 // Open connects to the engine and starts the servers, with a topic for each of
@@ -56,20 +58,41 @@ func Open(ctx context.Context, dir string, systems int, getenv func(string) stri
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		prefix: fmt.Sprintf("change-relay-test-%08x", rand.Uint32()),
 	}
-	if err := errors.Join(h.network("a-admin", &h.admin), h.network("a-watch", &h.watch), h.network("inner", &h.inner)); err != nil {
+	if err := errors.Join(h.network("a-admin", &h.admin), h.network("a-watch", &h.watch), h.addressed("inner", &h.inner)); err != nil {
 		return h, err
 	}
 	return h, h.serve(ctx, systems)
 }
 
-func (h *Host) network(name string, into **docker.Network) error {
-	made, err := h.pool.CreateNetwork(h.prefix + "-" + name)
+func (h *Host) network(name string, into **docker.Network, options ...func(*docker.CreateNetworkOptions)) error {
+	made, err := h.pool.CreateNetwork(h.prefix+"-"+name, options...)
 	if err != nil {
 		return fmt.Errorf("create network %s: %w", name, err)
 	}
 	*into = made.Network
 	h.networks = append(h.networks, made.Network)
 	return nil
+}
+
+// addressed makes a network on which we give away the addresses, and so know
+// that none comes twice. The engine is asked for a subnet that is free.
+func (h *Host) addressed(name string, into **docker.Network) error {
+	free, err := h.pool.CreateNetwork(h.prefix + "-probe")
+	if err != nil {
+		return fmt.Errorf("find a free subnet: %w", err)
+	}
+	found, err := h.pool.Client.NetworkInfo(free.Network.ID)
+	if err := errors.Join(err, h.pool.Client.RemoveNetwork(free.Network.ID)); err != nil {
+		return fmt.Errorf("find a free subnet: %w", err)
+	}
+	subnet, err := netip.ParsePrefix(found.IPAM.Config[0].Subnet)
+	if err != nil {
+		return fmt.Errorf("read the subnet of %s: %w", found.Name, err)
+	}
+	h.addresses = subnet.Addr().Next() // the gateway's
+	return h.network(name, into, func(options *docker.CreateNetworkOptions) {
+		options.IPAM = &docker.IPAMOptions{Config: []docker.IPAMConfig{{Subnet: subnet.String()}}}
+	})
 }
 
 // Close removes every container and network of the run.
