@@ -35,6 +35,8 @@ type cursor struct {
 	txnNumber *int64
 	// user is who opened it; nobody, where nobody has to say who they are.
 	user access.Name
+	// appName is that of the client that opened it.
+	appName string
 	// stream is set for change streams.
 	stream *streamSource
 	// kept is a document that did not fit into the last batch.
@@ -212,7 +214,7 @@ func (s *cursors) ofOthers(user access.Name, ids []int64) bool {
 
 // newCursor makes a cursor of the command's session.
 func (c *call) newCursor(ns engine.Namespace, source source) *cursor {
-	cur := &cursor{ns: ns.String(), source: source, lsid: string(c.generic.lsid), user: c.conn.login.user}
+	cur := &cursor{ns: ns.String(), source: source, lsid: string(c.generic.lsid), user: c.conn.login.user, appName: c.conn.appName}
 	if c.generic.inTransaction() {
 		cur.txnNumber = c.generic.txnNumber
 	}

@@ -8,17 +8,22 @@ import (
 
 // Report is a picture of the server for people.
 type Report struct {
-	URI         string             `json:"uri"`
-	Version     string             `json:"version"`
-	StartedAt   time.Time          `json:"started_at"`
-	Connections int64              `json:"connections"`
-	Commands    int64              `json:"commands"`
-	Sessions    int                `json:"sessions"`
-	Cursors     int                `json:"cursors"`
-	Streams     int                `json:"change_streams"`
-	FailPoint   bool               `json:"fail_point"`
-	Oplog       OplogReport        `json:"oplog"`
-	Collections []CollectionReport `json:"collections"`
+	URI         string      `json:"uri"`
+	Version     string      `json:"version"`
+	StartedAt   time.Time   `json:"started_at"`
+	Connections int64       `json:"connections"`
+	Commands    int64       `json:"commands"`
+	Sessions    int         `json:"sessions"`
+	Cursors     int         `json:"cursors"`
+	Streams     int         `json:"change_streams"`
+	FailPoint   bool        `json:"fail_point"`
+	Oplog       OplogReport `json:"oplog"`
+	// OpenCursors and Transactions list no more than a hundred each.
+	OpenCursors  []CursorReport      `json:"open_cursors"`
+	Transactions []TransactionReport `json:"transactions"`
+	Collections  []CollectionReport  `json:"collections"`
+	// Authentication tells that clients have to say who they are.
+	Authentication bool `json:"authentication"`
 }
 
 // OplogReport is the part of the oplog. Times are absent while it is empty.
@@ -43,14 +48,16 @@ type CollectionReport struct {
 
 // Report takes the picture.
 func (s *Server) Report() Report {
-	cursors := s.cursors.stats()
+	cursors, now := s.cursors.stats(), s.engine.Now()
 	report := Report{
 		URI: s.URI(), Version: Version, StartedAt: s.started,
 		Connections: s.connections.Load(), Commands: s.commands.Load(),
 		Sessions: s.engine.Sessions(), Cursors: cursors.Open, Streams: cursors.ChangeStreams,
 		FailPoint:   s.failPoints.armed() || s.faults.armed(),
 		Oplog:       reportOplog(s.engine.Oplog()),
-		Collections: []CollectionReport{},
+		OpenCursors: s.cursors.report(now), Transactions: reportTransactions(s.engine.OpenTransactions(), now),
+		Authentication: s.authorization,
+		Collections:    []CollectionReport{},
 	}
 	for _, info := range s.engine.Collections("") {
 		c := CollectionReport{Namespace: info.NS.String(), Documents: info.Count, Bytes: info.Bytes}
