@@ -13,20 +13,25 @@ import (
 	"changerelay/services/sandbox/internal/query"
 )
 
-var scalars = rapid.SampledFrom([]any{
-	int32(0), int32(1), int32(2), int64(2), 2.5, -1.0, "", "a", "b", nil, true, false,
-	bson.DateTime(5),
-	bson.MinKey{},
-	bson.MaxKey{},
-})
+// Generators remember their text when they are drawn from, so parallel tests
+// must not share one.
+
+func scalars() *rapid.Generator[any] {
+	return rapid.SampledFrom([]any{
+		int32(0), int32(1), int32(2), int64(2), 2.5, -1.0, "", "a", "b", nil, true, false,
+		bson.DateTime(5),
+		bson.MinKey{},
+		bson.MaxKey{},
+	})
+}
 
 // anyValue is a scalar, an array or a document with fields x and y.
 func anyValue(depth int) *rapid.Generator[any] {
 	if depth == 0 {
-		return scalars
+		return scalars()
 	}
 	return rapid.OneOf(
-		scalars, scalars,
+		scalars(), scalars(),
 		rapid.Custom(func(t *rapid.T) any {
 			return bson.A(rapid.SliceOfN(anyValue(depth-1), 0, 3).Draw(t, "array"))
 		}),
@@ -44,10 +49,12 @@ func anyFields(t *rapid.T, depth int, names ...string) bson.D {
 	return d
 }
 
-var indexedPaths = rapid.SampledFrom([]string{"a", "b", "a.x", "a.y", "b.x", "a.0", "a.x.y"})
+func indexedPaths() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"a", "b", "a.x", "a.y", "b.x", "a.0", "a.x.y"})
+}
 
 func anyIndex(t *rapid.T) IndexSpec {
-	paths := rapid.SliceOfNDistinct(indexedPaths, 1, 3, rapid.ID).Draw(t, "paths")
+	paths := rapid.SliceOfNDistinct(indexedPaths(), 1, 3, rapid.ID).Draw(t, "paths")
 	spec := IndexSpec{Name: fmt.Sprint(paths), Sparse: rapid.IntRange(0, 3).Draw(t, "sparse") == 0}
 	for _, path := range paths {
 		spec.Fields = append(spec.Fields, IndexField{Path: path, Descending: rapid.Bool().Draw(t, "descending")})
@@ -66,17 +73,17 @@ func anyCondition(t *rapid.T) any {
 		return bson.D{{Key: "$exists", Value: rapid.Bool().Draw(t, "exists")}}
 	case 4:
 		return bson.D{
-			{Key: "$gte", Value: scalars.Draw(t, "from")}, {Key: "$lt", Value: scalars.Draw(t, "to")},
+			{Key: "$gte", Value: scalars().Draw(t, "from")}, {Key: "$lt", Value: scalars().Draw(t, "to")},
 		}
 	default:
 		operator := rapid.SampledFrom([]string{"$gt", "$gte", "$lt", "$lte", "$ne", "$eq"}).Draw(t, "operator")
-		return bson.D{{Key: operator, Value: scalars.Draw(t, "operand")}}
+		return bson.D{{Key: operator, Value: scalars().Draw(t, "operand")}}
 	}
 }
 
 func anyFilter(t *rapid.T) bson.D {
 	d := bson.D{}
-	for _, path := range rapid.SliceOfNDistinct(indexedPaths, 1, 3, rapid.ID).Draw(t, "filtered") {
+	for _, path := range rapid.SliceOfNDistinct(indexedPaths(), 1, 3, rapid.ID).Draw(t, "filtered") {
 		d = append(d, bson.E{Key: path, Value: anyCondition(t)})
 	}
 	return d
@@ -117,7 +124,7 @@ func fill(t *rapid.T, table *table) {
 
 func anySort(t *rapid.T) bson.D {
 	d := bson.D{}
-	for _, path := range rapid.SliceOfNDistinct(indexedPaths, 0, 2, rapid.ID).Draw(t, "sorted") {
+	for _, path := range rapid.SliceOfNDistinct(indexedPaths(), 0, 2, rapid.ID).Draw(t, "sorted") {
 		d = append(d, bson.E{Key: path, Value: rapid.SampledFrom([]int32{1, -1}).Draw(t, "direction")})
 	}
 	return d
