@@ -20,6 +20,9 @@ type Hint struct {
 	// Natural asks for a scan of the records, in reverse if Reverse is set.
 	Natural bool
 	Reverse bool
+	// Min, inclusive, and Max, exclusive, bound the keys of the index. They name
+	// all of its fields, in its order; nil is no bound.
+	Min, Max bson.Raw
 }
 
 // IsZero reports that nothing is asked for.
@@ -54,6 +57,12 @@ func chooseAccess(t *table, f *query.Filter, sort *query.Sort, hint Hint) (acces
 		if err != nil {
 			return access{}, err
 		}
+		if hint.Min != nil || hint.Max != nil {
+			return between(ix, hint, sort)
+		}
+		if !ix.spec.readable() {
+			return access{}, nil
+		}
 		a, _ := accessThrough(ix, f, sort)
 		return a, nil
 	}
@@ -62,6 +71,9 @@ func chooseAccess(t *table, f *query.Filter, sort *query.Sort, hint Hint) (acces
 	for _, ix := range t.indexes {
 		if ix.spec.Partial != nil {
 			continue // whether the filter implies the expression is not examined
+		}
+		if ix.spec.Hidden || !ix.spec.readable() {
+			continue
 		}
 		a, score := accessThrough(ix, f, sort)
 		if ix.spec.Sparse && (score == 0 || a.reachesNull()) {
@@ -76,6 +88,44 @@ func chooseAccess(t *table, f *query.Filter, sort *query.Sort, hint Hint) (acces
 	}
 	return best, nil
 }
+
+// between reads the keys between the bounds of a hint.
+func between(ix *index, hint Hint, sort *query.Sort) (access, error) {
+	low, err := ix.bound(hint.Min)
+	if err != nil {
+		return access{}, err
+	}
+	high, err := ix.bound(hint.Max)
+	if err != nil {
+		return access{}, err
+	}
+	a := access{index: ix, ranges: []keyRange{{low: low, high: high}}}
+	a.sorted, a.reverse = ix.gives(sort, 0)
+	return a, nil
+}
+
+// bound is the key at a bound, empty for none.
+func (ix *index) bound(values bson.Raw) (string, error) {
+	var key []byte
+	i := 0
+	for it := bsonkit.Iterate(values); it.Next(); i++ {
+		if i >= len(ix.spec.Fields) || ix.spec.Fields[i].Path != string(it.Key()) {
+			return "", errBound()
+		}
+		key = ix.spec.Fields[i].appendKey(key, it.Value())
+	}
+	if !ix.spec.readable() || values != nil && i != len(ix.spec.Fields) {
+		return "", errBound()
+	}
+	return string(key), nil
+}
+
+func errBound() error {
+	return mongoerr.New(51174, "The index chosen is not compatible with min/max")
+}
+
+// readable reports that the index holds the values of documents as they are.
+func (s IndexSpec) readable() bool { return s.Collation.IsSimple() && !s.Inert }
 
 func (t *table) hinted(hint Hint) (*index, error) {
 	for _, ix := range t.indexes {
@@ -190,7 +240,7 @@ func within(prefixes []string, ranges []query.KeyRange) []keyRange {
 // gives reports whether the index, read forward or in reverse, has the order of
 // the sort, when its first fields each have a single value.
 func (ix *index) gives(sort *query.Sort, fixed int) (sorted, reverse bool) {
-	if sort == nil || ix.multikey || ix.spec.Sparse || ix.spec.Partial != nil {
+	if sort == nil || sort.Collated() || ix.multikey || ix.spec.Sparse || ix.spec.Partial != nil {
 		return false, false
 	}
 	single := ix.spec.Fields[:fixed]

@@ -40,6 +40,16 @@ func (e *Engine) Collection(ns Namespace) (info CollectionInfo, ok bool) {
 	return coll.info(), true
 }
 
+// Options are those of a collection; none if it is not there.
+func (e *Engine) Options(ns Namespace) CollectionOptions {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if coll := e.collections[ns]; coll != nil {
+		return coll.options
+	}
+	return CollectionOptions{}
+}
+
 func (c *collection) info() CollectionInfo {
 	return CollectionInfo{
 		NS: c.ns, UUID: c.uuid, Options: c.options,

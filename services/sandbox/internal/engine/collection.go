@@ -3,14 +3,32 @@ package engine
 import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // CollectionOptions are what create and collMod can set.
 type CollectionOptions struct {
 	// Validator refuses documents it does not match; nil accepts all.
 	Validator Predicate
+	// Capped bounds the collection; nil for none.
+	Capped *Capped
+	// View is set for what is no collection but a view of one.
+	View *ViewOptions
+	// Images keeps documents as they were before and after each change, for
+	// change streams.
+	Images bool
+	// Collation is that of statements and indexes which name none; nil for none.
+	Collation *collation.Collation
 	// Listed are the options as listCollections shows them; nil for none.
 	Listed bson.Raw
+}
+
+// ViewOptions are what a view is made of: a collection, or view, of the same
+// database, and a pipeline.
+type ViewOptions struct {
+	On       string
+	Pipeline []bson.Raw
 }
 
 // collection is a table under a name. All of it is guarded by Engine.mu.
@@ -31,10 +49,12 @@ type collection struct {
 type uniqueKey struct{ index, key string }
 
 func newCollection(ns Namespace, options CollectionOptions) *collection {
-	return &collection{
+	c := &collection{
 		ns: ns, uuid: uuid.New(), options: options, table: newTable(),
 		records: map[int64]*Txn{}, keys: map[uniqueKey]*Txn{},
 	}
+	c.table.indexes[0].spec.Collation = options.Collation
+	return c
 }
 
 // snapshot gives a table that nobody writes to.

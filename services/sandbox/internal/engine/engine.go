@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,6 +61,9 @@ type Engine struct {
 	oplog    *oplog
 	sessions *sessions
 	ttl      *ttlMonitor
+	// term is that of the election; following tells that nobody is primary.
+	term      atomic.Int64
+	following atomic.Bool
 
 	mu          sync.Mutex // guards what follows, and every table but snapshots
 	collections map[Namespace]*collection
@@ -149,7 +153,9 @@ func (e *Engine) keepHouse(ctx context.Context) error {
 		case <-housekeeping.C:
 			e.housekeep()
 		case <-e.ttl.due():
-			e.expireDocuments(ctx)
+			if !e.following.Load() {
+				e.expireDocuments(ctx)
+			}
 		}
 	}
 }
@@ -159,11 +165,26 @@ func (e *Engine) housekeep() {
 	now := e.config.Now()
 	e.abortOldTransactions(now)
 	e.forgetSessions(now)
+	if e.following.Load() {
+		return
+	}
 	_, last := e.oplog.end()
 	if now.Sub(time.Unix(int64(last.Seconds()), 0)) >= e.config.NoopInterval {
 		e.note("periodic noop")
 	}
 }
+
+// Lead begins a term as primary, and notes so in the oplog.
+func (e *Engine) Lead(term int64) {
+	e.term.Store(term)
+	if e.following.Swap(false) {
+		e.note("new primary")
+	}
+}
+
+// Follow ends what a primary does by itself, until Lead: nothing expires, and
+// the oplog of an idle engine does not grow.
+func (e *Engine) Follow() { e.following.Store(true) }
 
 // note writes a no-op. Nobody waits for it: a journal that fails says so to
 // the next write too.

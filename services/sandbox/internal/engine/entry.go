@@ -46,6 +46,9 @@ type Entry struct {
 	// Updated and Removed describe an update.
 	Updated bson.Raw
 	Removed []string
+	// Before is the document before an update, replacement or deletion, After
+	// that after an update: where the collection keeps images.
+	Before, After bson.Raw
 	// Txn is set on the entries of a transaction.
 	Txn *TxnID
 	// Note is the text of a no-op.
@@ -82,5 +85,5 @@ const entryOverhead = 256
 func (e *Entry) concernsDocument() bool { return e.Operation >= OpInsert && e.Operation <= OpDelete }
 
 func (e *Entry) size() int {
-	return entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated)
+	return entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated) + len(e.Before) + len(e.After)
 }

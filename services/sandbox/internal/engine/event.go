@@ -42,9 +42,12 @@ func (o Operation) String() string {
 // document writes an event.
 func (s *Stream) document(e *Entry, token ResumeToken) bson.Raw {
 	full := e.Doc
-	wantsLookup := e.Operation == OpUpdate && s.options.UpdateLookup
-	if wantsLookup {
+	wantsFull := e.Operation == OpUpdate && (s.options.UpdateLookup || s.options.PostImage != NoImage)
+	switch {
+	case wantsFull && s.options.UpdateLookup:
 		full = s.lookup(e)
+	case wantsFull:
+		full = e.After
 	}
 	dst := make([]byte, 4, eventOverhead+2*len(e.Key)+len(full)+len(e.Updated))
 	dst = appendEventHead(dst, token, e.Operation.String(), e.Time)
@@ -55,7 +58,7 @@ func (s *Stream) document(e *Entry, token ResumeToken) bson.Raw {
 	switch {
 	case full != nil:
 		dst = bsoncore.AppendDocumentElement(dst, "fullDocument", full)
-	case wantsLookup:
+	case wantsFull:
 		dst = bsoncore.AppendNullElement(dst, "fullDocument")
 	}
 	dst = appendNamespace(dst, "ns", e.NS)
@@ -67,6 +70,13 @@ func (s *Stream) document(e *Entry, token ResumeToken) bson.Raw {
 	}
 	if e.Operation == OpUpdate {
 		dst = appendUpdateDescription(dst, e)
+	}
+	switch {
+	case s.options.PreImage == NoImage || !e.hasPreImage():
+	case e.Before != nil:
+		dst = bsoncore.AppendDocumentElement(dst, "fullDocumentBeforeChange", bsoncore.Document(e.Before))
+	default:
+		dst = bsoncore.AppendNullElement(dst, "fullDocumentBeforeChange")
 	}
 	dst = append(dst, 0)
 	putLength(dst)

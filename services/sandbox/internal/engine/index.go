@@ -9,6 +9,7 @@ import (
 
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // IDIndexName is the name of the index that every collection has.
@@ -27,6 +28,13 @@ type IndexSpec struct {
 	// ExpireAfter is the age in seconds, by the value of the indexed date, at
 	// which a document is deleted; nil means never.
 	ExpireAfter *int32
+	// Collation is how the text of the keys compares. Such an index guards
+	// uniqueness; statements do not read through it.
+	Collation *collation.Collation
+	// Hidden indexes are kept up to date and not read through.
+	Hidden bool
+	// Inert indexes are listed only, they hold no keys: text and wildcard.
+	Inert bool
 	// Listed is the specification as listIndexes shows it.
 	Listed bson.Raw
 }
@@ -150,6 +158,9 @@ func (ix *index) unchanged(before, after bson.Raw) bool {
 
 // keysOf gives the keys under which a document stands in the index, each once.
 func (ix *index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, err error) {
+	if ix.spec.Inert {
+		return nil, false, nil
+	}
 	if ix.spec.Partial != nil {
 		if in, err := ix.spec.Partial(doc); err != nil || !in {
 			return nil, false, err
@@ -170,7 +181,7 @@ func (ix *index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, e
 
 func (ix *index) appendKey(dst []byte, id int64, values []bson.RawValue) []byte {
 	for i, f := range ix.spec.Fields {
-		dst = f.appendKey(dst, values[i])
+		dst = f.appendKey(dst, ix.spec.Collation.Fold(values[i]))
 	}
 	if !ix.spec.Unique {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(id))

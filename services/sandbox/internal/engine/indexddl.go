@@ -126,7 +126,7 @@ func (s IndexSpec) sameOptions(other IndexSpec) bool {
 	sameExpiry := (s.ExpireAfter == nil) == (other.ExpireAfter == nil) &&
 		(s.ExpireAfter == nil || *s.ExpireAfter == *other.ExpireAfter)
 	return sameExpiry && s.Unique == other.Unique && s.Sparse == other.Sparse &&
-		bytes.Equal(s.PartialFilter, other.PartialFilter)
+		bytes.Equal(s.PartialFilter, other.PartialFilter) && bytes.Equal(s.Collation.Spec(), other.Collation.Spec())
 }
 
 // DropIndexes deletes the indexes that choose picks, and returns how many there

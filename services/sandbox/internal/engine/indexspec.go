@@ -2,11 +2,21 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
+)
+
+const (
+	// Wildcard ends the path of an index over all fields below another.
+	Wildcard = "$**"
+	// TextField stands in the key of a text index for the fields it is over.
+	TextField = "_fts"
 )
 
 // NewIndexSpec makes the specification of an index from the document that
@@ -30,7 +40,17 @@ func NewIndexSpec(listed bson.Raw) (IndexSpec, error) {
 			}
 		case "partialFilterExpression":
 			spec.PartialFilter = v.Value
+		case "hidden":
+			spec.Hidden, _ = v.BooleanOK()
+		case "collation":
+			var err error
+			if spec.Collation, err = collation.Parse(v.Value); err != nil {
+				return spec, fmt.Errorf("collation of index %q: %w", spec.Name, err)
+			}
 		}
+	}
+	for _, field := range spec.Fields {
+		spec.Inert = spec.Inert || strings.HasSuffix(field.Path, Wildcard) || field.Path == TextField
 	}
 	if spec.Name == IDIndexName {
 		spec.Unique = true // though it is not shown so
@@ -46,23 +66,7 @@ func NewIndexSpec(listed bson.Raw) (IndexSpec, error) {
 	return spec, nil
 }
 
-// NewCollectionOptions makes options from the document that listCollections
-// shows. A validator that only warns, or is off, refuses nothing.
-func NewCollectionOptions(listed bson.Raw) (CollectionOptions, error) {
-	o := CollectionOptions{Listed: listed}
-	validator, there := bsonkit.Get(listed, "validator")
-	level, _ := bsonkit.Get(listed, "validationLevel")
-	action, _ := bsonkit.Get(listed, "validationAction")
-	if levelName, _ := level.StringValueOK(); !there || levelName == "off" {
-		return o, nil
-	}
-	if actionName, _ := action.StringValueOK(); actionName == "warn" {
-		return o, nil
-	}
-	filter, err := query.CompileFilter(validator.Value, query.Env{})
-	if err != nil {
-		return o, err
-	}
-	o.Validator = filter.Match
-	return o, nil
+// HasField reports whether a path is among the fields of the index.
+func (s IndexSpec) HasField(path string) bool {
+	return slices.ContainsFunc(s.Fields, func(f IndexField) bool { return f.Path == path })
 }

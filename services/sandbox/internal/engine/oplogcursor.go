@@ -14,13 +14,14 @@ type OplogCursor struct {
 	log        *oplog
 	next, last uint64
 	reverse    bool
+	term       int64
 }
 
 // OplogEntries opens a cursor on the oplog.
 func (e *Engine) OplogEntries(reverse bool) *OplogCursor {
 	e.oplog.mu.RLock()
 	defer e.oplog.mu.RUnlock()
-	return &OplogCursor{log: e.oplog, next: e.oplog.first, last: e.oplog.visible, reverse: reverse}
+	return &OplogCursor{log: e.oplog, next: e.oplog.first, last: e.oplog.visible, reverse: reverse, term: e.term.Load()}
 }
 
 // Next gives the next entry, nil at the end.
@@ -39,15 +40,15 @@ func (c *OplogCursor) Next() (bson.Raw, error) {
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	return entries[0].document(), nil
+	return entries[0].document(c.term), nil
 }
 
 // document shows an entry in the fields that readers of the oplog look at: ts,
 // t, v, op, ns, ui, wall, o and o2.
-func (e *Entry) document() bson.Raw {
+func (e *Entry) document(term int64) bson.Raw {
 	at, dst := bsoncore.AppendDocumentStart(make([]byte, 0, eventOverhead+len(e.Doc)+len(e.Updated)))
 	dst = bsoncore.AppendTimestampElement(dst, "ts", e.Time.Seconds(), e.Time.Increment())
-	dst = bsoncore.AppendInt64Element(dst, "t", 1)
+	dst = bsoncore.AppendInt64Element(dst, "t", term)
 	dst = bsoncore.AppendTimeElement(dst, "wall", time.Unix(int64(e.Time.Seconds()), 0))
 	dst = bsoncore.AppendInt32Element(dst, "v", 2)
 	dst = bsoncore.AppendStringElement(dst, "op", e.letter())

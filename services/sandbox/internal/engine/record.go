@@ -44,6 +44,8 @@ func (w *encoder) entry(e *Entry) {
 	w.bytes(e.Doc)
 	w.bytes(e.Updated)
 	w.texts(e.Removed)
+	w.bytes(e.Before)
+	w.bytes(e.After)
 	w.flag(e.Txn != nil)
 	if e.Txn != nil {
 		w.bytes(e.Txn.Session)
@@ -71,6 +73,8 @@ func (r *decoder) entry() Entry {
 	e.Doc = r.document()
 	e.Updated = r.document()
 	e.Removed = r.texts()
+	e.Before = r.document()
+	e.After = r.document()
 	if r.flag() {
 		e.Txn = &TxnID{Session: r.document(), Number: int64(r.uint())}
 	}

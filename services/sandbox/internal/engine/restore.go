@@ -158,7 +158,9 @@ func (e *Engine) redoDocument(coll *collection, c change) error {
 	}
 	switch c.Operation {
 	case OpInsert:
-		return coll.table.insert(c.record, c.Doc, 0)
+		err := coll.table.insert(c.record, c.Doc, 0)
+		coll.trim()
+		return err
 	case OpReplace:
 		return coll.table.replace(c.record, before, c.Doc, 0)
 	case OpUpdate:

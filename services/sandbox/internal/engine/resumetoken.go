@@ -19,13 +19,16 @@ import (
 //
 // Its text is the upper case hex of a key string (version 1 of the server's
 // format: cluster time, version, kind, index in the transaction, whether it is
-// an invalidation, then UUID and document key of the event), so that tokens
-// sort, as text, in the order of the stream.
+// an invalidation, the fragment of an event that is split, then UUID and document
+// key of the event), so that tokens sort, as text, in the order of the stream.
 type ResumeToken struct {
 	Time           Timestamp
 	Event          bool
 	Index          uint32
 	FromInvalidate bool
+	// Fragment numbers, from 1, the parts of an event that is split; 0 is the
+	// whole event.
+	Fragment uint32
 	// rest is the encoded UUID and document key with what ends the token.
 	rest []byte
 }
@@ -73,6 +76,12 @@ func (t ResumeToken) invalidation() ResumeToken {
 	return t
 }
 
+// Part is the token of a fragment of the event; 0 gives the whole event's.
+func (t ResumeToken) Part(fragment uint32) ResumeToken {
+	t.Fragment = fragment
+	return t
+}
+
 // Compare orders tokens as their texts are ordered.
 func (t ResumeToken) Compare(other ResumeToken) int {
 	return cmp.Or(
@@ -80,6 +89,7 @@ func (t ResumeToken) Compare(other ResumeToken) int {
 		compareBools(t.Event, other.Event),
 		cmp.Compare(t.Index, other.Index),
 		compareBools(t.FromInvalidate, other.FromInvalidate),
+		cmp.Compare(t.Fragment-1, other.Fragment-1), // the whole event comes last
 		bytes.Compare(t.rest, other.rest),
 	)
 }
@@ -114,6 +124,9 @@ func (t ResumeToken) appendKeyString(dst []byte) []byte {
 		dst = append(dst, ksTrue)
 	} else {
 		dst = append(dst, ksFalse)
+	}
+	if t.Fragment > 0 {
+		dst = appendKeyInt(dst, t.Fragment)
 	}
 	return append(dst, t.rest...)
 }
@@ -178,6 +191,9 @@ func parseKeyString(key []byte) (ResumeToken, error) {
 	kind := r.integer()
 	t.Index = uint32(r.integer())
 	flag := r.next()
+	if len(r.rest) > 0 && r.rest[0] >= ksInt1 && r.rest[0] <= ksInt4 {
+		t.Fragment = uint32(r.integer())
+	}
 	if r.short {
 		return ResumeToken{}, mongoerr.New(mongoerr.Overflow, "Bad resume token: it ends too early")
 	}

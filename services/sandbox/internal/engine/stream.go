@@ -19,8 +19,12 @@ type StreamOptions struct {
 	// StartAt begins with the first event at or after a time; 0 for none.
 	// Without Resume and StartAt a stream begins with what comes next.
 	StartAt Timestamp
-	// UpdateLookup adds the present document to update events.
+	// UpdateLookup adds the present document to update events, PostImage that
+	// right after the update.
 	UpdateLookup bool
+	PostImage    Image
+	// PreImage adds the document before the change.
+	PreImage Image
 }
 
 // Stream reads the oplog as a change stream. It is used by one goroutine at a
@@ -49,6 +53,9 @@ type Event struct {
 	Doc bson.Raw
 	// Invalidates tells that the stream ends with this event.
 	Invalidates bool
+	// Given is how many fragments of the event the reader has had before it
+	// resumed the stream.
+	Given uint32
 }
 
 // Watch opens a change stream.
@@ -104,15 +111,20 @@ func (s *Stream) Next() (*Event, error) {
 		if s.ends(entry) {
 			s.invalidate = invalidateEvent(entry, token.invalidation())
 		}
-		waiting := s.resume != nil
+		waiting, given := s.resume, uint32(0)
 		if err := s.meet(token); err != nil {
 			return nil, err
 		}
-		if waiting {
-			continue
+		if waiting != nil {
+			if given = waiting.Fragment; given == 0 || s.resume != nil {
+				continue
+			}
+		}
+		if err := s.options.missing(entry, token); err != nil {
+			return nil, err
 		}
 		s.seen = token
-		return &Event{Token: token, Doc: s.document(entry, token)}, nil
+		return &Event{Token: token, Doc: s.document(entry, token), Given: given}, nil
 	}
 	return nil, nil
 }
@@ -159,7 +171,7 @@ func (s *Stream) meet(token ResumeToken) error {
 		return nil
 	case token.Index > want.Index:
 		return mongoerr.New(50792, "Invalid resumeToken: txnOpIndex was skipped")
-	case token.Compare(*want) == 0:
+	case token.Compare(want.Part(0)) == 0:
 		s.resume = nil
 		return nil
 	case want.FromInvalidate && token.invalidation().Compare(*want) == 0:
@@ -240,7 +252,7 @@ func (s *Stream) lookup(e *Entry) bson.Raw {
 	if coll == nil || coll.uuid != e.UUID {
 		return nil
 	}
-	record, ok := coll.table.indexes[0].keys.Get(string(bsonkit.AppendKey(nil, id)))
+	record, ok := coll.table.indexes[0].keys.Get(string(bsonkit.AppendKey(nil, coll.options.Collation.Fold(id))))
 	if !ok {
 		return nil
 	}

@@ -48,6 +48,9 @@ func (t *target) insert(doc bson.Raw) error {
 	if err := t.validate(doc); err != nil {
 		return err
 	}
+	if err := t.cappedInsert(doc); err != nil {
+		return err
+	}
 	e := t.engine
 	e.lastRecord++
 	id := e.lastRecord
@@ -64,6 +67,7 @@ func (t *target) insert(doc bson.Raw) error {
 	if err := t.table.insert(id, doc, e.writes); err != nil {
 		return t.heldBack(doc, err)
 	}
+	t.coll.trim()
 	t.coll.view = nil
 	e.logChange(t.inserted(id, doc))
 	return nil
@@ -75,6 +79,9 @@ func (t *target) replace(id int64, before record, applied query.Applied) error {
 		return mongoerr.New(17419, "Resulting document after update is larger than %d", MaxDocumentBytes)
 	}
 	if err := t.validate(applied.Doc); err != nil {
+		return err
+	}
+	if err := t.cappedReplace(before.doc, applied.Doc); err != nil {
 		return err
 	}
 	e := t.engine
@@ -95,7 +102,7 @@ func (t *target) replace(id int64, before record, applied query.Applied) error {
 		return t.heldBack(applied.Doc, err)
 	}
 	t.coll.view = nil
-	e.logChange(t.replaced(id, applied))
+	e.logChange(t.replaced(id, before.doc, applied))
 	return nil
 }
 
@@ -189,18 +196,28 @@ func (t *target) inserted(id int64, doc bson.Raw) change {
 	return c
 }
 
-func (t *target) replaced(id int64, applied query.Applied) change {
+func (t *target) replaced(id int64, before bson.Raw, applied query.Applied) change {
+	var c change
 	if applied.Delta == nil {
-		c := t.change(OpReplace, id, applied.Doc)
+		c = t.change(OpReplace, id, applied.Doc)
 		c.Doc = applied.Doc
-		return c
+	} else {
+		c = t.change(OpUpdate, id, applied.Doc)
+		c.Updated, c.Removed, c.after = applied.Delta.Updated, applied.Delta.Removed, applied.Doc
 	}
-	c := t.change(OpUpdate, id, applied.Doc)
-	c.Updated, c.Removed, c.after = applied.Delta.Updated, applied.Delta.Removed, applied.Doc
+	if t.coll.options.Images {
+		c.Before, c.After = before, c.after
+	}
 	return c
 }
 
-func (t *target) removed(id int64, doc bson.Raw) change { return t.change(OpDelete, id, doc) }
+func (t *target) removed(id int64, doc bson.Raw) change {
+	c := t.change(OpDelete, id, doc)
+	if t.coll.options.Images {
+		c.Before = doc
+	}
+	return c
+}
 
 // documentKey is {_id: …} of a stored document, in memory of its own so that
 // it does not keep the whole document.

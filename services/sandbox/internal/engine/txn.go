@@ -120,7 +120,7 @@ func (txn *Txn) replace(t *target, id int64, before record, applied query.Applie
 		return err
 	}
 	txn.claim(t, id)
-	txn.ops = append(txn.ops, txnOp{coll: t.coll, change: t.replaced(id, applied), doc: applied.Doc})
+	txn.ops = append(txn.ops, txnOp{coll: t.coll, change: t.replaced(id, before.doc, applied), doc: applied.Doc})
 	return nil
 }
 

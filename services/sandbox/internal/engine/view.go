@@ -2,7 +2,9 @@ package engine
 
 import (
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/query"
 )
 
@@ -56,12 +58,31 @@ func (v *View) Documents(f *query.Filter, sort *query.Sort, hint Hint) (*Documen
 	return &Documents{scan: newScan(v.table, a), filter: f, Sorted: sort == nil || a.sorted}, nil
 }
 
+// Record is the number of the document that Next has given last.
+func (d *Documents) Record() int64 { return d.record }
+
+// IndexKey is what the index that is read through holds of a document: {field:
+// value, …}, empty without an index.
+func (d *Documents) IndexKey(doc bson.Raw) bson.Raw {
+	at, key := bsoncore.AppendDocumentStart(nil)
+	if d.scan != nil && d.scan.access.index != nil {
+		for _, field := range d.scan.access.index.spec.Fields {
+			if v, there := bsonkit.Lookup(doc, field.Path); there {
+				key = bsoncore.AppendHeader(key, bsoncore.Type(v.Type), field.Path)
+				key = append(key, v.Value...)
+			}
+		}
+	}
+	return closeDocument(key, at)
+}
+
 // Documents walks over the documents of a view.
 type Documents struct {
 	scan   *scan
 	filter *query.Filter
 	// Sorted tells that the documents have the order that was asked for.
 	Sorted bool
+	record int64
 }
 
 // Next gives the next document, nil at the end.
@@ -70,10 +91,11 @@ func (d *Documents) Next() (bson.Raw, error) {
 		return nil, nil
 	}
 	for {
-		_, rec, ok := d.scan.step()
+		id, rec, ok := d.scan.step()
 		if !ok {
 			return nil, nil
 		}
+		d.record = id
 		if d.filter == nil {
 			return rec.doc, nil
 		}

@@ -175,6 +175,9 @@ func (e *Engine) Delete(ctx context.Context, w Write, ns Namespace, s Selection)
 	var found *found
 	err := e.write(ctx, func() error {
 		t := e.target(w, ns)
+		if err := t.cappedRemove(); err != nil {
+			return err
+		}
 		if found == nil || !s.Multi {
 			var err error
 			if found, err = t.find(s); err != nil {

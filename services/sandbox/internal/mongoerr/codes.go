@@ -38,6 +38,7 @@ const (
 	CursorNotFound                           Code = 43
 	NamespaceExists                          Code = 48
 	InvalidRoleModification                  Code = 49
+	NoMatchingDocument                       Code = 47
 	MaxTimeMSExpired                         Code = 50
 	DollarPrefixedFieldName                  Code = 52
 	InvalidIDField                           Code = 53
@@ -58,16 +59,20 @@ const (
 	IndexKeySpecsConflict                    Code = 86
 	NetworkTimeout                           Code = 89
 	ShutdownInProgress                       Code = 91
+	NotSecondary                             Code = 95
 	OperationFailed                          Code = 96
 	WriteConflict                            Code = 112
 	CommandNotSupported                      Code = 115
 	ConflictingOperationInProgress           Code = 117
 	DocumentValidationFailure                Code = 121
+	CappedPositionLost                       Code = 136
 	CursorInUse                              Code = 143
+	ViewDepthLimitExceeded                   Code = 165
 	CommandNotSupportedOnView                Code = 166
 	OptionNotSupportedOnView                 Code = 167
 	InvalidPipelineOperator                  Code = 168
 	CannotIndexParallelArrays                Code = 171
+	QueryPlanKilled                          Code = 175
 	InvalidViewDefinition                    Code = 182
 	ClientMetadataCannotBeMutated            Code = 186
 	IncompatibleServerVersion                Code = 188
@@ -93,12 +98,14 @@ const (
 	ChangeStreamHistoryLost                  Code = 286
 	QueryExceededMemoryLimitNoDiskUseAllowed Code = 292
 	MechanismUnavailable                     Code = 334
+	CannotGrowDocumentInCappedNamespace      Code = 10003
 	NotWritablePrimary                       Code = 10107
 	BSONObjectTooLarge                       Code = 10334
 	DuplicateKey                             Code = 11000
 	InterruptedAtShutdown                    Code = 11600
 	Interrupted                              Code = 11601
 	InterruptedDueToReplStateChange          Code = 11602
+	MergeStageNoMatchingDocument             Code = 13113
 	NotPrimaryNoSecondaryOk                  Code = 13435
 	NotPrimaryOrSecondary                    Code = 13436
 )
@@ -143,6 +150,7 @@ var names = map[Code]string{
 	CursorNotFound:                           "CursorNotFound",
 	NamespaceExists:                          "NamespaceExists",
 	InvalidRoleModification:                  "InvalidRoleModification",
+	NoMatchingDocument:                       "NoMatchingDocument",
 	MaxTimeMSExpired:                         "MaxTimeMSExpired",
 	DollarPrefixedFieldName:                  "DollarPrefixedFieldName",
 	InvalidIDField:                           "InvalidIdField",
@@ -163,16 +171,20 @@ var names = map[Code]string{
 	IndexKeySpecsConflict:                    "IndexKeySpecsConflict",
 	NetworkTimeout:                           "NetworkTimeout",
 	ShutdownInProgress:                       "ShutdownInProgress",
+	NotSecondary:                             "NotSecondary",
 	OperationFailed:                          "OperationFailed",
 	WriteConflict:                            "WriteConflict",
 	CommandNotSupported:                      "CommandNotSupported",
 	ConflictingOperationInProgress:           "ConflictingOperationInProgress",
 	DocumentValidationFailure:                "DocumentValidationFailure",
+	CappedPositionLost:                       "CappedPositionLost",
 	CursorInUse:                              "CursorInUse",
+	ViewDepthLimitExceeded:                   "ViewDepthLimitExceeded",
 	CommandNotSupportedOnView:                "CommandNotSupportedOnView",
 	OptionNotSupportedOnView:                 "OptionNotSupportedOnView",
 	InvalidPipelineOperator:                  "InvalidPipelineOperator",
 	CannotIndexParallelArrays:                "CannotIndexParallelArrays",
+	QueryPlanKilled:                          "QueryPlanKilled",
 	InvalidViewDefinition:                    "InvalidViewDefinition",
 	ClientMetadataCannotBeMutated:            "ClientMetadataCannotBeMutated",
 	IncompatibleServerVersion:                "IncompatibleServerVersion",
@@ -198,12 +210,14 @@ var names = map[Code]string{
 	ChangeStreamHistoryLost:                  "ChangeStreamHistoryLost",
 	QueryExceededMemoryLimitNoDiskUseAllowed: "QueryExceededMemoryLimitNoDiskUseAllowed",
 	MechanismUnavailable:                     "MechanismUnavailable",
+	CannotGrowDocumentInCappedNamespace:      "CannotGrowDocumentInCappedNamespace",
 	NotWritablePrimary:                       "NotWritablePrimary",
 	BSONObjectTooLarge:                       "BSONObjectTooLarge",
 	DuplicateKey:                             "DuplicateKey",
 	InterruptedAtShutdown:                    "InterruptedAtShutdown",
 	Interrupted:                              "Interrupted",
 	InterruptedDueToReplStateChange:          "InterruptedDueToReplStateChange",
+	MergeStageNoMatchingDocument:             "MergeStageNoMatchingDocument",
 	NotPrimaryNoSecondaryOk:                  "NotPrimaryNoSecondaryOk",
 	NotPrimaryOrSecondary:                    "NotPrimaryOrSecondary",
 }

@@ -3,7 +3,6 @@ package mongoserver
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -11,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // aggregation are the arguments of aggregate.
@@ -20,6 +20,7 @@ type aggregation struct {
 	stages    []bson.Raw
 	batchSize int
 	hint      engine.Hint
+	collation *collation.Collation
 }
 
 func aggregate(ctx context.Context, c *call, r *reply) error {
@@ -36,18 +37,21 @@ func aggregate(ctx context.Context, c *call, r *reply) error {
 		}
 		return c.watch(ctx, r, g)
 	}
-	if g.ns.Collection == "" && stageName(firstStage(g.stages)) == "$listLocalSessions" {
-		return c.aggregateSessions(ctx, r, g)
+	if err := c.checkOutStage(g); err != nil {
+		return err
 	}
-	if g.ns.Collection == "" {
-		return mongoerr.New(mongoerr.InvalidNamespace,
-			"{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(firstStage(g.stages)))
+	if n := len(g.stages); n > 0 && isOutStage(stageName(g.stages[n-1])) {
+		return c.aggregateInto(ctx, r, g)
 	}
 	src, err := c.aggregateSource(ctx, g)
 	if err != nil {
 		return err
 	}
-	return c.open(ctx, r, c.newCursor(g.ns, src), g.batchSize, false)
+	ns := g.ns
+	if ns.Collection == "" {
+		ns.Collection = "$cmd.aggregate"
+	}
+	return c.open(ctx, r, c.newCursor(ns, src), g.batchSize, false)
 }
 
 func firstStage(stages []bson.Raw) bson.Raw {
@@ -67,7 +71,6 @@ func (c *call) parseAggregate() (aggregation, error) {
 	g := aggregation{batchSize: firstBatch}
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	hasPipeline, hasCursor := false, false
-	var collation bson.RawValue
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -82,7 +85,7 @@ func (c *call) parseAggregate() (aggregation, error) {
 		case "hint":
 			g.hint = a.hint(name, v)
 		case "collation":
-			collation = v
+			g.collation = a.collation(v)
 		case "explain":
 			a.fail(mongoerr.NotImplemented, "aggregate with explain is not supported")
 		default:
@@ -90,9 +93,6 @@ func (c *call) parseAggregate() (aggregation, error) {
 				a.fail(mongoerr.FailedToParse, "unrecognized field '%s'", name)
 			}
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, sorts(g.stages), g.stages...)
 	}
 	if !hasPipeline {
 		a.fail(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array")
@@ -132,7 +132,30 @@ func (a *arguments) batchSize(options bson.Raw) int {
 
 // aggregateSource compiles a pipeline and begins to run it.
 func (c *call) aggregateSource(ctx context.Context, g aggregation) (source, error) {
+	first := stageName(firstStage(g.stages))
+	if g.ns.Collection == "" {
+		if first == "$listLocalSessions" {
+			return c.sessionsSource(ctx, g)
+		}
+		return nil, mongoerr.New(mongoerr.InvalidNamespace,
+			"{aggregate: 1} is not valid for '%s'; a collection is required.", first)
+	}
+	if first == "$collStats" {
+		stats, err := c.statsSource(g)
+		if err != nil {
+			return nil, err
+		}
+		return c.through(ctx, g.stages[1:], stats)
+	}
+	var err error
+	if g.ns, g.stages, _, err = c.resolve(g.ns, g.stages); err != nil {
+		return nil, err
+	}
 	env := c.env(nil)
+	env.Collation = c.collationOf(g.ns, g.collation)
+	if err := collatedStages(env.Collation, g.stages); err != nil {
+		return nil, err
+	}
 	pipeline, err := query.CompilePipeline(g.stages, query.PipelineEnv{
 		Env:        env,
 		Collection: c.foreign(g.ns.DB),
@@ -156,6 +179,16 @@ func (c *call) aggregateSource(ctx context.Context, g aggregation) (source, erro
 		return nil, err
 	}
 	next, stop := iter.Pull2(rest.Run(context.WithoutCancel(ctx), each(docs)))
+	return &pulled{pull: next, stop: stop}, nil
+}
+
+// through runs documents of the server's own through a pipeline.
+func (c *call) through(ctx context.Context, stages []bson.Raw, docs puller) (source, error) {
+	pipeline, err := query.CompilePipeline(stages, query.PipelineEnv{Env: c.env(nil)})
+	if err != nil {
+		return nil, err
+	}
+	next, stop := iter.Pull2(pipeline.Run(context.WithoutCancel(ctx), each(docs)))
 	return &pulled{pull: next, stop: stop}, nil
 }
 
@@ -213,11 +246,3 @@ func (p *pulled) next() (bson.Raw, error) {
 
 func (p *pulled) exhausted() bool { return false }
 func (p *pulled) close()          { p.stop() }
-
-// sorts tells a pipeline that puts documents in order, or groups them.
-func sorts(stages []bson.Raw) bool {
-	return slices.ContainsFunc(stages, func(stage bson.Raw) bool {
-		name := stageName(stage)
-		return name != "$match" && name != "$limit" && name != "$skip" && name != "$project" && name != "$count"
-	})
-}

@@ -45,6 +45,8 @@ type command struct {
 	run func(context.Context, *call, *reply) error
 	// needs is what a client must be granted.
 	needs requirement
+	// member says which members of the replica set run it.
+	member member
 	// admin commands run on the admin database only.
 	admin bool
 	// write commands may be retryable.
@@ -140,6 +142,11 @@ func (c *call) runInSession(ctx context.Context, r *reply) error {
 	if err := c.generic.check(c.command); err != nil {
 		return err
 	}
+	leave, err := c.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if c.generic.lsid != nil && c.generic.txnNumber != nil {
 		session, err := c.server.engine.CheckOut(ctx, c.generic.lsid)
 		if err != nil {
@@ -151,7 +158,7 @@ func (c *call) runInSession(ctx context.Context, r *reply) error {
 			return err
 		}
 	}
-	err := c.command.run(ctx, c, r)
+	err = c.command.run(ctx, c, r)
 	if err != nil {
 		c.abort()
 		return timedOut(ctx, err)

@@ -23,11 +23,26 @@ func (c *call) watch(ctx context.Context, r *reply, g aggregation) error {
 	if err := c.watchReadConcern(); err != nil {
 		return err
 	}
+	if err := c.notView(g.ns); err != nil {
+		return err
+	}
 	options, err := parseStreamOptions(g)
 	if err != nil {
 		return err
 	}
-	pipeline, err := query.CompilePipeline(g.stages[1:], query.PipelineEnv{Env: c.env(nil)})
+	stages, split, err := takeSplitStage(g.stages[1:])
+	if err != nil {
+		return err
+	}
+	if !split && options.Resume != nil && options.Resume.Fragment > 0 {
+		return mongoerr.New(mongoerr.ChangeStreamFatalError, "To resume from a split event, the stream must include a %s stage", splitStage)
+	}
+	env := c.env(nil)
+	env.Collation = g.collation
+	if err := collatedStages(env.Collation, stages); err != nil {
+		return err
+	}
+	pipeline, err := query.CompilePipeline(stages, query.PipelineEnv{Env: env})
 	if err != nil {
 		return err
 	}
@@ -38,8 +53,8 @@ func (c *call) watch(ctx context.Context, r *reply, g aggregation) error {
 	if err != nil {
 		return err
 	}
-	src := &streamSource{stream: stream, pipeline: pipeline, place: stream.Place()}
-	if len(g.stages) == 1 {
+	src := &streamSource{stream: stream, pipeline: pipeline, place: stream.Place(), split: split}
+	if len(stages) == 0 {
 		src.pipeline = nil
 	}
 	ns := g.ns
@@ -122,6 +137,10 @@ type streamSource struct {
 	pipeline *query.Pipeline
 	// place is where a client resumes that has read all batches so far.
 	place engine.ResumeToken
+	// split tells that large events come in fragments; fragments are those that
+	// are still to be given.
+	split     bool
+	fragments []*engine.Event
 	// kept is an event that did not fit into the last batch.
 	kept *engine.Event
 	// failure ends the stream after what came before it has been read.
@@ -172,6 +191,11 @@ func (s *streamSource) take() (*engine.Event, error) {
 		return event, nil
 	}
 	for {
+		if len(s.fragments) > 0 {
+			fragment := s.fragments[0]
+			s.fragments = s.fragments[1:]
+			return fragment, nil
+		}
 		event, err := s.stream.Next()
 		if event == nil || err != nil {
 			return nil, err
@@ -186,10 +210,16 @@ func (s *streamSource) take() (*engine.Event, error) {
 		if !passed {
 			continue
 		}
+		if s.split && (len(out) > engine.MaxDocumentBytes || event.Given > 0) {
+			parts, err := splitEvent(&engine.Event{Token: event.Token, Doc: out}, engine.MaxDocumentBytes)
+			if err != nil {
+				return nil, err
+			}
+			s.fragments = parts[min(int(event.Given), len(parts)):]
+			continue
+		}
 		if len(out) > maxEventBytes {
-			return nil, mongoerr.New(mongoerr.BSONObjectTooLarge,
-				"BSONObj size: %d is invalid. Size must be between 0 and %d", len(out), maxEventBytes).
-				WithLabels("NonResumableChangeStreamError")
+			return nil, errTooLarge(len(out))
 		}
 		return &engine.Event{Token: event.Token, Doc: out, Invalidates: event.Invalidates}, nil
 	}

@@ -4,41 +4,58 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/bsonkit"
+	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
-// collation takes the simple collation, the only one there is, and any other
-// where it changes nothing: no text is compared with the documents of what,
-// and none is put in order.
-func (a *arguments) collation(v bson.RawValue, ordered bool, what ...bson.Raw) {
-	doc := a.document("collation", v)
-	locale, there := bsonkit.Get(doc, "locale")
-	if s, _ := locale.StringValueOK(); s == "simple" || len(doc) <= len(emptyDocument) {
-		return
+// collation reads a collation.
+func (a *arguments) collation(v bson.RawValue) *collation.Collation {
+	parsed, err := collation.Parse(a.document("collation", v))
+	if a.err == nil {
+		a.err = err
 	}
-	if !there {
-		a.fail(mongoerr.FailedToParse, "Missing expected field \"locale\"")
-		return
-	}
-	compares := ordered
-	for _, filter := range what {
-		compares = compares || comparesText(filter)
-	}
-	if compares {
-		a.fail(mongoerr.NotImplemented, "collation %s is not supported", doc)
-	}
+	return parsed
 }
 
-// comparesText tells a filter that holds text, or that may compare fields with
-// each other.
-func comparesText(filter bson.Raw) bool {
-	for it := bsonkit.Iterate(filter); it.Next(); {
-		v := it.Value()
-		switch v.Type {
+// collationOf is the collation of a statement: that given, else that of the
+// collection.
+func (c *call) collationOf(ns engine.Namespace, given *collation.Collation) *collation.Collation {
+	if given != nil {
+		return given
+	}
+	return c.server.engine.Options(ns).Collation
+}
+
+// collatedStages refuses stages that compare text in another way than their
+// pipeline's collation asks for: only $match and $sort heed it.
+func collatedStages(by *collation.Collation, stages []bson.Raw) error {
+	if by.IsSimple() {
+		return nil
+	}
+	for _, stage := range stages {
+		switch name := stageName(stage); name {
+		case "$match", "$sort", "$limit", "$skip", "$count", "$changeStream":
+		case "$project", "$group":
+			if holdsText(stage) {
+				return mongoerr.New(mongoerr.NotImplemented, "%s with expressions is not supported with a collation", name)
+			}
+		default:
+			return mongoerr.New(mongoerr.NotImplemented, "%s is not supported with a collation", name)
+		}
+	}
+	return nil
+}
+
+// holdsText tells a document with text in it: it may be an expression that
+// compares fields.
+func holdsText(doc bson.Raw) bool {
+	for it := bsonkit.Iterate(doc); it.Next(); {
+		switch v := it.Value(); v.Type {
 		case bson.TypeString, bson.TypeSymbol:
 			return true
 		case bson.TypeEmbeddedDocument, bson.TypeArray:
-			if string(it.Key()) == "$expr" || comparesText(v.Value) {
+			if holdsText(v.Value) {
 				return true
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"changerelay/services/sandbox/internal/mongoerr"
 )
 
-// collMod changes a collection's validator.
+// collMod changes a collection's validator, or whether it keeps pre- and
+// post-images; or the pipeline of a view.
 func collMod(ctx context.Context, c *call, _ *reply) error {
 	ns, err := c.collection()
 	if err != nil {
@@ -16,13 +17,18 @@ func collMod(ctx context.Context, c *call, _ *reply) error {
 	}
 	return c.server.engine.SetOptions(ctx, ns, func(o engine.CollectionOptions) (engine.CollectionOptions, error) {
 		a := arguments{mismatch: mongoerr.TypeMismatch}
-		validation := validationOf(o)
+		settings := settingsOf(o)
 		for it := bsonkit.Iterate(c.body); it.Next(); {
 			name, v := string(it.Key()), it.Value()
 			switch name {
 			case c.name:
-			case "validator", "validationLevel", "validationAction":
-				validation.read(&a, name, v)
+			case "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages":
+				settings.read(&a, name, v)
+			case "viewOn", "pipeline":
+				if o.View == nil {
+					a.fail(mongoerr.InvalidOptions, "%s is not a view", ns)
+				}
+				settings.read(&a, name, v)
 			case "index":
 				a.fail(mongoerr.NotImplemented, "collMod of an index is not supported")
 			default:
@@ -31,9 +37,10 @@ func collMod(ctx context.Context, c *call, _ *reply) error {
 				}
 			}
 		}
+		settings.check(&a)
 		if a.err != nil {
 			return o, a.err
 		}
-		return validation.options()
+		return settings.options()
 	})
 }

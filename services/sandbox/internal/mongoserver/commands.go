@@ -51,6 +51,9 @@ func newCommands() map[string]*command {
 		"renameCollection":   {run: renameCollection, needs: byArguments(renamePrivileges), admin: true},
 		"replSetGetConfig":   {run: replSetGetConfig, needs: onCluster(access.ReplSetGetConfig), admin: true},
 		"replSetGetStatus":   {run: replSetGetStatus, needs: onCluster(access.ReplSetGetStatus), admin: true},
+		"replSetFreeze":      {run: replSetFreeze, needs: onCluster(access.ReplSetStateChange), admin: true},
+		"replSetStepDown":    {run: replSetStepDown, needs: onCluster(access.ReplSetStateChange), admin: true},
+		"replSetStepUp":      {run: replSetStepUp, needs: onCluster(access.ReplSetStateChange), admin: true},
 		"rolesInfo":          {run: rolesInfo, needs: onDatabase(access.ViewRole)},
 		"saslContinue":       {run: saslContinue, needs: anybody()},
 		"saslStart":          {run: saslStart, needs: anybody()},
@@ -63,6 +66,7 @@ func newCommands() map[string]*command {
 		"usersInfo":          {run: usersInfo, needs: onDatabase(access.ViewUser)},
 		"whatsmyuri":         {run: whatsMyURI, needs: anybody()},
 	}
+	assignMembers(commands)
 	for alias, name := range map[string]string{
 		"buildinfo":     "buildInfo",
 		"collstats":     "collStats",

@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 func count(ctx context.Context, c *call, r *reply) error {
@@ -16,7 +17,7 @@ func count(ctx context.Context, c *call, r *reply) error {
 	var filter bson.Raw
 	var hint engine.Hint
 	var limit, skip int64
-	var collation bson.RawValue
+	var by *collation.Collation
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -32,15 +33,12 @@ func count(ctx context.Context, c *call, r *reply) error {
 		case "hint":
 			hint = a.hint(name, v)
 		case "collation":
-			collation = v
+			by = a.collation(v)
 		default:
 			if !isGeneric(name) {
 				a.unknown(40415, "count", name)
 			}
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, false, filter)
 	}
 	if a.err != nil {
 		return a.err
@@ -49,7 +47,7 @@ func count(ctx context.Context, c *call, r *reply) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.countMatching(ctx, ns, filter, hint)
+	n, err := c.countMatching(ctx, ns, filter, hint, by)
 	if err != nil {
 		return err
 	}
@@ -64,15 +62,27 @@ func count(ctx context.Context, c *call, r *reply) error {
 	return nil
 }
 
-func (c *call) countMatching(ctx context.Context, ns engine.Namespace, filter bson.Raw, hint engine.Hint) (int64, error) {
+func (c *call) countMatching(
+	ctx context.Context, ns engine.Namespace, filter bson.Raw, hint engine.Hint, by *collation.Collation,
+) (int64, error) {
 	view, err := c.view(ns)
 	if err != nil {
 		return 0, err
 	}
+	src, err := c.throughView(ctx, ns, by, stageOf("$match", filter)...)
+	if err != nil {
+		return 0, err
+	}
+	if src != nil {
+		defer src.close()
+		return countAll(ctx, pulls{src})
+	}
 	if len(filter) <= len(emptyDocument) && hint.IsZero() {
 		return int64(view.Count()), nil
 	}
-	compiled, err := query.CompileFilter(filter, c.env(nil))
+	env := c.env(nil)
+	env.Collation = c.collationOf(ns, by)
+	compiled, err := query.CompileFilter(filter, env)
 	if err != nil {
 		return 0, err
 	}
@@ -80,6 +90,10 @@ func (c *call) countMatching(ctx context.Context, ns engine.Namespace, filter bs
 	if err != nil {
 		return 0, err
 	}
+	return countAll(ctx, docs)
+}
+
+func countAll(ctx context.Context, docs puller) (int64, error) {
 	for n := int64(0); ; n++ {
 		doc, err := docs.Next()
 		if doc == nil || err != nil {

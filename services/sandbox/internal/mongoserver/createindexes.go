@@ -10,6 +10,13 @@ import (
 
 func createIndexes(ctx context.Context, c *call, r *reply) error {
 	a := arguments{mismatch: mongoerr.TypeMismatch}
+	ns, err := c.collection()
+	if err != nil {
+		return err
+	}
+	if err := c.notView(ns); err != nil {
+		return err
+	}
 	var specs []engine.IndexSpec
 	given := false
 	for it := bsonkit.Iterate(c.body); it.Next(); {
@@ -19,7 +26,7 @@ func createIndexes(ctx context.Context, c *call, r *reply) error {
 		case "indexes":
 			given = true
 			for _, doc := range a.documents(name, v) {
-				spec, err := parseIndexSpec(doc)
+				spec, err := parseIndexSpec(doc, c.collationOf(ns, nil))
 				if err != nil {
 					return err
 				}
@@ -39,10 +46,6 @@ func createIndexes(ctx context.Context, c *call, r *reply) error {
 	}
 	if a.err != nil {
 		return a.err
-	}
-	ns, err := c.collection()
-	if err != nil {
-		return err
 	}
 	built, err := c.server.engine.CreateIndexes(ctx, c.txn, ns, specs)
 	if err != nil {

@@ -39,6 +39,8 @@ type cursor struct {
 	appName string
 	// stream is set for change streams.
 	stream *streamSource
+	// tail is set for tailable cursors.
+	tail *tailSource
 	// kept is a document that did not fit into the last batch.
 	kept bson.Raw
 

@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 func deleteDocuments(ctx context.Context, c *call, r *reply) error {
@@ -44,16 +45,16 @@ func deleteDocuments(ctx context.Context, c *call, r *reply) error {
 
 // deleteStatement is one element of deletes.
 type deleteStatement struct {
-	filter bson.Raw
-	multi  bool
-	hint   engine.Hint
+	filter    bson.Raw
+	multi     bool
+	hint      engine.Hint
+	collation *collation.Collation
 }
 
 func parseDeleteStatement(doc bson.Raw) (deleteStatement, error) {
 	var d deleteStatement
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	hasQuery, hasLimit := false, false
-	var collation bson.RawValue
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -70,13 +71,10 @@ func parseDeleteStatement(doc bson.Raw) (deleteStatement, error) {
 		case "hint":
 			d.hint = a.hint(name, v)
 		case "collation":
-			collation = v
+			d.collation = a.collation(v)
 		default:
 			a.unknown(40415, "delete.deletes", name)
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, false, d.filter)
 	}
 	if !hasQuery {
 		a.fail(40414, "BSON field 'delete.deletes.q' is missing but a required field")
@@ -88,7 +86,9 @@ func parseDeleteStatement(doc bson.Raw) (deleteStatement, error) {
 }
 
 func (c *call) runDelete(ctx context.Context, w writeCommand, i int, d deleteStatement) (engine.Result, error) {
-	filter, err := query.CompileFilter(d.filter, c.env(nil))
+	env := c.env(nil)
+	env.Collation = c.collationOf(w.ns, d.collation)
+	filter, err := query.CompileFilter(d.filter, env)
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -10,13 +10,14 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 func distinct(ctx context.Context, c *call, r *reply) error {
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	var filter bson.Raw
 	key := ""
-	var collation bson.RawValue
+	var by *collation.Collation
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -28,15 +29,12 @@ func distinct(ctx context.Context, c *call, r *reply) error {
 		case "query":
 			filter = a.document(name, v)
 		case "collation":
-			collation = v
+			by = a.collation(v)
 		default:
 			if !isGeneric(name) {
 				a.unknown(40415, "distinct", name)
 			}
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, true)
 	}
 	if key == "" {
 		a.fail(40414, "BSON field 'distinct.key' is missing but a required field")
@@ -48,19 +46,18 @@ func distinct(ctx context.Context, c *call, r *reply) error {
 	if err != nil {
 		return err
 	}
-	compiled, err := query.CompileFilter(filter, c.env(nil))
+	env := c.env(nil)
+	by = c.collationOf(ns, by)
+	env.Collation = by
+	compiled, err := query.CompileFilter(filter, env)
 	if err != nil {
 		return err
 	}
-	view, err := c.view(ns)
+	docs, err := c.distinctDocuments(ctx, ns, filter, compiled, by)
 	if err != nil {
 		return err
 	}
-	docs, err := view.Documents(compiled, nil, engine.Hint{})
-	if err != nil {
-		return err
-	}
-	values, err := distinctValues(ctx, docs, key)
+	values, err := distinctValues(ctx, docs, key, by)
 	if err != nil {
 		return err
 	}
@@ -72,9 +69,28 @@ func distinct(ctx context.Context, c *call, r *reply) error {
 	return nil
 }
 
+func (c *call) distinctDocuments(
+	ctx context.Context, ns engine.Namespace, filter bson.Raw, compiled *query.Filter, by *collation.Collation,
+) (puller, error) {
+	src, err := c.throughView(ctx, ns, by, stageOf("$match", filter)...)
+	if err != nil {
+		return nil, err
+	}
+	if src != nil {
+		return pulls{src}, nil
+	}
+	view, err := c.view(ns)
+	if err != nil {
+		return nil, err
+	}
+	return view.Documents(compiled, nil, engine.Hint{})
+}
+
 // distinctValues gives each value at a path once, in order; of an array its
 // elements.
-func distinctValues(ctx context.Context, docs puller, path string) ([]bson.RawValue, error) {
+func distinctValues(
+	ctx context.Context, docs puller, path string, by *collation.Collation,
+) ([]bson.RawValue, error) {
 	seen := map[string]bool{}
 	parsed := bsonkit.ParsePath(path)
 	var values, found []bson.RawValue
@@ -94,12 +110,14 @@ func distinctValues(ctx context.Context, docs puller, path string) ([]bson.RawVa
 			if v.Type == bsonkit.Missing || v.Type == bson.TypeUndefined {
 				continue
 			}
-			if key := string(bsonkit.AppendKey(nil, v)); !seen[key] {
+			if key := string(bsonkit.AppendKey(nil, by.Fold(v))); !seen[key] {
 				seen[key] = true
 				values = append(values, v)
 			}
 		}
 	}
-	slices.SortStableFunc(values, bsonkit.Compare)
+	slices.SortStableFunc(values, func(a, b bson.RawValue) int {
+		return bsonkit.Compare(by.Fold(a), by.Fold(b))
+	})
 	return values, nil
 }

@@ -247,12 +247,9 @@ func TestWhatIsNotSupportedIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	for name, command := range map[string]bson.D{
-		"capped":      {{Key: "create", Value: "c"}, {Key: "capped", Value: true}, {Key: "size", Value: 1000}},
-		"views":       {{Key: "create", Value: "c"}, {Key: "viewOn", Value: "d"}},
-		"collation":   {{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: "x"}}}, {Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}}}},
-		"tailable":    {{Key: "find", Value: "c"}, {Key: "tailable", Value: true}},
+		"strength":    {{Key: "find", Value: "c"}, {Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 4}}}},
+		"$group":      {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$a"}}}}}}, {Key: "cursor", Value: bson.D{}}, {Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}}}},
 		"explain":     {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "cursor", Value: bson.D{}}, {Key: "explain", Value: true}},
-		"$collStats":  {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$collStats", Value: bson.D{}}}}}, {Key: "cursor", Value: bson.D{}}},
 		"$currentOp":  {{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$currentOp", Value: bson.D{}}}}}, {Key: "cursor", Value: bson.D{}}},
 		"2dsphere":    {{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: "2dsphere"}}}, {Key: "name", Value: "a"}}}}},
 		"showPre":     {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$changeStream", Value: bson.D{{Key: "showPre", Value: true}}}}}}, {Key: "cursor", Value: bson.D{}}},

@@ -145,7 +145,9 @@ func (f fault) after(r *reply, c *call) {
 	if !f.hasLabels {
 		code, _ := bsonkit.Get(f.writeConcernError, "code")
 		n, _ := code.AsInt64OK()
-		labels = c.labels(mongoerr.New(mongoerr.Code(n), ""))
+		labels = slices.DeleteFunc(c.labels(mongoerr.New(mongoerr.Code(n), "")), func(label string) bool {
+			return label == transientTransaction // the command itself was done
+		})
 	}
 	if len(labels) > 0 {
 		r.strings("errorLabels", labels)

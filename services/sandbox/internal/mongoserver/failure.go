@@ -36,7 +36,7 @@ func (c *call) failed(failure error) *reply {
 	r.extra(e)
 	if isNotPrimary(e.Code) {
 		// Clients tell by it that nothing has changed, and go on with this server.
-		c.server.topologyVersion(r)
+		c.server.topologyVersion(r, c.server.election.now())
 	}
 	return r
 }

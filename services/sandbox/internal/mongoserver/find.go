@@ -4,21 +4,13 @@ import (
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
 )
-
-// findArguments are those of find.
-type findArguments struct {
-	filter, sort, projection bson.Raw
-	hint                     engine.Hint
-	skip, limit              int64
-	batchSize                int
-	single                   bool
-}
 
 func find(ctx context.Context, c *call, r *reply) error {
 	f, err := c.parseFind()
@@ -34,62 +26,26 @@ func find(ctx context.Context, c *call, r *reply) error {
 	if err := ns.Validate(); err != nil {
 		return err
 	}
-	src, err := c.findSource(ctx, ns, f)
+	src, err := c.throughView(ctx, ns, f.collation, f.stages()...)
+	if src == nil && err == nil {
+		src, err = c.findSource(ctx, ns, f)
+	}
 	if err != nil {
 		return err
 	}
-	return c.open(ctx, r, c.newCursor(ns, src), f.batchSize, f.single)
-}
-
-func (c *call) parseFind() (findArguments, error) {
-	f := findArguments{batchSize: firstBatch}
-	a := arguments{mismatch: mongoerr.FailedToParse}
-	var collation bson.RawValue
-	for it := bsonkit.Iterate(c.body); it.Next(); {
-		name, v := string(it.Key()), it.Value()
-		switch name {
-		case c.name, "allowDiskUse", "allowPartialResults", "noCursorTimeout", "oplogReplay":
-		case "filter":
-			f.filter = a.document(name, v)
-		case "sort":
-			f.sort = a.document(name, v)
-		case "projection":
-			f.projection = a.document(name, v)
-		case "hint":
-			f.hint = a.hint(name, v)
-		case "skip":
-			f.skip = a.count(name, v)
-		case "limit":
-			f.limit = a.count(name, v)
-		case "batchSize":
-			f.batchSize = int(min(a.count(name, v), noLimit))
-		case "singleBatch":
-			f.single = a.boolean(name, v)
-		case "collation":
-			collation = v
-		case "tailable", "awaitData", "returnKey", "showRecordId":
-			if a.boolean(name, v) {
-				a.fail(mongoerr.NotImplemented, "find with %s is not supported", name)
-			}
-		case "min", "max":
-			if len(a.document(name, v)) > len(emptyDocument) {
-				a.fail(mongoerr.NotImplemented, "find with %s is not supported", name)
-			}
-		default:
-			if !isGeneric(name) {
-				a.fail(mongoerr.FailedToParse, "Failed to parse: Unrecognized field '%s'.", name)
-			}
-		}
+	cur := c.newCursor(ns, src)
+	if tail, tailable := src.(*tailSource); tailable {
+		cur.tail = tail
+		return c.openTail(r, cur, f.batchSize)
 	}
-	if collation.Type != 0 {
-		a.collation(collation, len(f.sort) > len(emptyDocument), f.filter)
-	}
-	return f, a.err
+	return c.open(ctx, r, cur, f.batchSize, f.single)
 }
 
 // findSource compiles a find and begins to run it.
 func (c *call) findSource(ctx context.Context, ns engine.Namespace, f findArguments) (source, error) {
 	env := c.env(nil)
+	f.collation = c.collationOf(ns, f.collation)
+	env.Collation = f.collation
 	filter, err := query.CompileFilter(f.filter, env)
 	if err != nil {
 		return nil, err
@@ -106,34 +62,53 @@ func (c *call) findSource(ctx context.Context, ns engine.Namespace, f findArgume
 	if err != nil {
 		return nil, err
 	}
-	docs, err := c.documents(ctx, ns, filter, sort, f)
-	if err != nil {
-		return nil, err
+	if f.tailable {
+		return c.tailOf(ns, filter, projection, f)
 	}
-	return &findResults{docs: docs, projection: projection, skip: f.skip, limit: f.limit}, nil
-}
-
-// puller gives documents one by one, nil at the end.
-type puller interface{ Next() (bson.Raw, error) }
-
-// documents gives a find's documents in the order of its sort.
-func (c *call) documents(
-	ctx context.Context, ns engine.Namespace, filter *query.Filter, sort *query.Sort, f findArguments,
-) (puller, error) {
+	results := &findResults{project: projection.Apply, skip: f.skip, limit: f.limit}
 	if ns == oplogNamespace {
-		return c.oplogDocuments(filter, f.hint), nil
+		results.docs = c.oplogDocuments(filter, f.hint)
+		return results, nil
 	}
 	view, err := c.view(ns)
 	if err != nil {
 		return nil, err
 	}
-	docs, err := view.Documents(filter, sort, f.hint)
+	docs, err := view.Documents(filter, sort.In(f.collation), f.hint)
 	if err != nil {
 		return nil, err
 	}
-	if docs.Sorted {
-		return docs, nil
+	results.docs = docs
+	switch {
+	case f.returnKey:
+		results.project = func(doc bson.Raw) (bson.Raw, error) { return docs.IndexKey(doc), nil }
+	case f.showRecordID:
+		results.docs, results.project = &numbered{docs}, showNumber(projection.Apply)
 	}
+	if !docs.Sorted {
+		results.docs, err = c.inOrder(ctx, results.docs, sort.In(f.collation), f)
+	}
+	return results, err
+}
+
+// tailOf opens a tail of a capped collection. One that is not there gives an
+// empty result.
+func (c *call) tailOf(ns engine.Namespace, filter *query.Filter, projection *query.Projection, f findArguments) (source, error) {
+	tail, err := c.server.engine.Tail(ns, filter)
+	if err != nil {
+		return nil, err
+	}
+	if tail == nil {
+		return &docSource{}, nil
+	}
+	return &tailSource{tail: tail, project: projection.Apply, await: f.awaitData}, nil
+}
+
+// puller gives documents one by one, nil at the end.
+type puller interface{ Next() (bson.Raw, error) }
+
+// inOrder sorts a find's documents.
+func (c *call) inOrder(ctx context.Context, docs puller, sort *query.Sort, f findArguments) (puller, error) {
 	wanted := int64(0)
 	if f.limit > 0 {
 		wanted = f.skip + f.limit
@@ -145,13 +120,47 @@ func (c *call) documents(
 	return &sortedDocuments{docs: sorted}, nil
 }
 
+// recordID is the field that showRecordId adds.
+const recordID = "$recordId"
+
+// numbered adds the number of its record to each document.
+type numbered struct{ *engine.Documents }
+
+func (n *numbered) Next() (bson.Raw, error) {
+	doc, err := n.Documents.Next()
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	return withNumber(doc, n.Record()), nil
+}
+
+func withNumber(doc bson.Raw, record int64) bson.Raw {
+	at, made := bsoncore.AppendDocumentStart(make([]byte, 0, len(doc)+len(recordID)+10))
+	made = append(made, doc[4:len(doc)-1]...)
+	made = bsoncore.AppendInt64Element(made, recordID, record)
+	made, _ = bsoncore.AppendDocumentEnd(made, at) // at is where it begins
+	return made
+}
+
+// showNumber keeps the number that a projection may have left out.
+func showNumber(project func(bson.Raw) (bson.Raw, error)) func(bson.Raw) (bson.Raw, error) {
+	return func(doc bson.Raw) (bson.Raw, error) {
+		made, err := project(doc)
+		if _, kept := bsonkit.Get(made, recordID); err != nil || kept {
+			return made, err
+		}
+		number, _ := bsonkit.Get(doc, recordID)
+		return withNumber(made, number.Int64()), nil
+	}
+}
+
 // findResults is the tail of a find: skip, limit and projection.
 type findResults struct {
-	docs       puller
-	projection *query.Projection
-	skip       int64
-	limit      int64 // 0 for none
-	given      int64
+	docs    puller
+	project func(bson.Raw) (bson.Raw, error)
+	skip    int64
+	limit   int64 // 0 for none
+	given   int64
 }
 
 func (s *findResults) next() (bson.Raw, error) {
@@ -165,7 +174,7 @@ func (s *findResults) next() (bson.Raw, error) {
 			continue
 		}
 		s.given++
-		return s.projection.Apply(doc)
+		return s.project(doc)
 	}
 	return nil, nil
 }

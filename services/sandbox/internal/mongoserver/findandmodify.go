@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // modification are the arguments of findAndModify.
@@ -23,6 +24,7 @@ type modification struct {
 	upsert       bool
 	returnNew    bool
 	bypass       bool
+	collation    *collation.Collation
 }
 
 func findAndModify(ctx context.Context, c *call, r *reply) error {
@@ -34,11 +36,17 @@ func findAndModify(ctx context.Context, c *call, r *reply) error {
 	if err != nil {
 		return err
 	}
-	filter, err := query.CompileFilter(m.filter, c.env(nil))
+	if err := c.notView(ns); err != nil {
+		return err
+	}
+	env := c.env(nil)
+	m.collation = c.collationOf(ns, m.collation)
+	env.Collation = m.collation
+	filter, err := query.CompileFilter(m.filter, env)
 	if err != nil {
 		return err
 	}
-	projection, err := query.CompileProjection(m.fields, filter, c.env(nil))
+	projection, err := query.CompileProjection(m.fields, filter, env)
 	if err != nil {
 		return err
 	}
@@ -46,7 +54,7 @@ func findAndModify(ctx context.Context, c *call, r *reply) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.modify(ctx, ns, m, filter, sort)
+	result, err := c.modify(ctx, ns, m, filter, sort.In(m.collation))
 	if err != nil {
 		return err
 	}
@@ -59,7 +67,6 @@ func findAndModify(ctx context.Context, c *call, r *reply) error {
 func (c *call) parseModification() (modification, error) {
 	var m modification
 	a := arguments{mismatch: mongoerr.TypeMismatch}
-	var collation bson.RawValue
 	for it := bsonkit.Iterate(c.body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -85,15 +92,12 @@ func (c *call) parseModification() (modification, error) {
 		case "hint":
 			m.hint = a.hint(name, v)
 		case "collation":
-			collation = v
+			m.collation = a.collation(v)
 		default:
 			if !isGeneric(name) {
 				a.fail(51177, "BSON field '%s' is an unknown field.", name)
 			}
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, len(m.sort) > len(emptyDocument), m.filter)
 	}
 	m.refuse(&a)
 	return m, a.err
@@ -122,7 +126,9 @@ func (c *call) modify(
 	if m.remove {
 		return c.server.engine.Delete(ctx, w, ns, engine.Selection{Filter: filter, Sort: sort, Hint: m.hint})
 	}
-	change, err := query.CompileUpdate(m.update, query.UpdateOptions{ArrayFilters: m.arrayFilters, Env: c.env(nil)})
+	env := c.env(nil)
+	env.Collation = m.collation
+	change, err := query.CompileUpdate(m.update, query.UpdateOptions{ArrayFilters: m.arrayFilters, Env: env})
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -80,6 +80,9 @@ func (c *call) nextBatch(ctx context.Context, r *reply, cur *cursor, m moreArgum
 	if cur.stream != nil {
 		return c.moreOfStream(ctx, r, cur, m)
 	}
+	if cur.tail != nil && (cur.tail.await || c.generic.maxTime == 0) {
+		return c.moreOfTail(ctx, r, cur, m)
+	}
 	if c.generic.maxTime > 0 {
 		return false, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}

@@ -20,10 +20,6 @@ const (
 	maxWireVersion = 9
 )
 
-// topologyCounter counts the changes of the replica set, of which there are
-// none after the election.
-const topologyCounter = 6
-
 // helloArguments are those of hello and of its older name isMaster.
 type helloArguments struct {
 	helloOK  bool
@@ -45,8 +41,10 @@ func hello(ctx context.Context, c *call, r *reply) error {
 	}
 	if a.topology != nil {
 		c.more = c.request.Flags&mongowire.ExhaustAllowed != 0
-		if c.knowsTopology(a.topology) && !pause(ctx, a.await) {
-			return context.Cause(ctx)
+		if counter, known := c.knownTopology(a.topology); known {
+			if err := c.server.election.await(ctx, counter, a.await); err != nil {
+				return err
+			}
 		}
 	}
 	c.describe(r, a)
@@ -86,31 +84,36 @@ func (c *call) helloArguments() (helloArguments, error) {
 	return h, a.err
 }
 
-// knowsTopology compares what the client has seen with what is.
-func (c *call) knowsTopology(seen bson.Raw) bool {
+// knownTopology is the counter that the client has seen; known is false if it
+// has seen another process.
+func (c *call) knownTopology(seen bson.Raw) (counter int64, known bool) {
 	process, _ := bsonkit.Get(seen, "processId")
-	counter, _ := bsonkit.Get(seen, "counter")
 	id, isID := process.ObjectIDOK()
-	n, isNumber := counter.AsInt64OK()
-	return isID && isNumber && id == c.server.process && n == topologyCounter
+	last, _ := bsonkit.Get(seen, "counter")
+	counter, isNumber := last.AsInt64OK()
+	return counter, isID && isNumber && id == c.server.process
 }
 
 func (c *call) describe(r *reply, a helloArguments) {
-	s, me := c.server, c.address()
-	s.topologyVersion(r)
+	me, now := c.address(), c.server.election.now()
+	c.server.topologyVersion(r, now)
 	r.strings("hosts", []string{me})
 	r.text("setName", SetName)
 	r.int32("setVersion", 1)
 	if c.name == "hello" {
-		r.boolean("isWritablePrimary", true)
+		r.boolean("isWritablePrimary", now.primary)
 	} else {
-		r.boolean("ismaster", true)
+		r.boolean("ismaster", now.primary)
 	}
-	r.boolean("secondary", false)
-	r.text("primary", me)
+	r.boolean("secondary", !now.primary)
+	if now.primary {
+		r.text("primary", me)
+	}
 	r.text("me", me)
-	r.objectID("electionId", electionID)
-	c.lastWrite(r)
+	if now.primary {
+		r.objectID("electionId", now.electionID())
+	}
+	c.lastWrite(r, now)
 	r.int32("maxBsonObjectSize", mongowire.MaxDocumentBytes)
 	r.int32("maxMessageSizeBytes", mongowire.MaxMessageBytes)
 	r.int32("maxWriteBatchSize", maxWriteBatch)
@@ -142,29 +145,25 @@ func (c *call) describeAuthentication(r *reply, a helloArguments) {
 	}
 }
 
-func (s *Server) topologyVersion(r *reply) {
+func (s *Server) topologyVersion(r *reply, now standing) {
 	r.openDocument("topologyVersion")
 	r.objectID("processId", s.process)
-	r.int64("counter", topologyCounter)
+	r.int64("counter", now.counter)
 	r.close()
 }
 
 const (
 	maxWriteBatch  = 100_000
 	sessionMinutes = 30
-	// term is the election term of the one member.
-	term = 1
 )
 
-var electionID = bson.ObjectID{0x7f, 0xff, 0xff, 0xff, 11: term}
-
-func (c *call) lastWrite(r *reply) {
+func (c *call) lastWrite(r *reply, now standing) {
 	at := c.server.engine.OperationTime()
 	r.openDocument("lastWrite")
 	for _, name := range []string{"opTime", "majorityOpTime"} {
 		r.openDocument(name)
 		r.timestamp("ts", at)
-		r.int64("t", term)
+		r.int64("t", now.term)
 		r.close()
 	}
 	r.date("lastWriteDate", int64(at.Seconds())*1000)

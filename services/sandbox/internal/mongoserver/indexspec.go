@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // indexRequest is one element of createIndexes' indexes.
@@ -19,11 +20,16 @@ type indexRequest struct {
 	unique, sparse bool
 	expireAfter    *int32
 	partial        bson.Raw
+	collation      *collation.Collation
+	hidden         bool
+	// others are options that do nothing here: they are listed as they came.
+	others bson.D
 }
 
-// parseIndexSpec reads such an element and refuses what can not be an index.
-func parseIndexSpec(doc bson.Raw) (engine.IndexSpec, error) {
-	var q indexRequest
+// parseIndexSpec reads such an element and refuses what can not be an index. by
+// is the collation of an index that names none.
+func parseIndexSpec(doc bson.Raw, by *collation.Collation) (engine.IndexSpec, error) {
+	q := indexRequest{collation: by}
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		name, v := string(it.Key()), it.Value()
@@ -43,8 +49,13 @@ func parseIndexSpec(doc bson.Raw) (engine.IndexSpec, error) {
 		case "partialFilterExpression":
 			q.partial = a.document(name, v)
 		case "collation":
-			a.collation(v, true)
-		case "v", "background", "ns", "hidden":
+			q.collation = a.collation(v)
+		case "hidden":
+			q.hidden = a.boolean(name, v)
+		case "v", "background", "ns":
+		case "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "bits",
+			"max", "min", "bucketSize", "storageEngine", "wildcardProjection":
+			q.others = append(q.others, bson.E{Key: name, Value: v})
 		default:
 			a.fail(mongoerr.InvalidIndexSpecificationOption,
 				"Error in specification %s :: caused by :: The field '%s' is not valid for an index specification.", doc, name)
@@ -56,12 +67,19 @@ func parseIndexSpec(doc bson.Raw) (engine.IndexSpec, error) {
 	if q.name == "" {
 		a.fail(mongoerr.FailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", doc)
 	}
+	if isTextIndex(q.key) {
+		a.textIndex(&q)
+	}
 	a.indexKey(q.key)
 	a.partial(q)
 	if a.err != nil {
 		return engine.IndexSpec{}, a.err
 	}
-	return engine.NewIndexSpec(q.listed())
+	listed, err := q.listed()
+	if err != nil {
+		return engine.IndexSpec{}, err
+	}
+	return engine.NewIndexSpec(listed)
 }
 
 // truthy takes any value for a flag, as index specifications do: everything but
@@ -96,7 +114,8 @@ func (a *arguments) expireAfter(v bson.RawValue) *int32 {
 // that are none.
 func (a *arguments) indexKind(kind string) {
 	switch kind {
-	case "text", "2d", "2dsphere", "hashed", "geoHaystack":
+	case "text":
+	case "2d", "2dsphere", "hashed", "geoHaystack":
 		a.fail(mongoerr.CannotCreateIndex, "indexes of kind '%s' are not supported", kind)
 	default:
 		a.fail(mongoerr.CannotCreateIndex, "Unknown index plugin '%s'", kind)
@@ -111,12 +130,13 @@ func (a *arguments) indexKey(key bson.Raw) {
 		name, v := string(it.Key()), it.Value()
 		if kind, ok := v.StringValueOK(); ok {
 			a.indexKind(kind)
+			continue
 		}
 		if n, ok := v.AsFloat64OK(); !ok || n == 0 || math.IsNaN(n) {
 			a.fail(mongoerr.CannotCreateIndex, "Values in the index key pattern cannot be %s.", v)
 		}
-		if name == "" || strings.HasPrefix(name, "$") || strings.HasSuffix(name, ".") || strings.Contains(name, "$**") {
-			a.fail(mongoerr.CannotCreateIndex, "indexes over the field '%s' are not supported", name)
+		if name == "" || strings.HasSuffix(name, ".") || strings.HasPrefix(name, "$") && name != engine.Wildcard {
+			a.fail(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: '%s'", name)
 		}
 	}
 	fields := engine.FieldsOf(key)
@@ -172,7 +192,7 @@ func notPartial(filter bson.Raw) string {
 }
 
 // listed is the index as listIndexes shows it.
-func (q indexRequest) listed() bson.Raw {
+func (q indexRequest) listed() (bson.Raw, error) {
 	b := bsoncore.NewDocumentBuilder().AppendInt32("v", 2)
 	if q.unique {
 		b.AppendBoolean("unique", true)
@@ -187,5 +207,18 @@ func (q indexRequest) listed() bson.Raw {
 	if q.partial != nil {
 		b.AppendDocument("partialFilterExpression", q.partial)
 	}
-	return bson.Raw(b.Build())
+	if q.hidden {
+		b.AppendBoolean("hidden", true)
+	}
+	if !q.collation.IsSimple() {
+		b.AppendDocument("collation", bsoncore.Document(q.collation.Spec()))
+	}
+	for _, option := range q.others {
+		kind, data, err := bson.MarshalValue(option.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.AppendValue(option.Key, bsoncore.Value{Type: bsoncore.Type(kind), Data: data})
+	}
+	return bson.Raw(b.Build()), nil
 }

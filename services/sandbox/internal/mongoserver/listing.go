@@ -97,9 +97,13 @@ func listCollectionsPrivileges(c *call) []access.Privilege {
 }
 
 func describeCollection(info engine.CollectionInfo, nameOnly bool) bson.Raw {
+	kind := "collection"
+	if info.Options.View != nil {
+		kind = "view"
+	}
 	b := bsoncore.NewDocumentBuilder().
 		AppendString("name", info.NS.Collection).
-		AppendString("type", "collection")
+		AppendString("type", kind)
 	if nameOnly {
 		return bson.Raw(b.Build())
 	}
@@ -107,7 +111,11 @@ func describeCollection(info engine.CollectionInfo, nameOnly bool) bson.Raw {
 	if options == nil {
 		options = emptyDocument
 	}
-	b.AppendDocument("options", options).
+	b.AppendDocument("options", options)
+	if info.Options.View != nil {
+		return bson.Raw(b.StartDocument("info").AppendBoolean("readOnly", true).FinishDocument().Build())
+	}
+	b.
 		StartDocument("info").
 		AppendBoolean("readOnly", false).
 		AppendBinary("uuid", bson.TypeBinaryUUID, info.UUID[:]).

@@ -57,7 +57,7 @@ func (c *call) stagePrivileges(name string, stage bson.RawValue) []access.Privil
 		collection, _ := v.StringValueOK()
 		needed = append(needed, access.Privilege{Resource: access.Collection(c.db, collection), Actions: actions})
 	}
-	if name == "$unionWith" || name == "$out" {
+	if name == "$unionWith" || isOutStage(name) {
 		if stage.Type == bson.TypeString {
 			on(stage, c.actionsOf(name)...)
 			return needed

@@ -94,10 +94,25 @@ func findAndModifyPrivileges(c *call) []access.Privilege {
 
 // createPrivileges are those of create, which whoever may insert needs not.
 func createPrivileges(c *call) []access.Privilege {
+	if on, isView := bsonkit.Get(c.body, "viewOn"); isView {
+		return c.viewPrivileges(on)
+	}
 	if insert := c.onOwnCollection(access.Insert); len(c.body) > 0 && c.mayAll(insert) {
 		return insert
 	}
 	return c.onOwnCollection(access.CreateCollection)
+}
+
+// viewPrivileges are those of making a view: whoever makes one must be able to
+// read what it shows.
+func (c *call) viewPrivileges(on bson.RawValue) []access.Privilege {
+	below, _ := on.StringValueOK()
+	needed := append(c.onOwnCollection(access.CreateCollection),
+		access.Privilege{Resource: access.Collection(c.db, below), Actions: []access.Action{access.Find}})
+	eachStage(arrayOf(c.body, "pipeline"), func(name string, stage bson.RawValue) {
+		needed = append(needed, c.stagePrivileges(name, stage)...)
+	})
+	return needed
 }
 
 // renamePrivileges are those of renameCollection: either what it is called, or

@@ -46,6 +46,7 @@ type Server struct {
 	failPoints *failPoints
 	faults     demanded
 	open       open
+	election   *election
 	// commandsByName are all that can be run.
 	commandsByName map[string]*command
 	accounts       *accounts
@@ -76,7 +77,7 @@ func New(config Config) (*Server, error) {
 	}
 	return &Server{
 		engine: config.Engine, log: config.Log, listener: listener,
-		cursors: newCursors(), failPoints: &failPoints{}, commandsByName: newCommands(),
+		cursors: newCursors(), failPoints: &failPoints{}, election: newElection(config.Engine), commandsByName: newCommands(),
 		accounts: accounts, authorization: config.Accounts != nil, tls: config.TLS,
 		process: bson.NewObjectID(), started: time.Now(),
 	}, nil
@@ -99,6 +100,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.listener.Close()
 	})
 	group.Go(func() error { return s.reapCursors(ctx) })
+	group.Go(func() error { return s.election.run(ctx) })
 	group.Go(func() error {
 		for {
 			nc, err := s.listener.Accept()

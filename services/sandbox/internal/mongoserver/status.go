@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"changerelay/services/sandbox/internal/bsonkit"
-	"changerelay/services/sandbox/internal/mongoerr"
 )
 
 func serverStatus(_ context.Context, c *call, r *reply) error {
@@ -56,11 +53,15 @@ func serverStatus(_ context.Context, c *call, r *reply) error {
 }
 
 func replSetGetStatus(_ context.Context, c *call, r *reply) error {
-	at := c.server.engine.OperationTime()
+	at, now := c.server.engine.OperationTime(), c.server.election.now()
+	state, stateName := int32(1), "PRIMARY"
+	if !now.primary {
+		state, stateName = 2, "SECONDARY"
+	}
 	r.text("set", SetName)
 	r.date("date", c.now.UnixMilli())
-	r.int32("myState", 1)
-	r.int64("term", term)
+	r.int32("myState", state)
+	r.int64("term", now.term)
 	r.int64("heartbeatIntervalMillis", 2000)
 	r.int32("majorityVoteCount", 1)
 	r.int32("writeMajorityCount", 1)
@@ -68,7 +69,7 @@ func replSetGetStatus(_ context.Context, c *call, r *reply) error {
 	for _, name := range []string{"lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"} {
 		r.openDocument(name)
 		r.timestamp("ts", at)
-		r.int64("t", term)
+		r.int64("t", now.term)
 		r.close()
 	}
 	r.close()
@@ -77,12 +78,12 @@ func replSetGetStatus(_ context.Context, c *call, r *reply) error {
 	r.int32("_id", 0)
 	r.text("name", c.address())
 	r.double("health", 1)
-	r.int32("state", 1)
-	r.text("stateStr", "PRIMARY")
+	r.int32("state", state)
+	r.text("stateStr", stateName)
 	r.int32("uptime", int32(time.Since(c.server.started).Seconds()))
 	r.openDocument("optime")
 	r.timestamp("ts", at)
-	r.int64("t", term)
+	r.int64("t", now.term)
 	r.close()
 	r.date("optimeDate", int64(at.Seconds())*1000)
 	r.int32("configVersion", 1)
@@ -160,35 +161,6 @@ func dbStats(_ context.Context, c *call, r *reply) error {
 	r.double("dataSize", float64(bytes))
 	r.double("storageSize", float64(bytes))
 	r.int32("indexes", int32(indexes))
-	return nil
-}
-
-func collStats(_ context.Context, c *call, r *reply) error {
-	ns, err := c.collection()
-	if err != nil {
-		return err
-	}
-	scale := int64(1)
-	if v, ok := bsonkit.Get(c.body, "scale"); ok {
-		if scale, ok = v.AsInt64OK(); !ok || scale < 1 {
-			return mongoerr.New(mongoerr.BadValue, "scale has to be >= 1")
-		}
-	}
-	r.text("ns", ns.String())
-	if ns == oplogNamespace {
-		stats := c.server.engine.Oplog()
-		r.int64("size", int64(stats.Bytes)/scale)
-		r.int64("count", int64(stats.Entries))
-		r.boolean("capped", true)
-		r.int64("maxSize", int64(stats.MaxBytes)/scale)
-		return nil
-	}
-	info, _ := c.server.engine.Collection(ns)
-	r.int64("size", info.Bytes/scale)
-	r.int64("count", int64(info.Count))
-	r.int64("storageSize", info.Bytes/scale)
-	r.int32("nindexes", int32(len(info.Indexes)))
-	r.boolean("capped", false)
 	return nil
 }
 

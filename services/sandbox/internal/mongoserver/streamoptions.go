@@ -19,7 +19,9 @@ func parseStreamOptions(g aggregation) (engine.StreamOptions, error) {
 		name, v := string(it.Key()), it.Value()
 		switch name {
 		case "fullDocument":
-			o.UpdateLookup = a.fullDocument(name, v)
+			a.fullDocument(&o, name, v)
+		case "fullDocumentBeforeChange":
+			o.PreImage = a.preImage(v)
 		case "resumeAfter":
 			resumeAfter = a.document(name, v)
 		case "startAfter":
@@ -43,17 +45,29 @@ func parseStreamOptions(g aggregation) (engine.StreamOptions, error) {
 	return o, a.err
 }
 
-func (a *arguments) fullDocument(name string, v bson.RawValue) bool {
+func (a *arguments) fullDocument(o *engine.StreamOptions, name string, v bson.RawValue) {
 	switch mode := a.text(name, v); mode {
 	case "", "default":
-		return false
 	case "updateLookup":
-		return true
+		o.UpdateLookup = true
+	case "whenAvailable":
+		o.PostImage = engine.ImageWhenAvailable
+	case "required":
+		o.PostImage = engine.ImageRequired
 	default:
 		a.fail(40575, "unrecognized value for the 'fullDocument' option to the $changeStream stage. "+
-			"Expected \"default\" or \"updateLookup\", got \"%s\"", mode)
-		return false
+			"Expected \"default\", \"updateLookup\", \"whenAvailable\" or \"required\", got \"%s\"", mode)
 	}
+}
+
+func (a *arguments) preImage(v bson.RawValue) engine.Image {
+	switch a.oneOf("$changeStream.fullDocumentBeforeChange", v, "off", "whenAvailable", "required") {
+	case "whenAvailable":
+		return engine.ImageWhenAvailable
+	case "required":
+		return engine.ImageRequired
+	}
+	return engine.NoImage
 }
 
 // resumePoint takes the one place where the stream is to begin.

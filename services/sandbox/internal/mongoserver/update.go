@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/mongoerr"
 	"changerelay/services/sandbox/internal/query"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 func update(ctx context.Context, c *call, r *reply) error {
@@ -18,7 +19,7 @@ func update(ctx context.Context, c *call, r *reply) error {
 	}
 	statements := make([]updateStatement, len(w.statements))
 	for i, doc := range w.statements {
-		if statements[i], err = c.parseUpdateStatement(doc); err != nil {
+		if statements[i], err = c.parseUpdateStatement(w.ns, doc); err != nil {
 			return err
 		}
 	}
@@ -68,16 +69,16 @@ type updateStatement struct {
 	multi        bool
 	upsert       bool
 	hint         engine.Hint
+	collation    *collation.Collation
 	// change is the compiled update; or refused says why it is none.
 	change  *query.Update
 	refused error
 }
 
-func (c *call) parseUpdateStatement(doc bson.Raw) (updateStatement, error) {
+func (c *call) parseUpdateStatement(ns engine.Namespace, doc bson.Raw) (updateStatement, error) {
 	var u updateStatement
 	a := arguments{mismatch: mongoerr.TypeMismatch}
 	hasQuery := false
-	var collation bson.RawValue
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -96,13 +97,10 @@ func (c *call) parseUpdateStatement(doc bson.Raw) (updateStatement, error) {
 		case "hint":
 			u.hint = a.hint(name, v)
 		case "collation":
-			collation = v
+			u.collation = a.collation(v)
 		default:
 			a.unknown(40415, "update.updates", name)
 		}
-	}
-	if collation.Type != 0 {
-		a.collation(collation, false, append(u.arrayFilters, u.filter)...)
 	}
 	if !hasQuery {
 		a.fail(40414, "BSON field 'update.updates.q' is missing but a required field")
@@ -113,8 +111,9 @@ func (c *call) parseUpdateStatement(doc bson.Raw) (updateStatement, error) {
 	if a.err != nil {
 		return u, a.err
 	}
-	u.change, u.refused = query.CompileUpdate(u.update,
-		query.UpdateOptions{ArrayFilters: u.arrayFilters, Env: c.env(u.constants)})
+	env := c.env(u.constants)
+	env.Collation = c.collationOf(ns, u.collation)
+	u.change, u.refused = query.CompileUpdate(u.update, query.UpdateOptions{ArrayFilters: u.arrayFilters, Env: env})
 	if u.update.Type == bson.TypeArray {
 		// A pipeline that is none fails the command, not the statement.
 		return u, u.refused
@@ -123,7 +122,9 @@ func (c *call) parseUpdateStatement(doc bson.Raw) (updateStatement, error) {
 }
 
 func (c *call) runUpdate(ctx context.Context, w writeCommand, i int, u updateStatement) (engine.Result, error) {
-	filter, err := query.CompileFilter(u.filter, c.env(nil))
+	env := c.env(nil)
+	env.Collation = c.collationOf(w.ns, u.collation)
+	filter, err := query.CompileFilter(u.filter, env)
 	if err != nil {
 		return engine.Result{}, err
 	}

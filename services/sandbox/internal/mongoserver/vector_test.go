@@ -23,7 +23,6 @@ import (
 // server, the step at which it does, and why. A vector that is listed and
 // passes fails the test, like one that is not listed and fails.
 var knownDifferences = map[string]struct{ step, why string }{
-	"crud/hint_and_comment": {"collation of strength 2", "collations are refused"},
 	"sessions/retry_insert": {
 		"its retry",
 		"4.4.1 forgets the statements before an already executed last one when an insert is retried; the sandbox runs them",

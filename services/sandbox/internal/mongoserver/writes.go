@@ -61,8 +61,10 @@ func (c *call) parseWrite(statements string) (writeCommand, error) {
 		return w, a.err
 	}
 	var err error
-	w.ns, err = c.collection()
-	return w, err
+	if w.ns, err = c.collection(); err != nil {
+		return w, err
+	}
+	return w, c.notView(w.ns)
 }
 
 // write is in whose name one statement of the command runs.

@@ -56,6 +56,8 @@ func onlyValue(p predicate) (bson.RawValue, bool) {
 		return p.value, p.op == opEq
 	case *membership:
 		return p.only()
+	case *collated:
+		return p.equal, p.equal.Type != 0
 	}
 	return bson.RawValue{}, false
 }

@@ -12,16 +12,16 @@ import (
 func (p filterParser) fieldOperator(field, name string, v bson.RawValue, siblings bson.Raw) ([]term, error) {
 	switch name {
 	case "$eq", "$gt", "$gte", "$lt", "$lte":
-		return one(newComparison(operatorOf(name), field, v))
+		return one(p.comparison(operatorOf(name), field, v))
 	case "$ne":
 		if v.Type == bson.TypeRegex {
 			return nil, mongoerr.New(mongoerr.BadValue, "Can't have regex as arg to $ne.")
 		}
-		return negated(newComparison(opEq, field, v))
+		return negated(p.comparison(opEq, field, v))
 	case "$in":
-		return one(newMembership(name, v))
+		return one(p.membership(name, v))
 	case "$nin":
-		return negated(newMembership(name, v))
+		return negated(p.membership(name, v))
 	case "$exists":
 		return []term{{test: exists{}, negated: !truthy(v)}}, nil
 	case "$type":

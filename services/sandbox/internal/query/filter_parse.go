@@ -57,10 +57,14 @@ func (p filterParser) operator(name string, v bson.RawValue) (condition, error) 
 	case "$nor":
 		parts, err := p.list(name, v)
 		return not{anyOf(parts)}, err
-	case "$expr":
+	case "$expr", "$jsonSchema":
+		if !p.env.Collation.IsSimple() {
+			return nil, mongoerr.New(mongoerr.NotImplemented, "%s is not supported with a collation", name)
+		}
+		if name == "$jsonSchema" {
+			return newSchemaCondition(v)
+		}
 		return p.expression(v)
-	case "$jsonSchema":
-		return newSchemaCondition(v)
 	case "$comment":
 		return nil, nil
 	case "$alwaysTrue":
@@ -149,7 +153,7 @@ func (p filterParser) fieldTerms(name string, v bson.RawValue) ([]term, error) {
 		return []term{{test: test}}, err
 	}
 	if !isOperators(v) {
-		test, err := newComparison(opEq, name, v)
+		test, err := p.comparison(opEq, name, v)
 		return []term{{test: test}}, err
 	}
 	return p.operators(name, v.Value)

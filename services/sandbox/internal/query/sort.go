@@ -5,12 +5,14 @@ import (
 
 	"changerelay/services/sandbox/internal/bsonkit"
 	"changerelay/services/sandbox/internal/mongoerr"
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // Sort is a compiled sort specification.
 type Sort struct {
-	fields []SortField
-	paths  []bsonkit.Path
+	fields    []SortField
+	paths     []bsonkit.Path
+	collation *collation.Collation
 }
 
 // SortField is one field of a sort.
@@ -52,6 +54,17 @@ func sortField(path string, v bson.RawValue) (SortField, error) {
 	}
 	return SortField{Path: path, Descending: direction < 0}, nil
 }
+
+// In is the same sort in the order of a collation.
+func (s *Sort) In(c *collation.Collation) *Sort {
+	if s == nil || c.IsSimple() {
+		return s
+	}
+	return &Sort{fields: s.fields, paths: s.paths, collation: c}
+}
+
+// Collated tells a sort in another order than that of indexes.
+func (s *Sort) Collated() bool { return s != nil && s.collation != nil }
 
 // Fields are the fields in order of weight.
 func (s *Sort) Fields() []SortField {
@@ -98,11 +111,12 @@ func (s *Sort) AppendKey(dst []byte, doc bson.Raw) []byte {
 
 func (s *Sort) value(i int, doc bson.Raw) bson.RawValue {
 	if v, ok := s.paths[i].Single(doc); ok {
-		return v
+		return s.collation.Fold(v)
 	}
 	values, _ := bsonkit.AppendIndexValues(nil, doc, s.paths[i])
-	best := values[0]
+	best := s.collation.Fold(values[0])
 	for _, v := range values[1:] {
+		v = s.collation.Fold(v)
 		if c := bsonkit.Compare(v, best); c != 0 && (c > 0) == s.fields[i].Descending {
 			best = v
 		}

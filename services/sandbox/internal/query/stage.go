@@ -27,7 +27,7 @@ func compileStage(name string, v bson.RawValue, env PipelineEnv) (stage, error) 
 	case "$redact":
 		return redactStage(v, env)
 	case "$sort":
-		return sortStage(v)
+		return sortStage(v, env)
 	case "$limit":
 		return limitStage(v)
 	case "$skip":

@@ -18,7 +18,7 @@ type keyed struct {
 	doc bson.Raw
 }
 
-func sortStage(v bson.RawValue) (stage, error) {
+func sortStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return stage{}, mongoerr.New(15973, "the $sort key specification must be an object")
 	}
@@ -26,7 +26,7 @@ func sortStage(v bson.RawValue) (stage, error) {
 	if err == nil && s == nil {
 		err = mongoerr.New(15976, "$sort stage must have at least one sort key")
 	}
-	return sorting(s, 0), err
+	return sorting(s.In(env.Collation), 0), err
 }
 
 // sorting is a $sort of which limit documents are wanted, 0 for all.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/query/collation"
 )
 
 // Env is what an expression may read besides the document.
@@ -16,4 +18,7 @@ type Env struct {
 	// command or the `c` of an update statement. An undefined value stands for a
 	// variable whose value is missing.
 	Let bson.Raw
+	// Collation is how filters compare text. Expressions compare bytes: who
+	// compiles one where that could matter refuses the collation.
+	Collation *collation.Collation
 }
