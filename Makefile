@@ -122,6 +122,10 @@ fmt: tools ## format the code
 fuzz: ## fuzz every decoder for FUZZTIME each
 	@scripts/fuzz $(FUZZTIME)
 
+.PHONY: driver-suite
+driver-suite: ## run the official Go driver's own tests against the sandbox (ARGS="-run unified/TestUnifiedSpec/crud …")
+	@scripts/driver-suite $(ARGS)
+
 .PHONY: vuln
 vuln: ## look for known vulnerabilities, where the database can be reached
 	@scripts/vuln $(GOVULNCHECK_VERSION) $(MODULES)
