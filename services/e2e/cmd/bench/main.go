@@ -1,5 +1,6 @@
 // Command bench drives a million events through the whole relay on this machine
-// and reports events a second, memory, and processor time per event.
+// and reports events a second, memory, and processor time per event. `bench
+// projector` measures the projector beside the bare clients.
 //
 // It exits with 0 when every check passed, 1 when one did not or the run could
 // not come to its end, 2 when it was called wrongly.
@@ -16,6 +17,7 @@ import (
 	"syscall"
 
 	"changerelay/services/e2e/internal/bench"
+	"changerelay/services/e2e/internal/projectorbench"
 )
 
 func main() {
@@ -25,6 +27,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "projector" {
+		return projector(ctx, args[1:], stdout, stderr)
+	}
 	cfg, err := bench.Parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -39,6 +44,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	if !r.Passed {
+		return 1
+	}
+	return 0
+}
+
+// projector measures the projector beside the bare clients.
+func projector(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := projectorbench.Parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	if err := projectorbench.Run(ctx, cfg, stdout); err != nil {
+		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	return 0

@@ -38,6 +38,7 @@ type App struct {
 	collections  []string
 	subscription *servicebus.Subscription
 	process      *readmodel.Process
+	waiting      *waiting
 	halts        *delivery.Halts
 	handler      *delivery.Handler
 	engine       *session.Engine
@@ -71,7 +72,8 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.process = a.store.Process(cfg.InstanceID+"-"+rand.Text()[:10], cfg.InstanceID)
 	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit)
 	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
-	a.metrics.watch(a.engine, a.handler, a.halts)
+	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
+	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting)
 	a.metrics.registry.MustRegister(buildInfo(version))
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
@@ -157,6 +159,7 @@ func (a *App) work(ctx context.Context) error {
 	lists, end := context.WithCancel(context.WithoutCancel(ctx))
 	var group errgroup.Group
 	group.Go(func() error { return a.halts.Run(lists) })
+	group.Go(func() error { return a.waiting.run(ctx) })
 	group.Go(func() error {
 		if err := a.process.Run(lists); err != nil {
 			a.log.Info().Err(err).Msg("the others may take this process for dead")

@@ -194,7 +194,10 @@ func TestTheAdminPortTellsWhatIsGoingOn(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
 	p := start(t, config(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
-	until(t, "the projector runs", func() bool { return p.Status().State == "running" })
+	until(t, "the projector runs and has counted the sessions", func() bool {
+		s := p.Status()
+		return s.State == "running" && s.SessionsWaiting != nil && *s.SessionsWaiting == 0
+	})
 	if !strings.Contains(p.logs.String(), `"addr":"`+p.AdminAddr()+`"`) || !strings.Contains(p.logs.String(), `"message":"admin listening"`) {
 		t.Errorf("the log does not tell the admin port's address:\n%s", p.logs)
 	}

@@ -104,7 +104,7 @@ func (m *metrics) currentLag(engine *session.Engine) (time.Duration, bool) {
 }
 
 // watch registers the counts of engine, handler and halts.
-func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts) {
+func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts, waiting *waiting) {
 	e, d := engine.Counts(), handler.Counts()
 	for _, c := range []struct {
 		name, help string
@@ -146,6 +146,13 @@ func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts
 			read: func() (float64, bool) {
 				lag, known := m.currentLag(engine)
 				return lag.Seconds(), known
+			},
+		},
+		&optionalGauge{
+			desc: prometheus.NewDesc("projector_sessions_waiting", "Sessions of the subscription that have messages, held ones among them, at most 5000; every replica says the same; absent until known.", nil, nil),
+			read: func() (float64, bool) {
+				n, known := waiting.sessions()
+				return float64(n), known
 			},
 		},
 		&optionalGauge{

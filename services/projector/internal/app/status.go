@@ -33,15 +33,17 @@ type Status struct {
 	Subscription string `json:"subscription"`
 	Database     string `json:"database"`
 
-	Sessions     int64 `json:"sessions"`
-	Accepting    int64 `json:"accepting"`
-	Received     int64 `json:"received"`
-	Applied      int64 `json:"applied"`
-	Repeated     int64 `json:"repeated"`
-	PassedBy     int64 `json:"passed_by"`
-	Parked       int64 `json:"parked"`
-	DeadLettered int64 `json:"dead_lettered"`
-	Completed    int64 `json:"completed"`
+	Sessions int64 `json:"sessions"`
+	// SessionsWaiting are those of the whole subscription with messages.
+	SessionsWaiting *int64 `json:"sessions_waiting,omitempty"`
+	Accepting       int64  `json:"accepting"`
+	Received        int64  `json:"received"`
+	Applied         int64  `json:"applied"`
+	Repeated        int64  `json:"repeated"`
+	PassedBy        int64  `json:"passed_by"`
+	Parked          int64  `json:"parked"`
+	DeadLettered    int64  `json:"dead_lettered"`
+	Completed       int64  `json:"completed"`
 
 	HaltedAggregates *int     `json:"halted_aggregates,omitempty"`
 	LagSeconds       *float64 `json:"lag_seconds,omitempty"`
@@ -87,6 +89,9 @@ func (a *App) Status() Status {
 		LocksLost:     e.LocksLost.Load(),
 		AcceptsFailed: e.AcceptsFailed.Load(),
 		AcceptsHung:   e.AcceptsHung.Load(),
+	}
+	if n, known := a.waiting.sessions(); known {
+		s.SessionsWaiting = &n
 	}
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n

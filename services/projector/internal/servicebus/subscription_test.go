@@ -26,7 +26,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "together"))
+	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "together", "waiting"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

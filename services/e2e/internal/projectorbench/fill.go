@@ -1,0 +1,109 @@
+package projectorbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"golang.org/x/sync/errgroup"
+)
+
+// The topic and its subscriptions, one for each way of emptying them.
+const (
+	topic                 = "changes"
+	rawSubscription       = "raw"
+	projectorSubscription = "projector"
+	plainSubscription     = "plain"
+)
+
+// entities is the sandbox's configuration.
+const entities = `{"UserConfig": {
+  "Namespaces": [{"Name": "sbemulatorns", "Queues": [], "Topics": [{
+    "Name": "changes",
+    "Properties": {"RequiresDuplicateDetection": false, "EnablePartitioning": true},
+    "Subscriptions": [
+      {"Name": "raw", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}},
+      {"Name": "projector", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}},
+      {"Name": "plain", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}}
+    ]
+  }]}],
+  "Logging": {"Type": "Console"}
+}}`
+
+// filler makes an event as large as those of the field: some 500 bytes.
+var filler = strings.Repeat("x", 300)
+
+func sessionID(session int) string { return fmt.Sprintf("session-%06d", session) }
+
+// fill sends a shape's messages.
+func fill(ctx context.Context, connection string, shape Shape) error {
+	const senders = 16
+	client, err := azservicebus.NewClientFromConnectionString(connection, nil)
+	if err != nil {
+		return fmt.Errorf("open Service Bus: %w", err)
+	}
+	defer func() { _ = client.Close(context.WithoutCancel(ctx)) }()
+	sender, err := client.NewSender(topic, nil)
+	if err != nil {
+		return fmt.Errorf("open a sender: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(senders)
+	for session := range shape.Sessions {
+		group.Go(func() error { return fillSession(ctx, sender, session, shape.Messages) })
+	}
+	return group.Wait()
+}
+
+func fillSession(ctx context.Context, sender *azservicebus.Sender, session, messages int) error {
+	batch, err := sender.NewMessageBatch(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin a batch: %w", err)
+	}
+	for version := 1; version <= messages; {
+		err := batch.AddMessage(message(session, version), nil)
+		full := errors.Is(err, azservicebus.ErrMessageTooLarge)
+		if err != nil && !full {
+			return fmt.Errorf("add to a batch: %w", err)
+		}
+		if !full {
+			version++
+		}
+		if full || version > messages {
+			if err := sender.SendMessageBatch(ctx, batch, nil); err != nil {
+				return fmt.Errorf("send session %d: %w", session, err)
+			}
+			if batch, err = sender.NewMessageBatch(ctx, nil); err != nil {
+				return fmt.Errorf("begin a batch: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// message is the message of an event, as the contract has it.
+func message(session, version int) *azservicebus.Message {
+	aggregate, kind, format := sessionID(session), "Changed", "application/json"
+	id := fmt.Sprintf("%s/%d", aggregate, version)
+	return &azservicebus.Message{
+		MessageID: &id, SessionID: &aggregate, PartitionKey: &aggregate, Subject: &kind, ContentType: &format,
+		Body: fmt.Appendf(nil, `{"n":%d,"text":%q}`, version, filler),
+		ApplicationProperties: map[string]any{
+			"cloudEvents_specversion":      "1.0",
+			"cloudEvents_contractversion":  "1",
+			"cloudEvents_id":               id,
+			"cloudEvents_source":           "/shop/events",
+			"cloudEvents_type":             kind,
+			"cloudEvents_subject":          aggregate,
+			"cloudEvents_operation":        "insert",
+			"cloudEvents_sequence":         fmt.Sprintf("%019d", version),
+			"cloudEvents_position":         fmt.Sprintf("%08x%08x.82%08X", time.Now().Unix(), version, version),
+			"cloudEvents_aggregateversion": int64(version),
+			"cloudEvents_time":             time.Now().UTC().Format(time.RFC3339Nano),
+			"cloudEvents_term":             int64(1),
+		},
+	}
+}
