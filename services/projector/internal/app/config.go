@@ -35,8 +35,8 @@ type Config struct {
 	Database string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
 	// MongoTimeout bounds one operation.
 	MongoTimeout time.Duration `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
-	// Projections is a path.
-	Projections string `envconfig:"PROJECTIONS" desc:"YAML file of projections; without one the latest data of each aggregate is kept"`
+	// Projections are paths.
+	Projections string `envconfig:"PROJECTIONS" desc:"YAML files of projections, with commas between; without one the latest data of each aggregate is kept"`
 	// LatestCollection is used without a file of projections.
 	LatestCollection string `envconfig:"LATEST_COLLECTION" default:"latest" desc:"collection of the latest data, where PROJECTIONS is not set"`
 	// TombstoneTTL must be longer than a message can stay in the subscription.
@@ -99,7 +99,11 @@ func (c *Config) projections() (projection.Projections, error) {
 	if c.Projections == "" {
 		return projection.Projections{projection.Latest{Collection: c.LatestCollection}}, nil
 	}
-	return projection.Load(c.Projections)
+	var paths []string
+	for path := range strings.SplitSeq(c.Projections, ",") {
+		paths = append(paths, strings.TrimSpace(path))
+	}
+	return projection.LoadAll(paths)
 }
 
 // check finds what no single field shows.

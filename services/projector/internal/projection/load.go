@@ -22,6 +22,24 @@ func Load(path string) (Projections, error) {
 	return Parse(path, content)
 }
 
+// LoadAll reads the projections declared in several files, which share names and
+// collections no more than those of one do.
+func LoadAll(paths []string) (Projections, error) {
+	var all Projections
+	var errs []error
+	for _, path := range paths {
+		loaded, err := Load(path)
+		all, errs = append(all, loaded...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := all.Check(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // Parse is Load for a file's content; name is what problems call the file.
 func Parse(name string, content []byte) (Projections, error) {
 	root, err := parseYAML(content)

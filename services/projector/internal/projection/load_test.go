@@ -1,6 +1,8 @@
 package projection_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -181,6 +183,32 @@ func TestLoadReportsEveryProblemWithItsPlace(t *testing.T) {
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing problem %q in:\n%s", want, err)
+		}
+	}
+}
+
+func TestSeveralFilesAreOneSetOfProjections(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, collection string) string {
+		path := filepath.Join(dir, name+"-"+collection+".yaml")
+		content := "projections: [{name: " + name + ", collection: " + collection + ", on: {E: {delete: true}}}]"
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	all, err := projection.LoadAll([]string{file("a", "c"), file("b", "d")})
+	if err != nil || len(all) != 2 || all[0].Name() != "a" || all[1].Name() != "b" {
+		t.Errorf("got %v and %v, want a and b", all, err)
+	}
+	for _, paths := range [][]string{
+		{file("a", "c"), file("b", "c")},
+		{file("a", "c"), file("a", "d")},
+		{file("a", "c"), filepath.Join(dir, "none.yaml")},
+	} {
+		if _, err := projection.LoadAll(paths); err == nil {
+			t.Errorf("%v: got no error", paths)
 		}
 	}
 }
