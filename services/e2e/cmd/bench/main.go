@@ -1,6 +1,7 @@
 // Command bench drives a million events through the whole relay on this machine
 // and reports events a second, memory, and processor time per event. `bench
-// projector` measures the projector beside the bare clients.
+// projector` measures the projector beside the bare clients, and `bench
+// publisher` compares the publisher with them and with a plain loop.
 //
 // It exits with 0 when every check passed, 1 when one did not or the run could
 // not come to its end, 2 when it was called wrongly.
@@ -18,6 +19,7 @@ import (
 
 	"changerelay/services/e2e/internal/bench"
 	"changerelay/services/e2e/internal/projectorbench"
+	"changerelay/services/e2e/internal/speed"
 )
 
 func main() {
@@ -29,6 +31,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "projector" {
 		return projector(ctx, args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && args[0] == "publisher" {
+		return publisher(ctx, args[1:], stdout, stderr)
 	}
 	cfg, err := bench.Parse(args, stderr)
 	switch {
@@ -60,6 +65,23 @@ func projector(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return 2
 	}
 	if err := projectorbench.Run(ctx, cfg, stdout); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// publisher compares the publisher alone with what bounds it.
+func publisher(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := speed.Parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	if err := speed.Run(ctx, cfg, stdout); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
