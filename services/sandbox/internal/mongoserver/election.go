@@ -122,7 +122,8 @@ func (el *election) stepDown(ctx context.Context, period time.Duration) error {
 	el.mu.Unlock()
 	// Writes that wait for a transaction would wait for ever: nobody can commit
 	// it any more. Those that came in before may still begin one.
-	for el.engine.AbortTransactions(); !el.writers.TryLock(); el.engine.AbortTransactions() {
+	for !el.writers.TryLock() {
+		el.engine.AbortTransactions()
 		if !pause(ctx, betweenAborts) {
 			el.mu.Lock()
 			defer el.mu.Unlock()
