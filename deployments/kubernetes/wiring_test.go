@@ -145,7 +145,8 @@ func TestTheProjectorsAreScaledByAMetricThatTheyHave(t *testing.T) {
 	if w := m.workload(t, h.ScaleTargetRef.Name); w.kind != h.ScaleTargetRef.Kind {
 		t.Errorf("the autoscaler scales a %s, which is a %s", h.ScaleTargetRef.Kind, w.kind)
 	}
-	if name := h.Metrics[0].Pods.Metric.Name; !metrics[name] {
+	name := h.Metrics[0].External.Metric.Name
+	if !metrics[name] {
 		t.Errorf("the autoscaler asks for %s, which no service has", name)
 	}
 	k := build(t, "/kubernetes/overlays/production", map[string]string{"/kubernetes/overlays/production/kustomization.yaml": withKEDA})
@@ -156,8 +157,11 @@ func TestTheProjectorsAreScaledByAMetricThatTheyHave(t *testing.T) {
 	if s.ScaleTargetRef != h.ScaleTargetRef || s.MinReplicaCount != *h.MinReplicas || s.MaxReplicaCount != h.MaxReplicas {
 		t.Errorf("KEDA scales otherwise than the autoscaler: got %+v, want %+v", s, h)
 	}
-	if query, name := s.Triggers[0].Metadata["query"], h.Metrics[0].Pods.Metric.Name; query != "sum("+name+")" {
-		t.Errorf("KEDA asks for %s, want the sum of %s, which it divides by the number of pods", query, name)
+	if query := s.Triggers[0].Metadata["query"]; query != "max("+name+")" {
+		t.Errorf("KEDA asks for %s, want the highest %s, of which every projector says the same", query, name)
+	}
+	if each := h.Metrics[0].External.Target.AverageValue.String(); s.Triggers[0].Metadata["threshold"] != each {
+		t.Errorf("KEDA wants %s a projector, the autoscaler %s", s.Triggers[0].Metadata["threshold"], each)
 	}
 }
 
