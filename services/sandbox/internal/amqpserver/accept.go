@@ -42,7 +42,9 @@ func (l *link) attachOutgoing(p *amqp.Attach) {
 		l.refuse(p, err)
 		return
 	}
-	options := broker.ReceiverOptions{Session: wantedSession(p.Source.Filter)}
+	options := broker.ReceiverOptions{
+		Session: wantedSession(p.Source.Filter), Name: c.peer.container + " at " + c.nc.RemoteAddr().String(),
+	}
 	if o.settled {
 		options.Mode = broker.ReceiveAndDelete
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/rs/zerolog"
 
+	"changerelay/services/sandbox/internal/amqp"
 	"changerelay/services/sandbox/internal/amqpserver"
+	"changerelay/services/sandbox/internal/broker"
 )
 
 func quiet(c *amqpserver.Config) { c.Logger = zerolog.Nop() }
@@ -38,6 +40,7 @@ func BenchmarkBatchesThroughAQueue(b *testing.B) {
 		got += len(messages)
 		completeAll(ctx, b, r, messages)
 	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 }
 
 func sendBatches(ctx context.Context, b *testing.B, ns *namespace, n, size int) {
@@ -77,6 +80,47 @@ func BenchmarkSend(b *testing.B) {
 	ns := startNamespace(b, quiet)
 	b.SetBytes(int64(len(payload)))
 	sendBatches(b.Context(), b, ns, b.N, 100)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+}
+
+// BenchmarkSessions receives and completes messages of long sessions with 8 receivers, as projectors do: an operation
+// is one message.
+func BenchmarkSessions(b *testing.B) {
+	const receivers = 8
+	ns := startNamespace(b, quiet)
+	each := b.N/receivers + 1
+	for i := range receivers {
+		fillSession(b, ns, fmt.Sprint(i), each)
+	}
+	b.SetBytes(int64(len(payload)))
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range receivers {
+		r, err := ns.client(b).AcceptSessionForQueue(b.Context(), "sessions", fmt.Sprint(i), nil)
+		must(b, err)
+		wg.Go(func() {
+			for left := each; left > 0; {
+				messages, err := r.ReceiveMessages(b.Context(), min(left, 100), nil)
+				if err != nil {
+					b.Errorf("receive: %v", err)
+					return
+				}
+				completeAll(b.Context(), b, r, messages)
+				left -= len(messages)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+}
+
+func fillSession(b *testing.B, ns *namespace, id string, n int) {
+	b.Helper()
+	messages := make([]*broker.Message, n)
+	for i := range messages {
+		messages[i] = &broker.Message{SessionID: &id, Payload: amqp.AppendBodyValue(nil, payload)}
+	}
+	must(b, ns.broker.Send(b.Context(), "sessions", messages))
 }
 
 // BenchmarkAcceptNextSession accepts, empties and closes short sessions with 16 workers: an operation is one session.

@@ -167,9 +167,24 @@ func (s Status) sends() bool { return s == StatusActive || s == StatusReceiveDis
 
 // gate slows an entity down on demand.
 type gate struct {
-	throttledUntil time.Time    // guarded by the broker's lock
-	delay          atomic.Int64 // nanoseconds
+	delays [operations]atomic.Int64 // nanoseconds
+
+	// Guarded by the broker's lock.
+	throttledUntil time.Time
+	redeliver      int // completions that are lost
 }
+
+// Operation is what a gate can delay.
+type Operation int
+
+// Operations of clients.
+const (
+	Sending Operation = iota
+	Receiving
+	Settling
+
+	operations
+)
 
 func (g *gate) busy(now time.Time) error {
 	if now.Before(g.throttledUntil) {
@@ -179,8 +194,8 @@ func (g *gate) busy(now time.Time) error {
 }
 
 // pause waits out the gate's delay, or until ctx or the broker ends.
-func (b *Broker) pause(ctx context.Context, g *gate) {
-	d := time.Duration(g.delay.Load())
+func (b *Broker) pause(ctx context.Context, g *gate, o Operation) {
+	d := time.Duration(g.delays[o].Load())
 	if d == 0 {
 		return
 	}

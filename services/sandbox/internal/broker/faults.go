@@ -11,10 +11,24 @@ func (b *Broker) Throttle(path string, d time.Duration) error {
 	return b.withGate(path, func(g *gate) { g.throttledUntil = time.Now().Add(d) })
 }
 
-// Delay makes sends, receives and settlements of the entity take that much
+// Delay makes the operations on the entity, or all of them, take that much
 // longer; 0 ends it.
-func (b *Broker) Delay(path string, d time.Duration) error {
-	return b.withGate(path, func(g *gate) { g.delay.Store(int64(d)) })
+func (b *Broker) Delay(path string, d time.Duration, which ...Operation) error {
+	if len(which) == 0 {
+		which = []Operation{Sending, Receiving, Settling}
+	}
+	return b.withGate(path, func(g *gate) {
+		for _, o := range which {
+			g.delays[o].Store(int64(d))
+		}
+	})
+}
+
+// Redeliver loses the next n completions: each is answered as if it had been
+// carried out, and its message is delivered once more, as after a lock that
+// expired. 0 ends it.
+func (b *Broker) Redeliver(path string, n int) error {
+	return b.withGate(path, func(g *gate) { g.redeliver = n })
 }
 
 func (b *Broker) withGate(path string, f func(*gate)) error {

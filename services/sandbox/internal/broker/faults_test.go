@@ -44,7 +44,13 @@ func TestDelayedEntitiesAreSlow(t *testing.T) {
 		must(t, r.Settle(ds[0].LockToken, Complete{}))
 		lasted(2 * time.Second)
 		must(t, b.Delay("changes", 0))
+		must(t, b.Delay(sub, 0, Settling))
 		send(t, b, "changes", msg("m", ""))
+		lasted(0)
+		ds, err = r.Receive(t.Context(), 1)
+		must(t, err)
+		lasted(2 * time.Second)
+		must(t, r.Settle(ds[0].LockToken, Complete{}))
 		lasted(0)
 	})
 }
@@ -99,5 +105,22 @@ func TestLostSessionLocksCountNoDelivery(t *testing.T) {
 		}
 		lose(2)
 		lose(0)
+	})
+}
+
+func TestALostCompletionIsDeliveredAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeSessions(t, b)
+		sendIDs(t, b, "changes", "a", "a0", "a1", "a2")
+		must(t, b.Redeliver(sub, 1))
+		r := openNext(t, b, sub)
+		for i, want := range []string{"a0", "a0", "a1", "a2"} {
+			d := receive(t, r, 1)[0]
+			if d.MessageID != want || (i == 1) != (d.DeliveryCount == 1) {
+				t.Errorf("delivery %d: got %s with count %d, want %s", i, d.MessageID, d.DeliveryCount, want)
+			}
+			must(t, r.Settle(d.LockToken, Complete{}))
+		}
+		wantNothing(t, r)
 	})
 }

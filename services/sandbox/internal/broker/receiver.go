@@ -28,6 +28,7 @@ type SessionFilter struct {
 type ReceiverOptions struct {
 	Mode    ReceiveMode
 	Session *SessionFilter // nil: not a session receiver
+	Name    string         // of whoever receives, for people
 }
 
 // Receiver takes messages of one entity, or of one session which it holds.
@@ -36,6 +37,7 @@ type Receiver struct {
 	b     *Broker
 	store *store
 	mode  ReceiveMode
+	name  string
 	wake  chan struct{} // has room for one
 
 	// Guarded by the broker's lock.
@@ -59,7 +61,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, path string, o ReceiverOption
 		b.mu.Unlock()
 		return nil, err
 	}
-	r := &Receiver{b: b, store: s, mode: o.Mode, wake: make(chan struct{}, 1)}
+	r := &Receiver{b: b, store: s, mode: o.Mode, name: o.Name, wake: make(chan struct{}, 1)}
 	switch {
 	case o.Session == nil && s.sessions != nil:
 		err = errSessionRequired()
@@ -106,7 +108,7 @@ func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Delivery, error) 
 			return nil, err
 		}
 		if len(deliveries) > 0 {
-			r.b.pause(ctx, r.store.gate)
+			r.b.pause(ctx, r.store.gate, Receiving)
 			return deliveries, nil
 		}
 		select {

@@ -33,7 +33,7 @@ func (b *Broker) CancelScheduled(ctx context.Context, path string, seqs []int64)
 	if err != nil {
 		return err
 	}
-	b.pause(ctx, &in.gate)
+	b.pause(ctx, &in.gate, Sending)
 	b.mu.Lock()
 	for _, seq := range seqs {
 		if e := in.waiting.entry(seq); e == nil || e.state != StateScheduled {

@@ -40,7 +40,7 @@ func (b *Broker) send(ctx context.Context, path string, msgs []*Message, schedul
 	if err != nil {
 		return nil, err
 	}
-	b.pause(ctx, &in.gate)
+	b.pause(ctx, &in.gate, Sending)
 
 	b.mu.Lock()
 	now := time.Now()

@@ -32,7 +32,7 @@ func (b *Broker) managed(path string) (*store, error) {
 
 // settle runs a settlement under the lock, delayed by the entity's gate.
 func (b *Broker) settle(s *store, carryOut func(now time.Time) error) error {
-	b.pause(context.Background(), s.gate)
+	b.pause(context.Background(), s.gate, Settling)
 	b.mu.Lock()
 	err := carryOut(time.Now())
 	if commitErr := b.unlockAndCommit(); err == nil {
@@ -48,6 +48,11 @@ func (s *store) settle(e *entry, o Outcome, now time.Time) error {
 	}
 	switch o := o.(type) {
 	case Complete:
+		if s.gate.redeliver > 0 {
+			s.gate.redeliver--
+			s.fail(e, now)
+			return nil
+		}
 		s.totals.completed++
 		s.remove(e)
 	case Abandon:

@@ -33,10 +33,25 @@ type EntityStatus struct {
 	SessionsReady  int             `json:"sessions_ready"`  // with messages and without a holder
 	SessionsLocked int             `json:"sessions_locked"`
 	Sessions       []SessionStatus `json:"sessions,omitempty"` // by id, the held ones first, up to SnapshotSessions
+
+	DeadLetters []DeadLetterStatus `json:"dead_letters,omitempty"` // by sequence number, up to SnapshotDeadLetters
 }
 
-// SnapshotSessions bounds the sessions listed for one entity.
-const SnapshotSessions = 200
+// SnapshotSessions and SnapshotDeadLetters bound what is listed for one entity.
+const (
+	SnapshotSessions    = 200
+	SnapshotDeadLetters = 20
+)
+
+// DeadLetterStatus is one dead letter in a Snapshot.
+type DeadLetterStatus struct {
+	SequenceNumber int64     `json:"sequence_number"`
+	MessageID      string    `json:"message_id,omitempty"`
+	SessionID      string    `json:"session_id,omitempty"`
+	EnqueuedAt     time.Time `json:"enqueued_at"`
+	Reason         string    `json:"reason,omitempty"`
+	Description    string    `json:"description,omitempty"`
+}
 
 // SessionStatus is one session in a Snapshot.
 type SessionStatus struct {
@@ -44,6 +59,7 @@ type SessionStatus struct {
 	Messages    int       `json:"messages"`
 	Locked      bool      `json:"locked"`
 	LockedUntil time.Time `json:"locked_until,omitzero"`
+	Holder      string    `json:"holder,omitempty"` // the name its receiver gave
 }
 
 // Snapshot takes a picture. It holds the broker up for a moment.
@@ -91,18 +107,30 @@ func (o *outlet) status(in *inlet) EntityStatus {
 	}
 	slices.SortFunc(ready, bySessionID)
 	e.Sessions = append(e.Sessions, ready...)
+	s.dead.bySeq.Ascend(&entry{}, func(dead *entry) bool {
+		e.DeadLetters = append(e.DeadLetters, dead.deadLetterStatus())
+		return len(e.DeadLetters) < SnapshotDeadLetters
+	})
 	return e
+}
+
+func (e *entry) deadLetterStatus() DeadLetterStatus {
+	d := DeadLetterStatus{SequenceNumber: e.seq, MessageID: e.msg.MessageID, EnqueuedAt: e.enqueuedAt}
+	if e.msg.SessionID != nil {
+		d.SessionID = *e.msg.SessionID
+	}
+	if e.marks != nil {
+		d.Reason, d.Description = e.marks.deadReason, e.marks.deadDescription
+	}
+	return d
 }
 
 func bySessionID(a, b SessionStatus) int { return strings.Compare(a.ID, b.ID) }
 
 func (x *session) status() SessionStatus {
-	return SessionStatus{ID: x.id, Messages: x.messages, Locked: x.holder != nil, LockedUntil: x.lockedUntilIfHeld()}
-}
-
-func (x *session) lockedUntilIfHeld() time.Time {
-	if x.holder == nil {
-		return time.Time{}
+	status := SessionStatus{ID: x.id, Messages: x.messages, Locked: x.holder != nil}
+	if x.holder != nil {
+		status.LockedUntil, status.Holder = x.lockedUntil, x.holder.name
 	}
-	return x.lockedUntil
+	return status
 }

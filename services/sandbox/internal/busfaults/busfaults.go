@@ -4,6 +4,8 @@ package busfaults
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -47,6 +49,7 @@ func Kinds(b *broker.Broker, s *amqpserver.Server) []faults.Kind {
 		detach(s),
 		loseSessionLocks(b),
 		throttle(b),
+		redeliver(b),
 		delay(b, s),
 	}
 }
@@ -91,23 +94,60 @@ func throttle(b *broker.Broker) faults.Kind {
 		})
 }
 
+func redeliver(b *broker.Broker) faults.Kind {
+	type fields struct {
+		entity
+		Times int `json:"times"`
+	}
+	return faults.NewKind("servicebus.redeliver",
+		"Loses the next completions, as many as times says: each is answered, and its message delivered once more.",
+		`{"kind":"servicebus.redeliver","path":"changes/Subscriptions/projector","times":3}`,
+		func(f fields) (faults.Effect, error) {
+			if f.Times < 1 {
+				return faults.Effect{}, errors.New("times must be 1 or more")
+			}
+			if err := b.Redeliver(f.Path, f.Times); err != nil {
+				return faults.Effect{}, err
+			}
+			return faults.Effect{Affected: 1, End: func() { _ = b.Redeliver(f.Path, 0) }}, nil // the entity may be gone
+		})
+}
+
 func delay(b *broker.Broker, s *amqpserver.Server) faults.Kind {
 	type fields struct {
 		entity
 		Delay faults.Duration `json:"delay"`
+		Of    []operation     `json:"of"`
 	}
 	return faults.NewKind("servicebus.delay",
-		"Makes each send, receive and settlement of an entity take longer; without a path, each frame that a client sends.",
-		`{"kind":"servicebus.delay","path":"changes","delay":"200ms","for":"30s"}`,
+		"Makes each send, receive and settle of an entity, or some of these, take longer; without a path, each frame that a client sends.",
+		`{"kind":"servicebus.delay","path":"changes/Subscriptions/projector","delay":"200ms","of":["receive","settle"],"for":"30s"}`,
 		func(f fields) (faults.Effect, error) {
 			d := time.Duration(f.Delay)
 			if f.Path == "" {
 				s.Delay(d)
 				return faults.Effect{End: func() { s.Delay(0) }}, nil
 			}
-			if err := b.Delay(f.Path, d); err != nil {
+			var of []broker.Operation
+			for _, o := range f.Of {
+				of = append(of, broker.Operation(o))
+			}
+			if err := b.Delay(f.Path, d, of...); err != nil {
 				return faults.Effect{}, err
 			}
-			return faults.Effect{Affected: 1, End: func() { _ = b.Delay(f.Path, 0) }}, nil // the entity may be gone
+			return faults.Effect{Affected: 1, End: func() { _ = b.Delay(f.Path, 0, of...) }}, nil // the entity may be gone
 		})
+}
+
+// operation is read by its name.
+type operation broker.Operation
+
+func (o *operation) UnmarshalText(text []byte) error {
+	known := map[string]broker.Operation{"send": broker.Sending, "receive": broker.Receiving, "settle": broker.Settling}
+	found, ok := known[string(text)]
+	if !ok {
+		return fmt.Errorf("operation %q is none of send, receive and settle", text)
+	}
+	*o = operation(found)
+	return nil
 }

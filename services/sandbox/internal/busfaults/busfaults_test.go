@@ -42,12 +42,15 @@ func TestEveryExampleStartsItsFault(t *testing.T) {
 	r.EndAll()
 }
 
-func TestAFaultOfAnUnknownEntityIsRefused(t *testing.T) {
+func TestAFaultThatCanNotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	r, _ := registry(t)
 	for _, body := range []string{
 		`{"kind":"servicebus.throttle","path":"none"}`,
 		`{"kind":"servicebus.delay","path":"none","delay":"1s"}`,
+		`{"kind":"servicebus.redeliver","path":"none","times":1}`,
+		`{"kind":"servicebus.redeliver","path":"changes/Subscriptions/projector"}`,
+		`{"kind":"servicebus.delay","path":"changes","delay":"1s","of":["peek"]}`,
 		`{"kind":"servicebus.lose-session-locks","path":"none"}`,
 	} {
 		if report, err := r.Start([]byte(body)); err == nil {
