@@ -51,7 +51,7 @@ func (c *call) throughView(
 	return c.aggregateSource(ctx, aggregation{ns: below, stages: stages, collation: by})
 }
 
-// stage makes a stage with a document; nil for an empty one.
+// stageOf makes a stage with a document; nil for an empty one.
 func stageOf(name string, argument bson.Raw) []bson.Raw {
 	if len(argument) <= len(emptyDocument) {
 		return nil
