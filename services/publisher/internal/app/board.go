@@ -122,6 +122,8 @@ func (b *board) ready() error {
 		return errors.New(s.state)
 	case s.outage.Err != nil && (s.outage.Class == relay.Blocked || time.Since(s.outage.Since) > outageGrace):
 		return fmt.Errorf("sending fails: %w", s.outage.Err)
+	case s.election.Conflict != "":
+		return errors.New("the lease is used for another stream as well")
 	case s.election.LastError != "" && time.Since(s.election.ObservedAt) > outageGrace:
 		return errors.New("the lease can not be read")
 	}
@@ -173,6 +175,9 @@ func (b *board) snapshot() snapshot {
 		s.err = s.halted
 	case s.outage.Err != nil:
 		s.err = s.outage.Err
+	case s.election.Conflict != "":
+		s.err = fmt.Errorf("lease %q is held for stream %q, not for %q: give each stream a LEASE_NAME of its own",
+			b.config.LeaseName, s.election.Conflict, b.config.StreamName)
 	case s.err == nil && s.election.LastError != "":
 		s.err = errors.New(s.election.LastError)
 	}

@@ -184,6 +184,7 @@ func (c *Config) leaseConfig() lease.Config {
 	return lease.Config{
 		Name:          c.LeaseName,
 		Holder:        lease.Holder{ID: c.InstanceID, Incarnation: rand.Text()},
+		Subject:       c.StreamName,
 		OwnIDUnique:   c.InstanceIDUnique,
 		TTL:           c.LeaseTTL,
 		RenewDeadline: c.LeaseRenewDeadline,

@@ -298,6 +298,28 @@ func TestASupersededLeaderThatHoldsTheLeaseClaimsANewTerm(t *testing.T) {
 	source.wantAll(t, source.drain(t, servers))
 }
 
+func TestTwoStreamsThatShareALeaseAreToldApart(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	orders := run(t, config(servers, named("orders")))
+	orders.await(t, "the first stream to be led", leading)
+	customers := run(t, config(servers, named("customers"), func(c *app.Config) {
+		c.SourceCollection, c.StreamName = "customers", "shop.customers"
+	}))
+	status := customers.await(t, "the conflict to be said", func(s app.Status) bool { return s.LastError != "" })
+	for _, want := range []string{`"shop.events"`, `"shop.customers"`, "LEASE_NAME"} {
+		if !strings.Contains(status.LastError, want) {
+			t.Errorf("last error is %q, without %s", status.LastError, want)
+		}
+	}
+	if code, _ := customers.get(t, "/ready"); code != http.StatusServiceUnavailable {
+		t.Errorf("/ready answers %d, want 503: this stream is not published", code)
+	}
+	if code, _ := orders.get(t, "/ready"); code != http.StatusOK {
+		t.Errorf("/ready of the leader answers %d, want 200", code)
+	}
+}
+
 func TestAStopIsBoundedWhenNothingAnswers(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)

@@ -14,6 +14,9 @@ type Config struct {
 	// Name names the lease in logs and errors.
 	Name   string
 	Holder Holder
+	// Subject is what is led. A lease whose holder leads something else is waited
+	// for like any other, but the State says so: one name is used for two things.
+	Subject string
 	// OwnIDUnique promises that no two live processes share Holder.ID. Then a
 	// process that finds a live lease under its own ID knows the holder is dead,
 	// and takes over at once.

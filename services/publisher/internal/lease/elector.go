@@ -138,6 +138,7 @@ func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
 	record, err = e.store.Take(attempt, Claim{
 		Holder:    e.holder(),
 		TTL:       e.config.TTL,
+		Subject:   e.config.Subject,
 		OverOwnID: e.config.OwnIDUnique,
 	})
 	if err != nil {

@@ -19,6 +19,9 @@ type State struct {
 	Record Record
 	// ObservedAt is when that was, by the local clock.
 	ObservedAt time.Time
+	// Conflict is what the holder leads where that is not what this elector wants
+	// to lead; empty where it is.
+	Conflict string
 	// TrustedUntil is how long the leader trusts its lease, by the local clock.
 	TrustedUntil time.Time
 	// Takeovers, RenewFailures and ReleaseFailures count since the start.
@@ -48,7 +51,19 @@ func (e *Elector) setRole(role Role) {
 }
 
 func (e *Elector) observe(record Record) {
-	e.update(func(s *State) { s.Record, s.ObservedAt, s.LastError = record, time.Now(), "" })
+	conflict := ""
+	if record.Live() && record.Subject != "" && record.Subject != e.config.Subject {
+		conflict = record.Subject
+	}
+	news := false
+	e.update(func(s *State) {
+		news = s.Conflict != conflict
+		s.Record, s.ObservedAt, s.LastError, s.Conflict = record, time.Now(), "", conflict
+	})
+	if news && conflict != "" {
+		e.log.Error().Str("holder", record.Holder.ID).Str("leads", conflict).Str("wanted", e.config.Subject).
+			Msg("the lease is used for something else as well, only one of them is led")
+	}
 }
 
 func (e *Elector) lead(deadline time.Time) {

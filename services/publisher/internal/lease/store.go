@@ -29,6 +29,8 @@ type Record struct {
 	// Remaining is what was left of the lease by the server's clock; 0 or less
 	// when it is over.
 	Remaining time.Duration
+	// Subject is what the holder leads; empty where it did not say.
+	Subject string
 	// HeartbeatAt and ExpiresAt are by the server's clock, for people to read.
 	HeartbeatAt, ExpiresAt time.Time
 }
@@ -40,6 +42,8 @@ func (r Record) Live() bool { return r.Holder != Holder{} && r.Remaining > 0 }
 type Claim struct {
 	Holder Holder
 	TTL    time.Duration
+	// Subject is written beside the holder, for others to see.
+	Subject string
 	// OverOwnID also takes a live lease of another incarnation with the same ID.
 	OverOwnID bool
 }

@@ -36,6 +36,7 @@ type leaseDocument struct {
 	LeaderID    string    `bson:"leaderId"`
 	Incarnation string    `bson:"incarnation"`
 	Tenure      int64     `bson:"tenure"`
+	Stream      string    `bson:"stream"`
 	HeartbeatAt time.Time `bson:"heartbeatAt"`
 	ExpiresAt   time.Time `bson:"expiresAt"`
 	Remaining   int64     `bson:"remaining"` // milliseconds
@@ -45,6 +46,7 @@ func (d leaseDocument) record(remaining time.Duration) lease.Record {
 	return lease.Record{
 		Holder:      lease.Holder{ID: d.LeaderID, Incarnation: d.Incarnation, Tenure: d.Tenure},
 		Remaining:   remaining,
+		Subject:     d.Stream,
 		HeartbeatAt: d.HeartbeatAt,
 		ExpiresAt:   d.ExpiresAt,
 	}
@@ -94,6 +96,7 @@ func (l *Lease) Take(ctx context.Context, claim lease.Claim) (lease.Record, erro
 		{Key: "leaderId", Value: literal(claim.Holder.ID)},
 		{Key: "incarnation", Value: literal(claim.Holder.Incarnation)},
 		{Key: "tenure", Value: claim.Holder.Tenure},
+		{Key: "stream", Value: literal(claim.Subject)},
 		{Key: "heartbeatAt", Value: "$$NOW"},
 		{Key: "expiresAt", Value: fromNow(claim.TTL)},
 	}

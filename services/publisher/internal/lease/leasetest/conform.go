@@ -30,6 +30,7 @@ func Conform(t *testing.T, open func(t *testing.T) lease.Store) {
 	for name, check := range map[string]func(*testing.T, lease.Store){
 		"a record that never was reads as free":                   neverWas,
 		"a free lease is taken":                                   takeFree,
+		"what is led is kept":                                     keepSubject,
 		"a live lease of another stays as it is":                  takeLive,
 		"a lease that is over is taken":                           takeOver,
 		"taking one's own lease again begins another tenure":      takeOwn,
@@ -84,6 +85,18 @@ func ConformWatcher(t *testing.T, store interface {
 
 func neverWas(t *testing.T, s lease.Store) {
 	wantFree(t, s)
+}
+
+func keepSubject(t *testing.T, s lease.Store) {
+	if _, err := s.Take(t.Context(), lease.Claim{Holder: first, TTL: long, Subject: "$orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Renew(t.Context(), first, long); err != nil {
+		t.Fatal(err)
+	}
+	if record, err := s.Read(t.Context()); err != nil || record.Subject != "$orders" {
+		t.Errorf("Read = %+v, %v, want the subject kept", record, err)
+	}
 }
 
 func takeFree(t *testing.T, s lease.Store) {

@@ -58,6 +58,7 @@ type Store struct {
 
 type stored struct {
 	holder                 lease.Holder
+	subject                string
 	heartbeatAt, expiresAt time.Time
 }
 
@@ -79,7 +80,7 @@ func (s *Store) Take(ctx context.Context, claim lease.Claim) (lease.Record, erro
 		if s.view().Live() && !mine {
 			return s.view(), false
 		}
-		s.extend(claim.Holder, claim.TTL)
+		s.extend(claim.Holder, claim.Subject, claim.TTL)
 		return s.view(), true
 	})
 }
@@ -90,7 +91,7 @@ func (s *Store) Renew(ctx context.Context, holder lease.Holder, ttl time.Duratio
 		if !s.exists || s.record.holder != holder {
 			return lease.Record{}, false
 		}
-		s.extend(holder, ttl)
+		s.extend(holder, s.record.subject, ttl)
 		return s.view(), true
 	})
 }
@@ -211,9 +212,9 @@ func (s *Store) apply(step func() (lease.Record, bool), fault Fault) lease.Recor
 	return record
 }
 
-func (s *Store) extend(holder lease.Holder, ttl time.Duration) {
+func (s *Store) extend(holder lease.Holder, subject string, ttl time.Duration) {
 	now := s.now()
-	s.record, s.exists = stored{holder: holder, heartbeatAt: now, expiresAt: now.Add(ttl)}, true
+	s.record, s.exists = stored{holder: holder, subject: subject, heartbeatAt: now, expiresAt: now.Add(ttl)}, true
 }
 
 func (s *Store) view() lease.Record {
@@ -223,6 +224,7 @@ func (s *Store) view() lease.Record {
 	return lease.Record{
 		Holder:      s.record.holder,
 		Remaining:   s.record.expiresAt.Sub(s.now()),
+		Subject:     s.record.subject,
 		HeartbeatAt: s.record.heartbeatAt,
 		ExpiresAt:   s.record.expiresAt,
 	}
