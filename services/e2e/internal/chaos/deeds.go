@@ -45,13 +45,17 @@ func deeds() []deed {
 		{"reset connection", 4, 100 * ms, 2000 * ms, disturb(toxic{Type: "reset_peer", Attributes: map[string]int{"timeout": 50}})},
 		{"SIGKILL of the servers, data kept", 2, 0, 1500 * ms, killServers},
 		{"SIGSTOP of the servers", 2, 100 * ms, 3000 * ms, freezeServers},
+		{"election", 3, 0, 0, elect},
 		{"database errors", 8, 0, 1000 * ms, failCommands},
-		{"throttled topic", 4, 500 * ms, 4000 * ms, brokerFault(`{"kind":"servicebus.throttle","path":%q}`, topic)},
-		{"slow broker", 4, 500 * ms, 5000 * ms, brokerFault(`{"kind":"servicebus.delay","path":%q,"delay":"100ms"}`, subscription)},
-		{"links detached", 4, 0, 0, brokerFault(`{"kind":"servicebus.detach","path":%q}`, subscription)},
-		{"links to the topic detached", 4, 0, 0, brokerFault(`{"kind":"servicebus.detach","path":%q}`, topic)},
-		{"session locks lost", 6, 0, 0, brokerFault(`{"kind":"servicebus.lose-session-locks","path":%q}`, subscription)},
-		{"broker connections cut", 3, 0, 0, brokerFault(`{"kind":"servicebus.cut"}`, nil)},
+		{"slow database", 4, 500 * ms, 4000 * ms, sandboxFault(`{"kind":"mongodb.delay","delay":"50ms"}`, nil)},
+		{"database connections cut", 3, 0, 0, sandboxFault(`{"kind":"mongodb.cut"}`, nil)},
+		{"throttled topic", 4, 500 * ms, 4000 * ms, sandboxFault(`{"kind":"servicebus.throttle","path":%q}`, topic)},
+		{"slow broker", 4, 500 * ms, 5000 * ms, sandboxFault(`{"kind":"servicebus.delay","path":%q,"delay":"100ms"}`, subscription)},
+		{"links detached", 4, 0, 0, sandboxFault(`{"kind":"servicebus.detach","path":%q}`, subscription)},
+		{"links to the topic detached", 4, 0, 0, sandboxFault(`{"kind":"servicebus.detach","path":%q}`, topic)},
+		{"session locks lost", 6, 0, 0, sandboxFault(`{"kind":"servicebus.lose-session-locks","path":%q}`, subscription)},
+		{"repeated deliveries", 5, 0, 0, sandboxFault(`{"kind":"servicebus.redeliver","path":%q,"times":20}`, subscription)},
+		{"broker connections cut", 3, 0, 0, sandboxFault(`{"kind":"servicebus.cut"}`, nil)},
 	}
 }
 
@@ -221,4 +225,17 @@ func failCommands(ctx context.Context, c *campaign, rng *rand.Rand) (string, fun
 		return "", nil, errNobody // the servers are suffering another deed
 	}
 	return fmt.Sprintf("%s for %d commands", failure.text, times), nil, nil
+}
+
+// elect makes the database step down; a little later it is elected again.
+func elect(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(context.Context) error, error) {
+	seconds := 1 + rng.IntN(3)
+	err := c.witness.Client.Database("admin").RunCommand(ctx, bson.D{
+		{Key: "replSetStepDown", Value: seconds},
+		{Key: "force", Value: true},
+	}).Err()
+	if err != nil {
+		return "", nil, errNobody // the servers are suffering another deed
+	}
+	return fmt.Sprintf("the database steps down for %d s", seconds), nil, nil
 }

@@ -15,9 +15,9 @@ import (
 func topic(n cluster.Names) string        { return n.Topic }
 func subscription(n cluster.Names) string { return n.Topic + "/Subscriptions/" + n.Subscription }
 
-// brokerFault asks the sandbox for a fault of its broker. format has a place for
+// sandboxFault asks the sandbox for one of its faults. format has a place for
 // the path of the entity, unless that is nil.
-func brokerFault(format string, entity func(cluster.Names) string) func(context.Context, *campaign, *rand.Rand) (string, func(context.Context) error, error) {
+func sandboxFault(format string, entity func(cluster.Names) string) func(context.Context, *campaign, *rand.Rand) (string, func(context.Context) error, error) {
 	return func(ctx context.Context, c *campaign, _ *rand.Rand) (string, func(context.Context) error, error) {
 		body := format
 		if entity != nil {
