@@ -152,7 +152,9 @@ func lossy[T any](random *rand.Rand, call func() (T, error)) (T, error) {
 	case 0:
 		return none, errLost
 	case 1:
-		_, _ = call()
+		if _, err := call(); err != nil {
+			return none, err // it was given up, or refused: not a lost reply
+		}
 		return none, errLost
 	default:
 		return call()

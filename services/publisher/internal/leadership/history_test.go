@@ -11,7 +11,9 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/checkpoint/checkpointtest"
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/lease/leasetest"
 )
 
 // history records calls of several instances, in the order in which they began
@@ -36,7 +38,7 @@ func (h *history) note(to *[]porcupine.Operation, began int64, input, output any
 		output = unanswered{}
 	}
 	ended := h.tick()
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if output == (unanswered{}) && !settled(err) {
 		ended = math.MaxInt64 // it was given up, and may be made at any time
 	}
 	h.mu.Lock()
@@ -45,6 +47,12 @@ func (h *history) note(to *[]porcupine.Operation, began int64, input, output any
 }
 
 type unanswered struct{}
+
+// settled reports whether an error came after its call was made, or instead of
+// it. A driver has many errors for a call that was given up.
+func settled(err error) bool {
+	return errors.Is(err, errLost) || errors.Is(err, leasetest.ErrInjected) || errors.Is(err, checkpointtest.ErrInjected)
+}
 
 // Inputs of the two histories.
 type (
