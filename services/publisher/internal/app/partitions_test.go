@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -14,6 +15,10 @@ import (
 )
 
 func split(n int) func(*app.Config) { return func(c *app.Config) { c.Partitions = n } }
+
+// patient leases outlive any pause of a loaded machine, so that partitions move
+// only when instances come and go.
+func patient(c *app.Config) { c.LeaseTTL, c.LeaseRenewDeadline = 3*time.Minute, 2*time.Minute }
 
 // awaitOverview waits until the process's status is as wanted.
 func (p *process) awaitOverview(t *testing.T, what string, wanted func(app.Overview) bool) {
@@ -45,10 +50,10 @@ func TestInstancesShareThePartitionsAndLoseNothingOverIt(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	a := run(t, config(servers, named("a"), split(4)))
+	a := run(t, config(servers, named("a"), split(4), patient))
 	a.awaitOverview(t, "a to lead all partitions", leads(4))
 	source.write(t, 200, 40)
-	b := run(t, config(servers, named("b"), split(4)))
+	b := run(t, config(servers, named("b"), split(4), patient))
 	b.awaitOverview(t, "b to lead its half", leads(2))
 	a.awaitOverview(t, "a to lead the other half", leads(2))
 	source.write(t, 200, 40)
