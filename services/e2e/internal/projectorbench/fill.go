@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/attributes"
 )
 
 // The topic and its subscriptions, one for each way of emptying them.
@@ -90,20 +91,7 @@ func message(session, version int) *azservicebus.Message {
 	id := fmt.Sprintf("%s/%d", aggregate, version)
 	return &azservicebus.Message{
 		MessageID: &id, SessionID: &aggregate, PartitionKey: &aggregate, Subject: &kind, ContentType: &format,
-		Body: fmt.Appendf(nil, `{"n":%d,"text":%q}`, version, filler),
-		ApplicationProperties: map[string]any{
-			"cloudEvents_specversion":      "1.0",
-			"cloudEvents_contractversion":  "1",
-			"cloudEvents_id":               id,
-			"cloudEvents_source":           "/shop/events",
-			"cloudEvents_type":             kind,
-			"cloudEvents_subject":          aggregate,
-			"cloudEvents_operation":        "insert",
-			"cloudEvents_sequence":         fmt.Sprintf("%019d", version),
-			"cloudEvents_position":         fmt.Sprintf("%08x%08x.82%08X", time.Now().Unix(), version, version),
-			"cloudEvents_aggregateversion": int64(version),
-			"cloudEvents_time":             time.Now().UTC().Format(time.RFC3339Nano),
-			"cloudEvents_term":             int64(1),
-		},
+		Body:                  fmt.Appendf(nil, `{"n":%d,"text":%q}`, version, filler),
+		ApplicationProperties: attributes.Of(id, aggregate, kind, version),
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/attributes"
 )
 
 const (
@@ -93,10 +95,14 @@ func sendBatch(ctx context.Context, sender *azservicebus.Sender, from int, bodie
 	return sender.SendMessageBatch(ctx, messages, nil)
 }
 
-// message is a message of a session of its own, as small as may be.
+// message is a message of a session of its own, with the properties that those
+// of the publisher have.
 func message(n int, body []byte) *azservicebus.Message {
-	id := fmt.Sprint(n)
-	return &azservicebus.Message{MessageID: &id, SessionID: &id, PartitionKey: &id, Body: body}
+	id, kind, format := fmt.Sprintf("event-%016d", n), "ItemAdded", "application/json"
+	return &azservicebus.Message{
+		MessageID: &id, SessionID: &id, PartitionKey: &id, Subject: &kind, ContentType: &format, Body: body,
+		ApplicationProperties: attributes.Of(id, id, kind, n),
+	}
 }
 
 // plain runs the loop of the first design for a while: send one, save its token,
