@@ -200,9 +200,9 @@ func (a *App) setUp(ctx context.Context) error {
 	if err := a.store.Ping(ctx); err != nil {
 		return err
 	}
-	allowed, err := a.store.Setup(ctx, a.collections, a.cfg.TombstoneTTL)
+	allowed, err := a.store.EnsureIndexes(ctx, a.collections, a.cfg.TombstoneTTL)
 	if err == nil && !allowed {
-		a.log.Info().Msg("the role may not create indexes, tombstones stay until an operator creates theirs")
+		a.log.Info().Msg("the role may not create indexes; run projector setup with one that may, or tombstones stay")
 	}
 	if err != nil {
 		return err

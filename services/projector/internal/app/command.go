@@ -28,6 +28,7 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector dlq list                         print the dead-lettered messages
   projector dlq show NUMBER                  print one whole, by its sequence number
   projector dlq discard NUMBER|--all         remove dead-lettered messages
+  projector setup                            create the collections and indexes of the read database, with a role that may
   projector health                           ask the projector in the same container whether it is live; exit status 0 or 1
   projector --help                           print this
   projector --version                        print the version
@@ -50,6 +51,8 @@ func Command(ctx context.Context, args []string, version string, stdout, stderr 
 		return err
 	case len(args) == 1 && args[0] == "health":
 		return health(ctx, stderr)
+	case len(args) == 1 && args[0] == "setup":
+		return setUp(ctx, stdout, stderr)
 	case len(args) == 2 && args[0] == "validate":
 		return validate(args[1], stdout)
 	case len(args) == 4 && args[0] == "try" && args[2] == "--event":

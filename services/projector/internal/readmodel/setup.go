@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,8 +14,17 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// unauthorized is the server's code for a role that may not do something.
-const unauthorized = 13
+// The server's codes for a role that may not do something, and for a collection
+// that is there already.
+const (
+	unauthorized    = 13
+	namespaceExists = 48
+)
+
+// ownCollections are those that the projector keeps beside the read models.
+var ownCollections = []string{
+	projection.ParkedMessages, projection.HaltedAggregates, projection.Positions, projection.Processes, projection.Attempts,
+}
 
 // expiry is an index that removes documents after a time.
 type expiry struct {
@@ -25,11 +35,9 @@ type expiry struct {
 // keepProcesses is how long a process is known after its last word.
 const keepProcesses = 24 * time.Hour
 
-// Setup creates the indexes that remove tombstones after keep, and what is known
-// of processes after a day. It returns false when the role may not create
-// indexes: then all that stays until an operator creates them, which costs space
-// and nothing else.
-func (s *Store) Setup(ctx context.Context, collections []string, keep time.Duration) (bool, error) {
+// expiries are the indexes that remove tombstones after keep, and what is known
+// of processes after a day.
+func expiries(collections []string, keep time.Duration) []expiry {
 	indexes := []expiry{
 		{projection.Processes, "heartbeatAt", "old", keepProcesses},
 		{projection.Attempts, "at", "old", keepProcesses},
@@ -37,19 +45,47 @@ func (s *Store) Setup(ctx context.Context, collections []string, keep time.Durat
 	for _, name := range collections {
 		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", "tombstones", keep})
 	}
-	for _, index := range indexes {
-		name := index.collection
-		_, err := s.db.Collection(name).Indexes().CreateOne(ctx, mongo.IndexModel{
-			Keys: bson.D{{Key: index.field, Value: 1}},
-			Options: options.Index().SetName(index.name).SetSparse(true).
-				SetExpireAfterSeconds(int32(min(index.keep/time.Second, 1<<31-1))),
-		})
-		if e, ok := errors.AsType[mongo.ServerError](err); ok && e.HasErrorCode(unauthorized) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("create index of %q: %w", name, err)
+	return indexes
+}
+
+func (e expiry) seconds() int32 { return int32(min(e.keep/time.Second, 1<<31-1)) }
+
+// EnsureIndexes creates the indexes. It returns false when the role may not
+// create them: then all that they remove stays until Setup was called with a role
+// that may, which costs space and nothing else.
+func (s *Store) EnsureIndexes(ctx context.Context, collections []string, keep time.Duration) (bool, error) {
+	err := s.createIndexes(ctx, collections, keep)
+	if hasCode(err, unauthorized) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Setup creates the collections, those of the read models and the projector's
+// own, and the indexes, with a role that may. It may be called again.
+func (s *Store) Setup(ctx context.Context, collections []string, keep time.Duration) error {
+	for _, name := range slices.Concat(ownCollections, collections) {
+		if err := s.db.CreateCollection(ctx, name); err != nil && !hasCode(err, namespaceExists) {
+			return fmt.Errorf("create collection %q in %q: %w", name, s.db.Name(), err)
 		}
 	}
-	return true, nil
+	return s.createIndexes(ctx, collections, keep)
+}
+
+func (s *Store) createIndexes(ctx context.Context, collections []string, keep time.Duration) error {
+	for _, index := range expiries(collections, keep) {
+		_, err := s.db.Collection(index.collection).Indexes().CreateOne(ctx, mongo.IndexModel{
+			Keys:    bson.D{{Key: index.field, Value: 1}},
+			Options: options.Index().SetName(index.name).SetSparse(true).SetExpireAfterSeconds(index.seconds()),
+		})
+		if err != nil {
+			return fmt.Errorf("create index of %q: %w", index.collection, err)
+		}
+	}
+	return nil
+}
+
+func hasCode(err error, code int) bool {
+	e, ok := errors.AsType[mongo.ServerError](err)
+	return ok && e.HasErrorCode(code)
 }

@@ -263,13 +263,20 @@ func TestADocumentThatGrowsTooLargeIsRejected(t *testing.T) {
 	}
 }
 
-func TestSetupMakesTheTombstonesIndexOnceAndAgain(t *testing.T) {
+func TestSetupMakesCollectionsAndIndexesOnceAndAgain(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	for range 2 {
-		if allowed, err := s.Setup(t.Context(), []string{"c", "d"}, time.Hour); err != nil || !allowed {
-			t.Fatalf("setup: got %t and %v, want true", allowed, err)
+		if err := s.Setup(t.Context(), []string{"c", "d"}, time.Hour); err != nil {
+			t.Fatalf("setup: %v", err)
 		}
+	}
+	if allowed, err := s.EnsureIndexes(t.Context(), []string{"c", "d"}, time.Hour); err != nil || !allowed {
+		t.Errorf("the indexes that are there: got %t and %v, want true", allowed, err)
+	}
+	names, err := s.db.ListCollectionNames(t.Context(), bson.D{{Key: "name", Value: bson.D{{Key: "$in", Value: bson.A{"c", "d", "parked_messages", "halted_aggregates", "applied_positions"}}}}})
+	if err != nil || len(names) != 5 {
+		t.Errorf("collections: got %q and %v, want five", names, err)
 	}
 	specs, err := s.db.Collection("d").Indexes().ListSpecifications(t.Context())
 	if err != nil {

@@ -47,6 +47,32 @@ func Start(config Config) (*Endpoints, error) {
 	if e.MongoURI != "" && e.ServiceBus != "" {
 		return e, nil
 	}
+	return launched(config)
+}
+
+// StartGuarded starts a sandbox whose MongoDB has these users and roles, in the
+// form that it reads with --auth. MongoURI names no user.
+func StartGuarded(t *testing.T, config Config, accounts string) *Endpoints {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "accounts.json")
+	if err := os.WriteFile(path, []byte(accounts), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := launched(config, "--auth", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			t.Errorf("stop the sandbox: %v", err)
+		}
+	})
+	return e
+}
+
+// launched starts a sandbox process.
+func launched(config Config, args ...string) (*Endpoints, error) {
+	e := &Endpoints{}
 	dir, err := os.MkdirTemp("", "projector-sandbox-")
 	if err != nil {
 		return nil, err
@@ -56,7 +82,7 @@ func Start(config Config) (*Endpoints, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := e.launch(binary, config); err != nil {
+	if err := e.launch(binary, config, args); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return e, nil
@@ -103,8 +129,9 @@ func moduleRoot() (string, error) {
 }
 
 // launch starts the process and reads its addresses.
-func (e *Endpoints) launch(binary string, config Config) error {
+func (e *Endpoints) launch(binary string, config Config, more []string) error {
 	args := []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+	args = append(args, more...)
 	if config != "" {
 		path := filepath.Join(e.workingDirectory, "Config.json")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
