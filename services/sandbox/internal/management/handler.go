@@ -65,14 +65,12 @@ type target struct {
 }
 
 func parseTarget(path string) target {
-	lower := strings.ToLower(path)
-	const part = "/subscriptions"
-	i := strings.Index(lower+"/", part+"/")
-	if i < 0 {
+	entity, rest, found := cutSegment(path, "subscriptions")
+	if !found {
 		return target{entity: path}
 	}
-	t := target{entity: path[:i], isSubscription: true}
-	rest := strings.Trim(path[i+len(part):], "/")
+	t := target{entity: entity, isSubscription: true}
+	rest = strings.Trim(rest, "/")
 	name, rules, found := strings.Cut(rest, "/")
 	t.subscription = name
 	t.listSubscriptions = name == ""
@@ -86,6 +84,21 @@ func parseTarget(path string) target {
 	}
 	t.listOfRule = t.isRule && t.rule == ""
 	return t
+}
+
+// cutSegment cuts a path around its first segment, after the first, that is the
+// given one in whatever case.
+func cutSegment(path, segment string) (before, after string, found bool) {
+	for i := range len(path) {
+		rest, begins := strings.CutPrefix(path[i:], "/")
+		if !begins {
+			continue
+		}
+		if name, after, _ := strings.Cut(rest, "/"); strings.EqualFold(name, segment) {
+			return path[:i], after, true
+		}
+	}
+	return path, "", false
 }
 
 func (h *handler) serveEntity(w http.ResponseWriter, r *http.Request, t target) {
