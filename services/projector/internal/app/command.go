@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"changerelay/services/projector/internal/admin"
 	"changerelay/services/projector/internal/settings"
 )
@@ -29,11 +31,13 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector dlq show NUMBER                  print one whole, by its sequence number
   projector dlq discard NUMBER|--all         remove dead-lettered messages
   projector setup                            create the collections and indexes of the read database, with a role that may
+  projector doctor [--json]                  look at the real subscription and read database, and say what is wrong and how to
+                                             mend it; exit status 1 on findings
   projector health                           ask the projector in the same container whether it is live; exit status 0 or 1
   projector --help                           print this
   projector --version                        print the version
 
-Commands print JSON, one object a line, and are safe beside running replicas.
+Commands print JSON, one object a line (doctor only with --json), and are safe beside running replicas.
 Settings come from the environment.
 
 `
@@ -53,6 +57,10 @@ func Command(ctx context.Context, args []string, version string, stdout, stderr 
 		return health(ctx, stderr)
 	case len(args) == 1 && args[0] == "setup":
 		return setUp(ctx, stdout, stderr)
+	case len(args) == 1 && args[0] == "doctor":
+		return Examine(ctx, stdout, stderr, false, azcore.ClientOptions{})
+	case len(args) == 2 && args[0] == "doctor" && args[1] == "--json":
+		return Examine(ctx, stdout, stderr, true, azcore.ClientOptions{})
 	case len(args) == 2 && args[0] == "validate":
 		return validate(args[1], stdout)
 	case len(args) == 4 && args[0] == "try" && args[2] == "--event":

@@ -29,9 +29,9 @@ const accounts = `{
 }`
 
 // guarded are servers with these accounts, and the way in for a user.
-func guarded(t *testing.T, topic string) (*sandboxtest.Endpoints, func(user, password string) string) {
+func guarded(t *testing.T, topic string, more ...string) (*sandboxtest.Endpoints, func(user, password string) string) {
 	t.Helper()
-	servers := sandboxtest.StartGuarded(t, sandboxtest.Topics(topic), accounts)
+	servers := sandboxtest.StartGuarded(t, sandboxtest.Topics(topic), accounts, more...)
 	return servers, func(user, password string) string {
 		return strings.Replace(servers.MongoURI, "://", "://"+user+":"+password+"@", 1)
 	}

@@ -51,14 +51,14 @@ func Start(config Config) (*Endpoints, error) {
 }
 
 // StartGuarded starts a sandbox whose MongoDB has these users and roles, in the
-// form that it reads with --auth. MongoURI names no user.
-func StartGuarded(t *testing.T, config Config, accounts string) *Endpoints {
+// form that it reads with --auth, and more arguments. MongoURI names no user.
+func StartGuarded(t *testing.T, config Config, accounts string, more ...string) *Endpoints {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "accounts.json")
 	if err := os.WriteFile(path, []byte(accounts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := launched(config, "--auth", path)
+	e, err := launched(config, append(more, "--auth", path)...)
 	if err != nil {
 		t.Fatal(err)
 	}

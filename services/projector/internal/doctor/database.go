@@ -1,0 +1,82 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Database is what is known of the read database. Where something was not
+// permitted to be asked it is empty, and judged as well.
+type Database struct {
+	Name string
+	// Standalone says that the server is neither of a replica set nor a router.
+	Standalone bool
+	// Members are those of the replica set with data that answer, and Majority how
+	// many a write waits for; 0 is unknown.
+	Members, Majority int
+	// Lacking are the documented actions that the user has not, by collection.
+	Lacking []Lack
+	// WithoutIndex are the collections whose tidying index is not there, and
+	// OtherIndex what they keep with another time than is configured.
+	WithoutIndex []string
+	OtherIndex   map[string]time.Duration
+	// Halted and Parked are how much of each waits for an operator.
+	Halted, Parked int64
+}
+
+// Lack is an action that a user has not on a collection.
+type Lack struct{ Action, Collection string }
+
+// JudgeDatabase judges the read database.
+func JudgeDatabase(d *Database, settings Settings) []Finding {
+	f := &findings{subject: fmt.Sprintf("read database %q", d.Name)}
+	f.add(d.Standalone, Fault, "make it a replica set, of one member at least",
+		"is neither a replica set nor sharded: parking, and projections with a key, need transactions")
+	f.add(d.Majority > 0 && d.Members < d.Majority, Fault, "bring its members back",
+		"has %d members with data that answer, and a write waits for %d: no write is confirmed", d.Members, d.Majority)
+	f.add(len(d.Lacking) > 0, Fault, "grant what docs/security.md lists", "does not let the user %v", d.Lacking)
+	f.add(len(d.WithoutIndex) > 0, Warning, "run projector setup with a role that may create indexes",
+		"lacks indexes on %q, so it is not tidied", d.WithoutIndex)
+	for _, collection := range slices.Sorted(maps.Keys(d.OtherIndex)) {
+		f.add(true, Warning, "drop the index, and run projector setup",
+			"tidies %q after %s, which is not what TOMBSTONE_TTL, %s, asks for", collection, d.OtherIndex[collection], settings.TombstoneTTL)
+	}
+	f.add(d.Halted > 0 || d.Parked > 0, Warning, "look at projector parked list, mend the projection, and redrive",
+		"has %d halted aggregates and %d parked messages", d.Halted, d.Parked)
+	return f.all
+}
+
+// String is action and collection.
+func (l Lack) String() string { return l.Action + " on " + l.Collection }
+
+// Privilege is what connectionStatus shows of a user.
+type Privilege struct {
+	Resource struct {
+		DB          *string `bson:"db"`
+		Collection  *string `bson:"collection"`
+		AnyResource bool    `bson:"anyResource"`
+	} `bson:"resource"`
+	Actions []string `bson:"actions"`
+}
+
+// Lacking returns the actions that no privilege gives on a collection. An empty
+// name of a database or collection stands for all of them.
+func Lacking(privileges []Privilege, database string, collections, actions []string) []Lack {
+	var lacking []Lack
+	for _, collection := range collections {
+		for _, action := range actions {
+			given := func(p Privilege) bool {
+				r := &p.Resource
+				covers := r.AnyResource || r.DB != nil && r.Collection != nil &&
+					(*r.DB == "" || *r.DB == database) && (*r.Collection == "" || *r.Collection == collection)
+				return covers && slices.Contains(p.Actions, action)
+			}
+			if !slices.ContainsFunc(privileges, given) {
+				lacking = append(lacking, Lack{action, collection})
+			}
+		}
+	}
+	return lacking
+}

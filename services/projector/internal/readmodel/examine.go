@@ -1,0 +1,136 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/projector/internal/doctor"
+	"changerelay/services/projector/internal/projection"
+)
+
+// needed are the actions that the running role must have on each collection.
+var needed = []string{"find", "insert", "update"}
+
+// Examination is what was read of the database, and what could not be asked for
+// want of a right.
+type Examination struct {
+	Facts   doctor.Database
+	Unasked []doctor.Unasked
+}
+
+// Examine reads what the doctor judges. It writes nothing. The error is about a
+// server that does not answer.
+func (s *Store) Examine(ctx context.Context, collections []string, keep time.Duration) (Examination, error) {
+	e := Examination{Facts: doctor.Database{Name: s.db.Name()}}
+	for _, look := range []struct {
+		what, right string
+		read        func(context.Context, *doctor.Database) error
+	}{
+		{"the kind of server", "none", s.readTopology},
+		{"the members of the replica set", "replSetGetStatus on the cluster, or the role clusterMonitor", s.readMembers},
+		{"the user's privileges", "a user", func(ctx context.Context, d *doctor.Database) error { return s.readPrivileges(ctx, d, collections) }},
+		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
+		{"what is halted and parked", "find on the read database", s.readParked},
+	} {
+		err := look.read(ctx, &e.Facts)
+		switch {
+		case hasCode(err, unauthorized):
+			e.Unasked = append(e.Unasked, doctor.Unasked{
+				Subject: fmt.Sprintf("read database %q", s.db.Name()), What: look.what, Reason: err.Error(), Right: look.right,
+			})
+		case err != nil:
+			return e, fmt.Errorf("read %s of %q: %w", look.what, s.db.Name(), err)
+		}
+	}
+	return e, nil
+}
+
+func (s *Store) admin(ctx context.Context, command bson.D, reply any) error {
+	return s.db.Client().Database("admin").RunCommand(ctx, command).Decode(reply)
+}
+
+func (s *Store) readTopology(ctx context.Context, d *doctor.Database) error {
+	var hello struct {
+		SetName string `bson:"setName"`
+		Message string `bson:"msg"` // isdbgrid for a router
+	}
+	err := s.admin(ctx, bson.D{{Key: "hello", Value: 1}}, &hello)
+	d.Standalone = err == nil && hello.SetName == "" && hello.Message != "isdbgrid"
+	return err
+}
+
+// readMembers leaves routers and standalone servers alone: they have none.
+func (s *Store) readMembers(ctx context.Context, d *doctor.Database) error {
+	const noReplicationEnabled, commandNotFound = 76, 59
+	var status struct {
+		Majority int `bson:"writeMajorityCount"`
+		Members  []struct {
+			State  int     `bson:"state"`
+			Health float64 `bson:"health"`
+		} `bson:"members"`
+	}
+	err := s.admin(ctx, bson.D{{Key: "replSetGetStatus", Value: 1}}, &status)
+	if hasCode(err, noReplicationEnabled) || hasCode(err, commandNotFound) {
+		return nil
+	}
+	d.Majority = status.Majority
+	for _, m := range status.Members {
+		const primary, secondary = 1, 2
+		if m.Health == 1 && (m.State == primary || m.State == secondary) {
+			d.Members++
+		}
+	}
+	return err
+}
+
+// readPrivileges leaves a server alone that asks nobody who he is.
+func (s *Store) readPrivileges(ctx context.Context, d *doctor.Database, collections []string) error {
+	var status struct {
+		Info struct {
+			Users      []bson.Raw         `bson:"authenticatedUsers"`
+			Privileges []doctor.Privilege `bson:"authenticatedUserPrivileges"`
+		} `bson:"authInfo"`
+	}
+	err := s.admin(ctx, bson.D{{Key: "connectionStatus", Value: 1}, {Key: "showPrivileges", Value: true}}, &status)
+	if err == nil && len(status.Info.Users) > 0 {
+		d.Lacking = doctor.Lacking(status.Info.Privileges, s.db.Name(), slices.Concat(ownCollections, collections), needed)
+	}
+	return err
+}
+
+func (s *Store) readIndexes(ctx context.Context, d *doctor.Database, collections []string, keep time.Duration) error {
+	d.OtherIndex = map[string]time.Duration{}
+	for _, want := range expiries(collections, keep) {
+		specifications, err := s.db.Collection(want.collection).Indexes().ListSpecifications(ctx)
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, got := range specifications {
+			if got.Name != want.name || got.ExpireAfterSeconds == nil {
+				continue
+			}
+			found = true
+			if *got.ExpireAfterSeconds != want.seconds() {
+				d.OtherIndex[want.collection] = time.Duration(*got.ExpireAfterSeconds) * time.Second
+			}
+		}
+		if !found {
+			d.WithoutIndex = append(d.WithoutIndex, want.collection)
+		}
+	}
+	return nil
+}
+
+func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {
+	var err error
+	if d.Halted, err = s.db.Collection(projection.HaltedAggregates).CountDocuments(ctx, bson.D{}); err != nil {
+		return err
+	}
+	d.Parked, err = s.db.Collection(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
+	return err
+}
