@@ -201,11 +201,14 @@ func (a *App) setUp(ctx context.Context) error {
 		return err
 	}
 	allowed, err := a.store.EnsureIndexes(ctx, a.collections, a.cfg.TombstoneTTL)
-	if err == nil && !allowed {
-		a.log.Info().Msg("the role may not create indexes; run projector setup with one that may, or tombstones stay")
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, readmodel.ErrOtherExpiry):
+		// The index does its work, if at another time: no reason to stand still.
+		a.log.Warn().Err(err).Msg("TOMBSTONE_TTL is not in effect")
+	case err != nil:
 		return err
+	case !allowed:
+		a.log.Info().Msg("the role may not create indexes; run projector setup with one that may, or tombstones stay")
 	}
 	// Before the first session: after a death it must be known that care is due.
 	return a.process.Beat(ctx, true)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -83,4 +84,24 @@ func TestAProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
 	}
 	sandboxtest.Send(t, servers, "guarded", message)
 	until(t, "the projector has applied the event", func() bool { return p.Status().Applied == 1 })
+}
+
+// A TOMBSTONE_TTL that the index does not have is told, and keeps nobody from
+// working.
+func TestAnotherTombstoneTTLDoesNotStopTheProjector(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	_, err := client.Database(database).Collection("latest").Indexes().CreateOne(t.Context(), mongo.IndexModel{
+		Keys:    bson.D{{Key: "_relay.deletedAt", Value: 1}},
+		Options: options.Index().SetName("tombstones").SetSparse(true).SetExpireAfterSeconds(60),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, "ttl", event("a", 1, "Happened", `{}`))
+	p := start(t, config(t, "ttl", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	until(t, "the projector has applied the event", func() bool { return p.Status().Applied == 1 })
+	if !strings.Contains(p.logs.String(), "TOMBSTONE_TTL is not in effect") {
+		t.Errorf("the log says nothing of the index: %s", p.logs)
+	}
 }

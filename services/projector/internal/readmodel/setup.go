@@ -14,12 +14,17 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// The server's codes for a role that may not do something, and for a collection
-// that is there already.
+// The server's codes for a role that may not do something, for a collection that
+// is there already, and for an index that is there with other options.
 const (
-	unauthorized    = 13
-	namespaceExists = 48
+	unauthorized         = 13
+	namespaceExists      = 48
+	indexOptionsConflict = 85
 )
+
+// ErrOtherExpiry means that an index is there and removes documents after
+// another time. It does so until somebody drops it.
+var ErrOtherExpiry = errors.New("an index keeps documents for another time: drop it, and run projector setup")
 
 // ownCollections are those that the projector keeps beside the read models.
 var ownCollections = []string{
@@ -52,7 +57,8 @@ func (e expiry) seconds() int32 { return int32(min(e.keep/time.Second, 1<<31-1))
 
 // EnsureIndexes creates the indexes. It returns false when the role may not
 // create them: then all that they remove stays until Setup was called with a role
-// that may, which costs space and nothing else.
+// that may, which costs space and nothing else. ErrOtherExpiry where one is there
+// with another time.
 func (s *Store) EnsureIndexes(ctx context.Context, collections []string, keep time.Duration) (bool, error) {
 	err := s.createIndexes(ctx, collections, keep)
 	if hasCode(err, unauthorized) {
@@ -73,16 +79,23 @@ func (s *Store) Setup(ctx context.Context, collections []string, keep time.Durat
 }
 
 func (s *Store) createIndexes(ctx context.Context, collections []string, keep time.Duration) error {
+	var conflicts []error
 	for _, index := range expiries(collections, keep) {
 		_, err := s.db.Collection(index.collection).Indexes().CreateOne(ctx, mongo.IndexModel{
 			Keys:    bson.D{{Key: index.field, Value: 1}},
 			Options: options.Index().SetName(index.name).SetSparse(true).SetExpireAfterSeconds(index.seconds()),
 		})
 		if err != nil {
-			return fmt.Errorf("create index of %q: %w", index.collection, err)
+			err = fmt.Errorf("create index %q of %q: %w", index.name, index.collection, err)
+		}
+		switch {
+		case hasCode(err, indexOptionsConflict):
+			conflicts = append(conflicts, fmt.Errorf("%w: %w", ErrOtherExpiry, err))
+		case err != nil:
+			return err
 		}
 	}
-	return nil
+	return errors.Join(conflicts...)
 }
 
 func hasCode(err error, code int) bool {

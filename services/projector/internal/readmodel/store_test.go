@@ -290,6 +290,22 @@ func TestSetupMakesCollectionsAndIndexesOnceAndAgain(t *testing.T) {
 	t.Errorf("indexes: got %+v, want tombstones with an hour", specs)
 }
 
+func TestAnIndexWithAnotherTimeIsToldAndTheOthersAreMade(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	if err := s.Setup(t.Context(), []string{"c"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.EnsureIndexes(t.Context(), []string{"c", "d"}, 2*time.Hour)
+	if !errors.Is(err, readmodel.ErrOtherExpiry) || !strings.Contains(err.Error(), `of "c"`) || strings.Contains(err.Error(), `of "d"`) {
+		t.Errorf("got %v, want the index of c alone told", err)
+	}
+	specs, err := s.db.Collection("d").Indexes().ListSpecifications(t.Context())
+	if err != nil || len(specs) != 2 {
+		t.Errorf("indexes of d: got %d and %v, want that of tombstones beside _id", len(specs), err)
+	}
+}
+
 func TestAnUnreachableServerPasses(t *testing.T) {
 	t.Parallel()
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1/?directConnection=true").
