@@ -126,6 +126,9 @@ func renameChange(c pathChange, v bson.RawValue) (pathChange, error) {
 	if v.Type != bson.TypeString {
 		return c, mongoerr.New(mongoerr.BadValue, "The 'to' field for $rename must be a string: %s: %s", c.path, bsonkit.Describe(v))
 	}
+	if strings.ContainsRune(v.StringValue(), 0) {
+		return c, mongoerr.New(mongoerr.BadValue, "The 'to' field for $rename cannot contain an embedded null byte: %s: %s", c.path, bsonkit.Describe(v))
+	}
 	to, err := newPathChange(v.StringValue())
 	if err != nil {
 		return c, err
