@@ -141,12 +141,17 @@ func (el *election) stepDown(ctx context.Context, period time.Duration) error {
 	return nil
 }
 
-// freeze puts off the election of a secondary.
+// freeze puts off the election of a secondary; without a period it is elected
+// before freeze returns.
 func (el *election) freeze(period time.Duration) error {
 	el.mu.Lock()
 	defer el.mu.Unlock()
 	if el.primary {
 		return mongoerr.New(mongoerr.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+	}
+	if period == 0 {
+		el.elect()
+		return nil
 	}
 	el.standAt = time.Now().Add(period)
 	el.change()
@@ -157,9 +162,13 @@ func (el *election) freeze(period time.Duration) error {
 func (el *election) stepUp() {
 	el.mu.Lock()
 	defer el.mu.Unlock()
-	if el.primary {
-		return
+	if !el.primary {
+		el.elect()
 	}
+}
+
+// elect makes the secondary the primary of the next term. It needs mu.
+func (el *election) elect() {
 	el.primary = true
 	el.term++
 	el.engine.Lead(el.term)
