@@ -59,6 +59,14 @@ func Decode(m Message, o DecodeOptions) (Event, error) {
 	return e, nil
 }
 
+// MessageVersion is the aggregate's version that a message states, for telling
+// messages' order before they are decoded. Nothing else of the message is looked at.
+func MessageVersion(m Message) Version {
+	r := reader{properties: m.Properties}
+	number, known := r.integer(attrVersion)
+	return Version{Number: number, Known: known}
+}
+
 // reader takes attributes out of application properties and gathers what is
 // wrong with them.
 type reader struct {

@@ -48,6 +48,15 @@ type sample struct {
 	name    string // also its file under testdata/messages
 	event   contract.Event
 	options contract.EncodeOptions
+	sender  contract.TraceContext
+}
+
+// message is the sample as it is sent.
+func (s *sample) message(tb testing.TB) contract.Message {
+	tb.Helper()
+	m := mustEncode(tb, s.event, s.options)
+	m.SetTraceContext(s.sender)
+	return m
 }
 
 // samples has every operation, with and without each optional part.
@@ -60,8 +69,11 @@ func samples() []sample {
 	return []sample{
 		{name: "insert", event: newEvent()},
 		{name: "insert-traced", event: change(func(e *contract.Event) {
-			e.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+			e.TraceParent = originParent
 		})},
+		{name: "insert-sender-traced", event: change(func(e *contract.Event) {
+			e.TraceParent = originParent
+		}), sender: contract.TraceContext{Parent: senderParent, State: "vendor=00f067aa0ba902b7"}},
 		{name: "insert-compressed", event: change(func(e *contract.Event) {
 			e.Data = []byte(`{"note":"` + strings.Repeat("again and ", 50) + `"}`)
 		}), options: contract.EncodeOptions{CompressAbove: 256}},
