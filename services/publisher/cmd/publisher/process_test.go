@@ -2,14 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -36,6 +39,7 @@ type process struct {
 	command *exec.Cmd
 	addr    string
 	log     sync.WaitGroup
+	said    bytes.Buffer // after the address of the admin port; to be read after log
 }
 
 type status struct {
@@ -43,7 +47,7 @@ type status struct {
 	Term, Sent          int64
 }
 
-func start(t *testing.T, servers testserver.Servers, instance string) *process {
+func start(t *testing.T, servers testserver.Servers, instance string, env ...string) *process {
 	t.Helper()
 	p := &process{command: exec.Command(os.Args[0])}
 	p.command.Env = append(os.Environ(), asPublisher+"=1",
@@ -51,6 +55,7 @@ func start(t *testing.T, servers testserver.Servers, instance string) *process {
 		"SERVICEBUS_CONNECTION_STRING="+servers.ServiceBus, "SERVICEBUS_TOPIC="+testserver.Topic,
 		"INSTANCE_ID="+instance, "ADMIN_ADDR=127.0.0.1:0",
 		"LEASE_TTL=3s", "LEASE_RENEW_DEADLINE=2s", "LEASE_HEARTBEAT=500ms")
+	p.command.Env = append(p.command.Env, env...)
 	stderr, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +75,7 @@ func start(t *testing.T, servers testserver.Servers, instance string) *process {
 			p.addr = line.Addr
 		}
 	}
-	p.log.Go(func() { _, _ = io.Copy(io.Discard, stderr) })
+	p.log.Go(func() { _, _ = io.Copy(&p.said, stderr) })
 	return p
 }
 
@@ -152,6 +157,20 @@ func TestASignalStopsTheProcessInOrder(t *testing.T) {
 		FindOne(t.Context(), bson.D{}).Raw()
 	if holder, _ := lease.Lookup("leaderId").StringValueOK(); err != nil || holder != "" {
 		t.Errorf("the lease is held by %q (%v), want it released", holder, err)
+	}
+}
+
+func TestOfTwoProcessesWithOneIDTheOlderEndsWithAFailure(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	older := start(t, servers, "twin", "INSTANCE_ID_UNIQUE=true")
+	older.await(t, "the older to lead", leads)
+	newer := start(t, servers, "twin", "INSTANCE_ID_UNIQUE=true")
+	newer.await(t, "the newer to lead", leads)
+	older.log.Wait()
+	exit, ended := errors.AsType[*exec.ExitError](older.command.Wait())
+	if !ended || exit.ExitCode() != 1 || !strings.Contains(older.said.String(), "another process uses this instance's id") {
+		t.Errorf("the older ended with %v, saying %s, want status 1 and why", exit, &older.said)
 	}
 }
 

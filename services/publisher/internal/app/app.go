@@ -33,6 +33,7 @@ import (
 	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
+	"changerelay/services/publisher/internal/tracing"
 )
 
 const (
@@ -63,7 +64,9 @@ type App struct {
 	board    *board
 	registry *prometheus.Registry
 	admin    *admin.Server
-	closing  *sync.WaitGroup // connections of terms that have ended
+	closing  *sync.WaitGroup   // connections of terms that have ended
+	traces   *tracing.Provider // nil while traces are off
+	tracer   relay.Tracer      // nil while traces are off
 
 	parts    []*App // where the stream is split: a publisher for each partition
 	index    int    // of a partition: which one
@@ -73,16 +76,20 @@ type App struct {
 // New builds a publisher and binds its admin port. It makes no round trip. Logs
 // go to logTo, without the configuration's secrets.
 func New(config Config, version string, logTo io.Writer) (*App, error) {
-	secrets := redact.New(config.MongoURI.Reveal(), config.StateMongoURI.Reveal(), config.ServiceBusConnection.Reveal())
+	secrets := config.redactor()
+	troubles := admin.NewTroubles(secrets.Writer(logTo), secrets.Text)
 	a := &App{
 		config:  config,
 		secrets: secrets,
-		log:     logger(config, secrets.Writer(logTo)),
+		log:     logger(config, troubles),
 		closing: &sync.WaitGroup{},
 		// Parked changes are for an operator, who need not know of partitions.
 		parkedAs: config.StreamName,
 	}
 	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	if err := a.trace(version); err != nil {
 		return nil, err
 	}
 	a.state = mongostate.New(a.stateful, config.StateDatabase)
@@ -94,11 +101,19 @@ func New(config Config, version string, logTo io.Writer) (*App, error) {
 	a.counters = relay.NewCounters(latency)
 	a.board = newBoard(config, version, a.holder, a.elector, a.counters, secrets)
 	a.registry.MustRegister(latency, buildInfo(version))
-	status := func() any { return a.board.status() }
+	status := func() any {
+		status := a.board.status()
+		status.Troubles = troubles.Latest()
+		return status
+	}
 	if a.parts = a.split(a.registry, version, latency); a.parts == nil {
 		a.registry.MustRegister(metrics{a.board})
 	} else {
-		status = func() any { return a.overview() }
+		status = func() any {
+			overview := a.overview()
+			overview.Troubles = troubles.Latest()
+			return overview
+		}
 	}
 	server, err := admin.New(config.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"lease": a.every((*board).live)},
@@ -147,6 +162,12 @@ func (a *App) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(context.WithoutCancel(ctx))
 	serving, stopServing := context.WithCancel(groupCtx)
 	group.Go(func() error { return a.admin.Run(serving) })
+	for _, one := range append([]*App{a}, a.parts...) {
+		group.Go(func() error {
+			one.board.sending.run(serving)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		defer stopServing()
 		return a.publishWithin(ctx)
@@ -231,6 +252,7 @@ func (a *App) tidy(ctx context.Context) {
 }
 
 func (a *App) close(ctx context.Context) {
+	defer a.flushTraces(ctx)
 	a.closing.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()

@@ -39,6 +39,7 @@ type board struct {
 	elector  *lease.Elector
 	counters *relay.Counters
 	secrets  *redact.Redactor
+	sending  *rate
 
 	mu       sync.Mutex
 	phase    string                    // guarded by mu: starting, "", draining or stopped
@@ -62,6 +63,7 @@ func newBoard(config Config, version string, holder lease.Holder, elector *lease
 		elector:  elector,
 		counters: counters,
 		secrets:  secrets,
+		sending:  &rate{count: counters.Sent},
 		phase:    stateStarting,
 	}
 }
@@ -144,8 +146,10 @@ type snapshot struct {
 	position string
 	lag      time.Duration
 	lagKnown bool
-	copied   *CopyStatus
-	gaps     []mongostate.Gap
+	// upTo is the time up to which all is published; zero where not known.
+	upTo   time.Time
+	copied *CopyStatus
+	gaps   []mongostate.Gap
 	// headroom is how much younger than the operation log's oldest entry the
 	// stream's place is.
 	headroom      time.Duration
@@ -195,7 +199,7 @@ func (b *board) reached(s *snapshot) {
 		}
 	}
 	if !asOf.IsZero() {
-		s.lag, s.lagKnown = max(time.Since(asOf), 0), true
+		s.lag, s.lagKnown, s.upTo = max(time.Since(asOf), 0), true, asOf
 	}
 	if seconds, _, err := contract.Position(s.position).ClusterTime(); err == nil && !b.oldest.IsZero() {
 		s.headroom, s.headroomKnown = time.Duration(int64(seconds)-int64(b.oldest.Seconds))*time.Second, true

@@ -77,6 +77,7 @@ func commands(version string) map[string]Command {
 }
 
 func publish(ctx context.Context, config Config, version string, stderr io.Writer) error {
+	paceCollector(config)
 	publisher, err := New(config, version, stderr)
 	if err != nil {
 		return err

@@ -102,6 +102,14 @@ type Config struct {
 	// CheckpointInterval is the least time between saves of the checkpoint.
 	CheckpointInterval time.Duration `envconfig:"CHECKPOINT_INTERVAL" default:"250ms" desc:"least time between saves of the checkpoint"`
 
+	// Traces: OpenTelemetry's own variables, as far as we read them ourselves.
+	TracesExporter     string          `envconfig:"OTEL_TRACES_EXPORTER" default:"none" desc:"none, or otlp: a span for each change, exported by OTLP over HTTP; see docs/operations.md for more of OpenTelemetry's variables"`
+	TracesDisabled     bool            `envconfig:"OTEL_SDK_DISABLED" default:"false" desc:"true switches traces off, whatever else is set"`
+	OTLPEndpoint       string          `envconfig:"OTEL_EXPORTER_OTLP_ENDPOINT" default:"http://localhost:4318" desc:"URL of the collector; /v1/traces is added"`
+	OTLPTracesEndpoint string          `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"URL for traces, as it is; instead of the one above"`
+	OTLPHeaders        settings.Secret `envconfig:"OTEL_EXPORTER_OTLP_HEADERS" desc:"headers for the collector, name=value with commas between and values percent-encoded"`
+	OTLPTracesHeaders  settings.Secret `envconfig:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" desc:"headers for traces, instead of the ones above"`
+
 	// ShutdownTimeout bounds the whole stop.
 	ShutdownTimeout time.Duration `envconfig:"SHUTDOWN_TIMEOUT" default:"20s" desc:"most time for a stop; below the platform's grace period"`
 	// AdminAddr is where the admin port listens.
@@ -153,6 +161,7 @@ func (c *Config) check() []*settings.Problem {
 		bad("BATCHING", "is %q, neither session nor mixed", c.Batching)
 	}
 	problems = append(problems, c.checkSource()...)
+	problems = append(problems, c.checkTraces()...)
 	problems = append(problems, c.checkLifecycle()...)
 	return append(problems, c.checkRanges()...)
 }

@@ -88,6 +88,8 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"ON_HISTORY_LOST":              "ignore",
 		"SNAPSHOT_RATE":                "-1",
 		"HEAL_MARGIN":                  "-1s",
+		"OTEL_TRACES_EXPORTER":         "jaeger",
+		"OTEL_SDK_DISABLED":            "perhaps",
 	}
 	environ(t, problems)
 	_, err := app.Load()
@@ -128,12 +130,16 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"a copy of several":       {map[string]string{"ON_HISTORY_LOST": "snapshot", "SOURCE_COLLECTION": "", "SOURCE_COLLECTIONS": "a,b", "STREAM_NAME": "s"}, "ON_HISTORY_LOST: copies one collection"},
 		"an unknown credential":   {map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": "magic"}, "AZURE_CREDENTIAL: \"magic\" is not one of"},
 		"a credential not set up": {map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": "workload"}, "AZURE_CREDENTIAL: no client ID"},
+		"traces by gRPC":          {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL: is \"grpc\"; traces are exported by http/protobuf"},
+		"traces to nowhere":       {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL such as http://collector:4318"},
+		"a header that is none":   {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "canary"}, "OTEL_EXPORTER_OTLP_HEADERS: is not a list such as name=value"},
+		"an unknown sampler":      {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "sometimes"}, "OTEL_TRACES_SAMPLER: is \"sometimes\", not one of"},
 		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ(t, tt.change)
 			_, err := app.Load()
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("Load = %v, want %q", err, tt.want)
 			}
 		})
@@ -149,6 +155,18 @@ func TestAConfigurationDoesNotPrintItsSecrets(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if printed := fmt.Sprintf(verb, c); strings.Contains(printed, "canary") {
 			t.Errorf("%s prints %s", verb, printed)
+		}
+	}
+}
+
+func TestTracesThatAreOffAreNotChecked(t *testing.T) {
+	for _, switched := range []map[string]string{
+		{"OTEL_EXPORTER_OTLP_HEADERS": "canary"},
+		{"OTEL_EXPORTER_OTLP_HEADERS": "canary", "OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"},
+	} {
+		environ(t, switched)
+		if _, err := app.Load(); err != nil {
+			t.Errorf("Load with %v = %v, want nil", switched, err)
 		}
 	}
 }

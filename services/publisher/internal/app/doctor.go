@@ -19,6 +19,10 @@ import (
 	"changerelay/services/publisher/internal/redact"
 )
 
+// ordinaryMessage is the largest message in bytes in the tier Standard.
+// See https://learn.microsoft.com/azure/service-bus-messaging/service-bus-quotas
+const ordinaryMessage = 256 << 10
+
 // doctorTimeout bounds the whole examination.
 const doctorTimeout = time.Minute
 
@@ -37,7 +41,7 @@ func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	c := call.Config
-	e := examination{config: c, secrets: redact.New(c.MongoURI.Reveal(), c.StateMongoURI.Reveal(), c.ServiceBusConnection.Reveal()), found: []doctor.Finding{}}
+	e := examination{config: c, secrets: c.redactor(), found: []doctor.Finding{}}
 	e.topic(ctx, o)
 	if err := e.databases(ctx); err != nil {
 		return err
@@ -53,7 +57,7 @@ func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions
 		if asJSON {
 			break
 		}
-		fmt.Fprintf(call.Stdout, "%d. %s %s\n   %s\n", i+1, f.Subject, f.Problem, f.Fix)
+		fmt.Fprintf(call.Stdout, "%d. %s %s (%s)\n   %s\n", i+1, f.Subject, f.Problem, f.Severity, f.Fix)
 	}
 	if len(e.found) > 0 {
 		return fmt.Errorf("%d finding(s)", len(e.found))
@@ -73,6 +77,8 @@ func (e *examination) settings() doctor.Settings {
 		Takeover: e.config.LeaseTTL + sendTimeout + e.config.CheckpointInterval + attemptTimeout,
 		Mixed:    e.config.Batching == batchMixed,
 		Images:   e.config.Mode == modeDocuments && e.config.FullDocumentBeforeChange == "required",
+
+		CompressAbove: e.config.CompressAbove,
 	}
 }
 
@@ -81,7 +87,7 @@ func (e *examination) topic(ctx context.Context, o azcore.ClientOptions) {
 	topic, err := e.readTopic(ctx, o)
 	if err != nil {
 		e.found = append(e.found, doctor.Finding{
-			Subject: fmt.Sprintf("topic %q", e.config.ServiceBusTopic),
+			Subject: fmt.Sprintf("topic %q", e.config.ServiceBusTopic), Severity: doctor.Fault,
 			Problem: "can not be examined: " + e.secrets.Text(err.Error()),
 			Fix:     "create it, or run doctor with an identity that has the claim Manage, or Azure Service Bus Data Owner",
 		})
@@ -125,6 +131,10 @@ func (e *examination) readTopic(ctx context.Context, o azcore.ClientOptions) (do
 		Partitioned:  value(got.EnablePartitioning),
 		TimeToLive:   doctor.Duration(value(got.DefaultMessageTimeToLive)),
 		MaxBytes:     int64(value(got.MaxSizeInMegabytes)) << 20,
+		MaxMessage:   value(got.MaxMessageSizeInKilobytes) << 10,
+	}
+	if topic.MaxMessage == 0 {
+		topic.MaxMessage = ordinaryMessage // only Premium says
 	}
 	if size, err := client.GetTopicRuntimeProperties(ctx, name, nil); err == nil && size != nil {
 		topic.Bytes = size.SizeInBytes
@@ -163,6 +173,12 @@ func (e *examination) databases(ctx context.Context) error {
 	}
 	defer func() { _ = source.Disconnect(context.WithoutCancel(ctx)) }() // the process ends anyway
 	e.found = append(e.found, doctor.JudgeSource(e.readSource(ctx, source), e.settings())...)
+	if ahead, err := changestream.ClockAhead(ctx, source); err == nil {
+		e.found = append(e.found, doctor.JudgeClock(ahead)...)
+	}
+	if err := e.roles(ctx, source); err != nil {
+		return err
+	}
 	return withState(ctx, e.config, func(state *mongostate.Database) error {
 		missing, err := state.MissingIndexes(ctx)
 		st := doctor.State{Name: e.config.StateDatabase, Missing: missing}

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -88,6 +91,40 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	for _, says := range []string{`topic "nowhere" can not be examined: there is no such topic`, "does not open the change stream"} {
 		if !strings.Contains(found, says) {
 			t.Errorf("found\n%s, want %q", found, says)
+		}
+	}
+}
+
+func TestTheDoctorComparesTheUserWithTheDocumentedRoles(t *testing.T) {
+	t.Parallel()
+	accounts := filepath.Join(t.TempDir(), "accounts.json")
+	const text = `{
+		"roles": [
+			{"role": "right", "privileges": [
+				{"resource": {"db": "shop", "collection": "events"}, "actions": ["find", "changeStream"]},
+				{"resource": {"db": "change_relay", "collection": ""}, "actions": ["find", "insert", "update", "changeStream", "createIndex"]}
+			]},
+			{"role": "half", "privileges": [{"resource": {"db": "change_relay", "collection": ""}, "actions": ["find", "insert", "update"]}]}
+		],
+		"users": [
+			{"user": "documented", "pwd": "secret", "roles": [{"role": "right"}]},
+			{"user": "powerless", "pwd": "secret", "roles": [{"role": "half"}]},
+			{"user": "mighty", "pwd": "secret", "roles": [{"role": "right"}, {"role": "readWrite", "db": "shop"}]}
+		]
+	}`
+	if err := os.WriteFile(accounts, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servers := testserver.Start(t, "--auth", accounts)
+	for user, says := range map[string]string{
+		"documented": "",
+		"powerless":  `user "powerless" lacks find on shop.events, changeStream on shop.events`,
+		"mighty":     `user "mighty" may do more than the publisher needs: `,
+	} {
+		uri := settings.Secret(strings.Replace(servers.MongoURI, "mongodb://", "mongodb://"+user+":secret@", 1))
+		found, _ := examined(t, servers, config(servers, func(c *app.Config) { c.MongoURI, c.StateMongoURI = uri, uri }))
+		if got := strings.Contains(found, `user "`); got != (says != "") || !strings.Contains(found, says) {
+			t.Errorf("found of %s\n%s, want %q", user, found, says)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/testserver"
@@ -57,6 +58,53 @@ func TestEveryChangeOfADocumentIsSentInOrder(t *testing.T) {
 		`orders/1 orders.replace {"document":{"_id":1,"n":2}}`,
 		`orders/1 orders.delete `,
 		`customers/1 customers.insert {"document":{"_id":1}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("received\n%q, want\n%q", got, want)
+	}
+}
+
+// With images an update shows the document as it left it, however late it is
+// read, and a deletion shows whose document it was.
+func TestImagesShowEachChangeAsItWas(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	database := testserver.Connect(t, servers.MongoURI).Database("shop")
+	images := options.CreateCollection().SetChangeStreamPreAndPostImages(bson.D{{Key: "enabled", Value: true}})
+	if err := database.CreateCollection(t.Context(), "orders", images); err != nil {
+		t.Fatal(err)
+	}
+	documents := func(c *app.Config) {
+		c.Mode, c.DocumentAggregateID, c.FullDocument, c.FullDocumentBeforeChange = "documents", "customer", "required", "required"
+		c.SourceCollection, c.StreamName = "orders", "shop.orders"
+	}
+	p := run(t, config(servers, documents))
+	p.await(t, "the publisher to lead", leading)
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	orders := database.Collection("orders")
+	if _, err := orders.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "customer", Value: "c7"}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		if _, err := orders.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: n}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := orders.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, config(servers, documents)).await(t, "all changes to be sent", sent(4))
+	var got []string
+	for _, m := range receive(t, servers, 4) {
+		got = append(got, *m.SessionID+" "+*m.Subject+" "+string(m.Body))
+	}
+	want := []string{
+		`c7 orders.insert {"document":{"_id":1,"customer":"c7"}}`,
+		`c7 orders.update {"document":{"_id":1,"customer":"c7","n":0},"changed":{"n":0},"before":{"_id":1,"customer":"c7"}}`,
+		`c7 orders.update {"document":{"_id":1,"customer":"c7","n":1},"changed":{"n":1},"before":{"_id":1,"customer":"c7","n":0}}`,
+		`c7 orders.delete {"before":{"_id":1,"customer":"c7","n":1}}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("received\n%q, want\n%q", got, want)

@@ -44,6 +44,11 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 	watch, endWatch := context.WithCancel(acting)
 	defer endWatch()
 	watching.Go(func() { a.watchOplog(watch) })
+	watching.Go(func() { // while the stream is opened
+		connecting, cancel := context.WithTimeout(watch, sendTimeout)
+		defer cancel()
+		topic.Connect(connecting)
+	})
 	retry := backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		began := time.Now()

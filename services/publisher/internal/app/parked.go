@@ -12,7 +12,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/mongostate"
-	"changerelay/services/publisher/internal/redact"
 )
 
 // everything as an argument of a parked command names all changes.
@@ -39,8 +38,7 @@ func withState(ctx context.Context, config Config, work func(state *mongostate.D
 
 // redacted is an error without the configuration's secrets.
 func redacted(config Config, err error) error {
-	secrets := redact.New(config.StateMongoURI.Reveal(), config.MongoURI.Reveal(), config.ServiceBusConnection.Reveal())
-	return errors.New(secrets.Text(err.Error()))
+	return errors.New(config.redactor().Text(err.Error()))
 }
 
 // listParked writes the stream's parked changes, oldest first, as one JSON

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
@@ -31,7 +32,7 @@ func (a *App) split(registry prometheus.Registerer, version string, latency rela
 	for i := range parts {
 		part := &App{
 			config: a.config, log: a.log.With().Int("partition", i).Logger(), secrets: a.secrets,
-			source: a.source, stateful: a.stateful, state: a.state, dial: a.dial, closing: a.closing,
+			source: a.source, stateful: a.stateful, state: a.state, dial: a.dial, closing: a.closing, tracer: a.tracer,
 			index: i, parkedAs: a.parkedAs,
 		}
 		part.config.LeaseName, part.config.StreamName = leases[i], streams[i]
@@ -110,6 +111,8 @@ type Overview struct {
 	Sent int64 `json:"sent"`
 	// Streams are the partitions, in their order.
 	Streams []Status `json:"streams"`
+	// Troubles are the latest warnings and errors of the log.
+	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
 }
 
 // overview gathers the boards of all partitions.

@@ -35,8 +35,11 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 		t.Errorf("status is %+v", status)
 	}
 	p.await(t, "the lag to be known and small", func(s app.Status) bool { return s.LagSeconds != nil && *s.LagSeconds < 3 })
+	p.await(t, "the watermark to be known", func(s app.Status) bool { return s.WatermarkAt != nil })
+	source.write(t, 300, 40)
+	p.await(t, "the rate to be known", func(s app.Status) bool { return s.SentPerSecond > 0 })
 	for path, want := range map[string]string{
-		"/metrics": "publisher_messages_sent_total 1500",
+		"/metrics": "publisher_messages_sent_total 1",
 		"/status":  "oplog_headroom_seconds",
 		"/":        "<html",
 	} {
@@ -240,7 +243,24 @@ func TestAnUnreachableTopicIsWaitedForAndNothingIsLost(t *testing.T) {
 	}
 	proxy.Mend()
 	source.wantAll(t, source.drain(t, servers))
-	p.await(t, "the outage to be over", func(s app.Status) bool { return s.State == "publishing" && s.LastError == "" })
+	status = p.await(t, "the outage to be over", func(s app.Status) bool { return s.State == "publishing" && s.LastError == "" })
+	if len(status.Troubles) == 0 || status.Troubles[0].Error == "" {
+		t.Errorf("troubles are %+v after the outage, want them to tell of it", status.Troubles)
+	}
+}
+
+func TestALeaderConnectsToTheTopicBeforeItsFirstChange(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	proxy, through := busProxy(t, servers)
+	p := run(t, config(servers, func(c *app.Config) { c.ServiceBusConnection = through }))
+	p.await(t, "the topic to be connected", func(s app.Status) bool { return proxy.Connections() == 1 && leading(s) })
+	source := events(t, servers)
+	source.write(t, 20, 3)
+	source.wantAll(t, source.drain(t, servers))
+	if got := proxy.Connections(); got != 1 {
+		t.Errorf("%d connections after the first changes, want the one there was", got)
+	}
 }
 
 func TestAMissingTopicBlocksLoudlyAndMovesNothing(t *testing.T) {
@@ -366,16 +386,18 @@ func TestNoSecretIsInAnyOutput(t *testing.T) {
 }
 
 func TestTheLogIsRedactedWhateverIsWritten(t *testing.T) {
-	t.Parallel()
 	servers := testserver.Get(t)
-	const canary = "canary-signature"
+	const canary, clientSecret = "canary-signature", "canary~client~secret"
+	t.Setenv("AZURE_CLIENT_SECRET", clientSecret) // the SDK reads it by itself
 	p := run(t, config(servers, func(c *app.Config) {
 		c.StateDatabase = testserver.Name(t)
-		c.LeaseName = "lease of " + canary // stands for an error that quotes a secret
+		c.LeaseName = "lease of " + canary + clientSecret // stands for an error that quotes secrets
 		c.ServiceBusConnection += settings.Secret("SharedAccessSignature=" + canary)
 	}))
 	testserver.Eventually(t, "the lease to be logged", func() bool { return strings.Contains(p.log.String(), "lease of ") })
-	if strings.Contains(p.log.String(), canary) {
-		t.Errorf("the log contains a secret: %s", p.log)
+	for _, secret := range []string{canary, clientSecret} {
+		if strings.Contains(p.log.String(), secret) {
+			t.Errorf("the log contains %q: %s", secret, p.log)
+		}
 	}
 }

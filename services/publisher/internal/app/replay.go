@@ -36,7 +36,7 @@ func replayParked(ctx context.Context, call Call) error {
 			parked:  state.Parked(config.StreamName),
 			mapper:  config.mapper(nil),
 			topic:   topic,
-			secrets: redact.New(config.StateMongoURI.Reveal(), config.ServiceBusConnection.Reveal()),
+			secrets: config.redactor(),
 			report:  newReport(call.Stdout),
 			held:    map[string]bool{},
 		}

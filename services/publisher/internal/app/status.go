@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
 )
@@ -30,6 +31,9 @@ type Status struct {
 	CheckpointAt *time.Time `json:"checkpoint_at,omitempty"`
 	// LagSeconds is absent until it is known; it is near zero on an idle stream.
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+	// WatermarkAt is the time up to which every change is sent or parked, by the
+	// source's clock; LagSeconds is its age.
+	WatermarkAt *time.Time `json:"watermark_at,omitempty"`
 
 	// Copy is the copy under way; absent while there is none.
 	Copy *CopyStatus `json:"copy,omitempty"`
@@ -39,18 +43,23 @@ type Status struct {
 	// entry of the source's operation log; absent where the role may not read it.
 	OplogHeadroomSeconds *float64 `json:"oplog_headroom_seconds,omitempty"`
 
-	Read          int64 `json:"read"`
-	Sent          int64 `json:"sent"`
-	Passed        int64 `json:"passed"`
-	Parked        int64 `json:"parked"`
-	Retries       int64 `json:"retries"`
-	InFlight      int   `json:"in_flight"`
-	InFlightBytes int64 `json:"in_flight_bytes"`
+	Read    int64 `json:"read"`
+	Sent    int64 `json:"sent"`
+	Passed  int64 `json:"passed"`
+	Parked  int64 `json:"parked"`
+	Retries int64 `json:"retries"`
+	// SentPerSecond is the rate of the last ten seconds.
+	SentPerSecond float64 `json:"sent_per_second"`
+	InFlight      int     `json:"in_flight"`
+	InFlightBytes int64   `json:"in_flight_bytes"`
 
 	Topic string `json:"topic"`
 	// OutageSince and OutageClass tell of a time in which nothing can be sent.
 	OutageSince *time.Time `json:"outage_since,omitempty"`
 	OutageClass string     `json:"outage_class,omitempty"`
+
+	// Troubles are the latest warnings and errors of the log.
+	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
 }
 
 func (b *board) status() Status {
@@ -76,6 +85,8 @@ func (b *board) status() Status {
 		Passed:         b.counters.Passed(),
 		Parked:         s.parked,
 		Retries:        b.counters.Retries(),
+		WatermarkAt:    known(s.upTo),
+		SentPerSecond:  b.sending.perSecond(),
 		InFlight:       s.relay.InFlight,
 		InFlightBytes:  s.relay.InFlightBytes,
 		Topic:          b.config.ServiceBusTopic,

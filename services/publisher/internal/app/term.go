@@ -100,6 +100,7 @@ func (t *term) publish(ctx context.Context, r run) error {
 		Checkpoint: r.saves,
 		MayAct:     t.tenure.Err,
 		Counters:   t.counters,
+		Tracer:     t.tracer,
 		Log:        t.log.With().Int64("term", t.claimed.Term).Logger(),
 	})
 	t.board.beginRun(t.claimed.Checkpoint, loop, r.reading)

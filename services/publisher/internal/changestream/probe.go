@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -40,6 +41,22 @@ func Now(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, err
 		return checkpoint.ClusterTime{}, errors.New("ask the source for its time: the answer has no operationTime")
 	}
 	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}, nil
+}
+
+// ClockAhead returns how far this machine's clock is ahead of the source's, give
+// or take half the time that asking takes.
+func ClockAhead(ctx context.Context, client *mongo.Client) (time.Duration, error) {
+	asked := time.Now()
+	reply, err := hello(ctx, client)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(asked)
+	theirs, ok := reply.Lookup("localTime").TimeOK()
+	if !ok {
+		return 0, errors.New("ask the source for its clock: the answer has no localTime")
+	}
+	return asked.Add(took / 2).Sub(theirs), nil
 }
 
 func hello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {

@@ -2,6 +2,7 @@ package changestream_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -72,6 +73,58 @@ func TestAnUpdateShowsTheDocumentWhereThatIsAskedFor(t *testing.T) {
 		if _, got := bson.Raw(change.Raw).Lookup("fullDocument").DocumentOK(); got != shown {
 			t.Errorf("with %q the update shows the document: %v, want %v", image, got, shown)
 		}
+	}
+}
+
+// Each image fits into a change, and both together do not.
+func TestAChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	keepImages(t, events)
+	large := func(letter string) bson.D { return bson.D{{Key: "text", Value: strings.Repeat(letter, 9<<20)}} }
+	if _, err := events.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: 1}}, large("a")...)); err != nil {
+		t.Fatal(err)
+	}
+	source := changestream.Of(events)
+	source.FullDocument, source.BeforeChange = options.Required, options.Required
+	stream := open(t, source)
+	if _, err := events.ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: 1}}, large("b")); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, events, 2, 3)
+	changes := read(t, stream, 3)
+	for field, want := range map[string]string{"fullDocumentBeforeChange": "a", "fullDocument": "b"} {
+		text, _ := bson.Raw(changes[0].Raw).Lookup(field, "text").StringValueOK()
+		if len(text) != 9<<20 || text[:1] != want {
+			t.Errorf("%s has %d bytes, want %d of %q", field, len(text), 9<<20, want)
+		}
+	}
+	wantNumbers(t, changes, 1, 3)
+	resumed := changestream.New(source, changestream.Start{Token: changes[0].Token}, zerolog.Nop())
+	t.Cleanup(func() { resumed.Close(t.Context()) })
+	wantNumbers(t, read(t, resumed, 2), 2, 3)
+}
+
+func TestAServerThatCanNotSplitChangesIsReadAllTheSame(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t) // fail points are the whole server's
+	client := testserver.Connect(t, servers.MongoURI)
+	events := client.Database("shop").Collection("events")
+	start := now(t, events)
+	insert(t, events, 1, 3)
+	fail(t, client, "aggregate", 40324) // an unknown stage
+	stream := from(t, events, start)
+	wantNumbers(t, read(t, stream, 3), 1, 3)
+	if state := stream.State(); state.Reopened != 0 {
+		t.Errorf("state is %+v, want the stream opened without an interruption", state)
+	}
+}
+
+func keepImages(t *testing.T, events *mongo.Collection) {
+	t.Helper()
+	images := options.CreateCollection().SetChangeStreamPreAndPostImages(bson.D{{Key: "enabled", Value: true}})
+	if err := events.Database().CreateCollection(t.Context(), events.Name(), images); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 var errFragments = errors.New("the fragments of a split change do not follow each other")
@@ -15,23 +16,19 @@ var errFragments = errors.New("the fragments of a split change do not follow eac
 // See https://www.mongodb.com/docs/manual/reference/operator/aggregation/changeStreamSplitLargeEvent/
 var splitStage = bson.D{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}
 
-// splits asks whether the server has the stage: from 6.0.9, and from 7.0.
-func splits(ctx context.Context, client *mongo.Client) (bool, error) {
-	var info struct {
-		Version []int `bson:"versionArray"`
-	}
-	err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info)
-	if err != nil {
-		return false, fmt.Errorf("ask the source for its version: %w", err)
-	}
-	return hasSplit(info.Version), nil
-}
+// unknownStage is what a server answers that does not have a stage: this one is
+// there from 6.0.9, and from 7.0.
+const unknownStage = 40324
 
-func hasSplit(version []int) bool {
-	if len(version) < 3 {
-		return false
+// watchSplit opens the stream where it is placed, with large changes split, and
+// without that on a server that does not know how to.
+func (s *Stream) watchSplit(ctx context.Context) (stream *mongo.ChangeStream, splitting bool, err error) {
+	stream, err = s.source.watch(ctx, s.placed(options.ChangeStream()), splitStage)
+	if answer, ok := errors.AsType[mongo.ServerError](err); !ok || !answer.HasErrorCode(unknownStage) {
+		return stream, true, err
 	}
-	return version[0] >= 7 || version[0] == 6 && (version[1] > 0 || version[2] >= 9)
+	stream, err = s.source.watch(ctx, s.placed(options.ChangeStream()))
+	return stream, false, err
 }
 
 // fragments gathers the parts of one split change.

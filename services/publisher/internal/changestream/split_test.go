@@ -63,23 +63,3 @@ func TestFragmentsThatDoNotFollowEachOtherAreRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestTheServersThatSplitAreKnown(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		version []int
-		want    bool
-	}{
-		{[]int{4, 4, 1, 0}, false},
-		{[]int{6, 0, 8, 0}, false},
-		{[]int{6, 0, 9, 0}, true},
-		{[]int{6, 1, 0, 0}, true},
-		{[]int{7, 0, 0, 0}, true},
-		{[]int{8, 0, 4, 0}, true},
-		{nil, false},
-	} {
-		if got := hasSplit(tt.version); got != tt.want {
-			t.Errorf("hasSplit(%v) = %v, want %v", tt.version, got, tt.want)
-		}
-	}
-}

@@ -164,15 +164,7 @@ func (s *Stream) open(ctx context.Context) error {
 	if err := s.checkReach(opening); err != nil {
 		return err
 	}
-	var last []bson.D
-	splitting, err := splits(opening, s.source.Database.Client())
-	if err != nil {
-		return err
-	}
-	if splitting {
-		last = append(last, splitStage)
-	}
-	stream, err := s.source.watch(opening, s.placed(options.ChangeStream()), last...)
+	stream, splitting, err := s.watchSplit(opening)
 	if err != nil {
 		return err
 	}

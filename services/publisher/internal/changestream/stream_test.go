@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -107,6 +108,23 @@ func TestALostConnectionLosesNoChange(t *testing.T) {
 	}
 }
 
+// A connection that is open and dead shows nothing but silence.
+func TestAHalfOpenConnectionLosesNoChange(t *testing.T) {
+	t.Parallel()
+	proxy := testserver.NewProxy(t, host(t, testserver.Get(t).MongoURI))
+	direct := collection(t)
+	through := testserver.Connect(t, "mongodb://"+proxy.Addr()+"/?directConnection=true")
+	stream := from(t, through.Database(direct.Database().Name()).Collection("events"), now(t, direct))
+	insert(t, direct, 1, 20)
+	got := read(t, stream, 20)
+	proxy.Swallow()
+	insert(t, direct, 21, 40)
+	wantNumbers(t, append(got, read(t, stream, 20)...), 1, 40)
+	if state := stream.State(); state.Reopened == 0 {
+		t.Errorf("state is %+v, want the stream opened again", state)
+	}
+}
+
 func TestAnErrorThatReopeningCanNotCureStopsTheStream(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's
@@ -158,6 +176,17 @@ func TestAReplicaSetIsProbedWithoutAnError(t *testing.T) {
 	t.Parallel()
 	if err := changestream.Probe(t.Context(), testserver.Mongo(t)); err != nil {
 		t.Errorf("Probe = %v, want nil", err)
+	}
+}
+
+func TestTheClockIsComparedWithTheSources(t *testing.T) {
+	t.Parallel()
+	client := testserver.Connect(t, testserver.Start(t).MongoURI)
+	before := time.Now()
+	ahead, err := changestream.ClockAhead(t.Context(), client)
+	// The sandbox has this machine's clock, and tells it in milliseconds.
+	if most := time.Since(before) + time.Millisecond; err != nil || ahead.Abs() > most {
+		t.Errorf("ClockAhead = %v, %v, want at most the time that asking took, %v", ahead, err, most)
 	}
 }
 

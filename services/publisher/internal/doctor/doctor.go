@@ -13,10 +13,34 @@ import (
 
 // Finding is one thing that is wrong.
 type Finding struct {
-	// Subject is what it is about: topic, subscription, source or state.
-	Subject string `json:"subject"`
-	Problem string `json:"problem"`
-	Fix     string `json:"fix"`
+	// Subject is what it is about: topic, subscription, source, state, user or clock.
+	Subject  string   `json:"subject"`
+	Severity Severity `json:"severity"`
+	Problem  string   `json:"problem"`
+	Fix      string   `json:"fix"`
+}
+
+// Severity says how bad a finding is.
+type Severity string
+
+// A Fault keeps the publisher from its promises, or from working at all; a
+// Warning is what may come to that, or costs something.
+const (
+	Fault   Severity = "fault"
+	Warning Severity = "warning"
+)
+
+// findings gathers what is wrong with one subject.
+type findings struct {
+	subject string
+	all     []Finding
+}
+
+// add notes what is wrong, if it is.
+func (f *findings) add(wrong bool, severity Severity, problem, fix string) {
+	if wrong {
+		f.all = append(f.all, Finding{f.subject, severity, problem, fix})
+	}
 }
 
 // Settings are those of the publisher that the entities must fit.
@@ -28,18 +52,22 @@ type Settings struct {
 	Mixed bool
 	// Images says that changes must show the documents before them.
 	Images bool
+	// CompressAbove is the size in bytes above which a body is compressed; 0 is never.
+	CompressAbove int
 }
 
 // Topic is what is known of the topic.
 type Topic struct {
-	Name          string
-	Active        bool
-	Deduplicates  bool
-	Window        time.Duration
-	Partitioned   bool
-	TimeToLive    time.Duration
-	Bytes         int64
-	MaxBytes      int64
+	Name         string
+	Active       bool
+	Deduplicates bool
+	Window       time.Duration
+	Partitioned  bool
+	TimeToLive   time.Duration
+	Bytes        int64
+	MaxBytes     int64
+	// MaxMessage is the largest message in bytes that a link takes; 0 is unknown.
+	MaxMessage    int64
 	Subscriptions []Subscription
 }
 
@@ -58,49 +86,44 @@ const (
 	keep = 4 * 24 * time.Hour
 	// history is the least time that the operation log should reach back.
 	history = 24 * time.Hour
+	// clockSkew is how far clocks may be apart.
+	clockSkew = 10 * time.Second
 	// fullAbove is the part of the topic's quota above which it counts as filling up.
 	fullAbove = 0.8
 )
 
 // JudgeTopic judges the topic and its subscriptions.
 func JudgeTopic(t Topic, s Settings) []Finding {
-	var found []Finding
-	add := func(wrong bool, problem, fix string) {
-		if wrong {
-			found = append(found, Finding{Subject: fmt.Sprintf("topic %q", t.Name), Problem: problem, Fix: fix})
-		}
-	}
-	add(!t.Active, "is not active, so nothing can be sent", "set its status to Active")
-	add(!t.Deduplicates, "has no duplicate detection: what is sent again after a crash reaches every subscription twice",
+	f := &findings{subject: fmt.Sprintf("topic %q", t.Name)}
+	f.add(!t.Active, Fault, "is not active, so nothing can be sent", "set its status to Active")
+	f.add(!t.Deduplicates, Fault, "has no duplicate detection: what is sent again after a crash reaches every subscription twice",
 		"create the topic anew with duplicate detection; it can not be switched on later")
-	add(t.Deduplicates && t.Window < s.Takeover,
+	f.add(t.Deduplicates && t.Window < s.Takeover, Fault,
 		fmt.Sprintf("detects duplicates for %s, but a crash may repeat a message after %s", t.Window, s.Takeover),
 		fmt.Sprintf("set DuplicateDetectionHistoryTimeWindow to %s or more", max(10*time.Minute, 2*s.Takeover)))
-	add(t.Partitioned && s.Mixed, "is partitioned, and refuses a batch of several sessions", "set BATCHING=session")
-	add(t.TimeToLive < keep, fmt.Sprintf("drops messages after %s, read or not", t.TimeToLive), "set DefaultMessageTimeToLive to 14 days or more")
-	add(t.MaxBytes > 0 && float64(t.Bytes) > fullAbove*float64(t.MaxBytes),
+	f.add(t.MaxMessage > 0 && (s.CompressAbove == 0 || int64(s.CompressAbove) > t.MaxMessage), Warning,
+		fmt.Sprintf("takes messages of %d bytes at most, and larger ones are parked without a try to compress them", t.MaxMessage),
+		fmt.Sprintf("set COMPRESS_ABOVE to %d or less", min(t.MaxMessage/2, 64<<10)))
+	f.add(t.Partitioned && s.Mixed, Fault, "is partitioned, and refuses a batch of several sessions", "set BATCHING=session")
+	f.add(t.TimeToLive < keep, Warning, fmt.Sprintf("drops messages after %s, read or not", t.TimeToLive), "set DefaultMessageTimeToLive to 14 days or more")
+	f.add(t.MaxBytes > 0 && float64(t.Bytes) > fullAbove*float64(t.MaxBytes), Warning,
 		fmt.Sprintf("holds %d of %d bytes; when it is full nothing can be sent", t.Bytes, t.MaxBytes),
 		"look which subscription is not read, and empty its dead-letter queue, or raise the topic's size")
-	add(!slices.ContainsFunc(t.Subscriptions, func(s Subscription) bool { return s.RequiresSession }),
+	f.add(!slices.ContainsFunc(t.Subscriptions, func(s Subscription) bool { return s.RequiresSession }), Fault,
 		"has no subscription with sessions, so nobody can read an aggregate in order", "create the projector's subscription with RequiresSession=true; it can not be switched on later")
 	for _, subscription := range t.Subscriptions {
-		found = append(found, judgeSubscription(subscription)...)
+		f.all = append(f.all, judgeSubscription(subscription)...)
 	}
-	return found
+	return f.all
 }
 
 func judgeSubscription(s Subscription) []Finding {
-	var found []Finding
-	add := func(wrong bool, problem, fix string) {
-		if wrong {
-			found = append(found, Finding{Subject: fmt.Sprintf("subscription %q", s.Name), Problem: problem, Fix: fix})
-		}
-	}
-	add(!s.Active, "is not active: it takes messages in, or gives none out", "set its status to Active")
-	add(s.RequiresSession && s.TimeToLive < keep && !s.DeadLettersStale,
+	f := &findings{subject: fmt.Sprintf("subscription %q", s.Name)}
+	f.add(!s.Active, Fault, "is not active: it takes messages in, or gives none out", "set its status to Active")
+	f.add(s.RequiresSession && s.TimeToLive < keep && !s.DeadLettersStale, Fault,
 		fmt.Sprintf("drops messages after %s without a trace", s.TimeToLive),
 		"set DefaultMessageTimeToLive to 14 days or more, and DeadLetteringOnMessageExpiration to true")
-	return found
+	return f.all
 }
 
 // Source is what is known of the source.
@@ -118,22 +141,17 @@ type Source struct {
 
 // JudgeSource judges the source.
 func JudgeSource(src Source, s Settings) []Finding {
-	var found []Finding
-	add := func(wrong bool, problem, fix string) {
-		if wrong {
-			found = append(found, Finding{Subject: fmt.Sprintf("source %q", src.Name), Problem: problem, Fix: fix})
-		}
-	}
-	add(src.Refusal != "", "does not open the change stream: "+src.Refusal, "grant find and changeStream on it, and check SOURCE_FILTER and FULL_DOCUMENT")
-	add(!src.HistoryKnown, "does not let the role read the operation log, so nobody sees how much time an outage may take",
+	f := &findings{subject: fmt.Sprintf("source %q", src.Name)}
+	f.add(src.Refusal != "", Fault, "does not open the change stream: "+src.Refusal, "grant find and changeStream on it, and check SOURCE_FILTER and FULL_DOCUMENT")
+	f.add(!src.HistoryKnown, Warning, "does not let the role read the operation log, so nobody sees how much time an outage may take",
 		"grant find on local.oplog.rs")
-	add(src.HistoryKnown && src.History < history,
+	f.add(src.HistoryKnown && src.History < history, Warning,
 		fmt.Sprintf("keeps %s of changes; a publisher that is down for longer loses its place", src.History.Round(time.Minute)),
 		"raise the size of the operation log (replSetResizeOplog), or its storage.oplogMinRetentionHours")
-	add(s.Images && len(src.WithoutImages) > 0,
+	f.add(s.Images && len(src.WithoutImages) > 0, Fault,
 		fmt.Sprintf("keeps no pre-images in %q, which FULL_DOCUMENT_BEFORE_CHANGE requires", src.WithoutImages),
 		"run collMod with changeStreamPreAndPostImages: {enabled: true} on them")
-	return found
+	return f.all
 }
 
 // State is what is known of the state database.
@@ -147,15 +165,20 @@ type State struct {
 
 // JudgeState judges the state database.
 func JudgeState(st State) []Finding {
-	var found []Finding
-	subject := fmt.Sprintf("state database %q", st.Name)
-	if st.Refusal != "" {
-		found = append(found, Finding{subject, "can not be used: " + st.Refusal, "grant find, insert, update and changeStream on it"})
-	}
-	if len(st.Missing) > 0 {
-		found = append(found, Finding{subject, fmt.Sprintf("lacks indexes on %q, so it is not tidied", st.Missing), "run publisher setup with a role that may create indexes"})
-	}
-	return found
+	f := &findings{subject: fmt.Sprintf("state database %q", st.Name)}
+	f.add(st.Refusal != "", Fault, "can not be used: "+st.Refusal, "grant find, insert, update and changeStream on it")
+	f.add(len(st.Missing) > 0, Warning, fmt.Sprintf("lacks indexes on %q, so it is not tidied", st.Missing), "run publisher setup with a role that may create indexes")
+	return f.all
+}
+
+// JudgeClock judges how far this machine's clock is ahead of the source's. No
+// lease depends on it.
+func JudgeClock(ahead time.Duration) []Finding {
+	f := &findings{subject: "clock"}
+	f.add(ahead.Abs() > clockSkew, Warning,
+		fmt.Sprintf("differs from the source's by %s: the lag is shown wrong by as much, and above 5m the topic may refuse tokens", ahead.Round(time.Second)),
+		"synchronise the clocks of this machine and of the database")
+	return f.all
 }
 
 // units of an ISO 8601 duration in days, hours, minutes and seconds.

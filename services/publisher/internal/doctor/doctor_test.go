@@ -8,11 +8,11 @@ import (
 	"changerelay/services/publisher/internal/doctor"
 )
 
-var settings = doctor.Settings{Takeover: 40 * time.Second}
+var settings = doctor.Settings{Takeover: 40 * time.Second, CompressAbove: 64 << 10}
 
 func healthyTopic() doctor.Topic {
 	return doctor.Topic{
-		Name: "changes", Active: true, Deduplicates: true, Window: 10 * time.Minute, TimeToLive: 14 * 24 * time.Hour, Bytes: 79, MaxBytes: 100,
+		Name: "changes", Active: true, Deduplicates: true, Window: 10 * time.Minute, TimeToLive: 14 * 24 * time.Hour, Bytes: 79, MaxBytes: 100, MaxMessage: 256 << 10,
 		Subscriptions: []doctor.Subscription{
 			{Name: "projector", Active: true, RequiresSession: true, TimeToLive: 14 * 24 * time.Hour},
 			{Name: "observer", Active: true, TimeToLive: time.Hour},
@@ -25,6 +25,7 @@ func TestWhatIsWellIsNotFound(t *testing.T) {
 	found := doctor.JudgeTopic(healthyTopic(), settings)
 	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"a"}}, settings)...)
 	found = append(found, doctor.JudgeState(doctor.State{})...)
+	found = append(found, doctor.JudgeClock(9*time.Second)...)
 	if len(found) != 0 {
 		t.Errorf("found %+v, want nothing", found)
 	}
@@ -55,6 +56,7 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"a short window":               {topic(func(t *doctor.Topic) { t.Window = 20 * time.Second }), "DuplicateDetectionHistoryTimeWindow to 10m"},
 		"a short life":                 {topic(func(t *doctor.Topic) { t.TimeToLive = time.Hour }), "DefaultMessageTimeToLive"},
 		"a topic that fills up":        {topic(func(t *doctor.Topic) { t.Bytes = 81 }), "81 of 100 bytes"},
+		"small messages":               {topic(func(t *doctor.Topic) { t.MaxMessage = 32 << 10 }), "set COMPRESS_ABOVE to 16384"},
 		"no sessions":                  {topic(func(t *doctor.Topic) { t.Subscriptions[0].RequiresSession = false }), "RequiresSession"},
 		"a disabled subscription":      {topic(func(t *doctor.Topic) { t.Subscriptions[1].Active = false }), `"observer"`},
 		"messages that vanish":         {topic(func(t *doctor.Topic) { t.Subscriptions[0].TimeToLive = time.Hour }), "DeadLetteringOnMessageExpiration"},
@@ -64,6 +66,7 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"a short oplog":                {source(doctor.Source{HistoryKnown: true, History: time.Hour}), "1h0m0s"},
 		"no pre-images":                {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"orders"}}), "changeStreamPreAndPostImages"},
 		"a state out of reach":         {doctor.JudgeState(doctor.State{Refusal: "no"}), "grant find"},
+		"a clock that is wrong":        {doctor.JudgeClock(-time.Hour), "differs from the source's by -1h0m0s"},
 		"missing indexes":              {doctor.JudgeState(doctor.State{Missing: []string{"leader_leases"}}), "publisher setup"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +75,8 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 				t.Fatalf("found %+v, want one thing", tt.found)
 			}
 			f := tt.found[0]
-			if text := f.Subject + f.Problem + f.Fix; !strings.Contains(text, tt.says) || f.Fix == "" {
-				t.Errorf("found %+v, want it to say %q, and a fix", f, tt.says)
+			if text := f.Subject + f.Problem + f.Fix; !strings.Contains(text, tt.says) || f.Fix == "" || f.Severity == "" {
+				t.Errorf("found %+v, want it to say %q, with a severity and a fix", f, tt.says)
 			}
 		})
 	}

@@ -112,6 +112,11 @@ func runSchedule(t *testing.T, seed uint64) {
 	if got := r.topic.Overlaps(); got != 0 {
 		t.Errorf("%d sends overlapped another of their aggregate, want none", got)
 	}
+	for _, span := range r.tracer.Spans() {
+		if span.Ends != 1 || span.Late != 0 {
+			t.Errorf("the span of %s ended %d times and heard of %d things after, want 1 and 0", span.MessageID, span.Ends, span.Late)
+		}
+	}
 }
 
 func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {

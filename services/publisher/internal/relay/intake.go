@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,7 +20,7 @@ const changeOverhead = 2 << 10
 func (r *Relay) takeIn(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	// One batch is read while the one before is mapped.
-	batches := make(chan Batch, 1)
+	batches := make(chan readBatch, 1)
 	group.Go(func() error {
 		defer close(batches)
 		return r.readInto(groupCtx, batches)
@@ -39,28 +40,28 @@ func (r *Relay) takeIn(ctx context.Context) error {
 	return err
 }
 
-func (r *Relay) readInto(ctx context.Context, batches chan<- Batch) error {
+func (r *Relay) readInto(ctx context.Context, batches chan<- readBatch) error {
 	for {
 		batch, err := r.deps.Source.Read(ctx)
 		if err != nil {
 			return fmt.Errorf("read the stream: %w", err)
 		}
 		select {
-		case batches <- batch:
+		case batches <- readBatch{batch, time.Now()}:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (r *Relay) takeBatch(ctx context.Context, batch Batch) error {
+func (r *Relay) takeBatch(ctx context.Context, batch readBatch) error {
 	if len(batch.Changes) == 0 && batch.Idle.Token != nil {
 		r.watermark.idleAt(batch.Idle)
 		return nil
 	}
 	for _, change := range batch.Changes {
 		r.deps.Counters.read.Add(1)
-		if err := r.take(ctx, change); err != nil {
+		if err := r.take(ctx, change, batch.at); err != nil {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ func (r *Relay) takeBatch(ctx context.Context, batch Batch) error {
 }
 
 // take maps one change and puts it in its lane.
-func (r *Relay) take(ctx context.Context, change Change) error {
+func (r *Relay) take(ctx context.Context, change Change, readAt time.Time) error {
 	event, carries, err := r.deps.Mapper.Map(change)
 	if err == nil && !carries {
 		number, err := r.begin(ctx, change, 0)
@@ -87,11 +88,12 @@ func (r *Relay) take(ctx context.Context, change Change) error {
 	if err != nil {
 		return r.takeUnmappable(ctx, change, err)
 	}
-	number, err := r.begin(ctx, change, len(message.Body))
-	if err != nil {
+	it := &item{change: change, message: message}
+	it.trace(r.deps.Tracer, event, readAt)
+	if it.number, err = r.begin(ctx, change, len(message.Body)); err != nil {
 		return err
 	}
-	r.lanes.add(event.AggregateID, &item{number: number, change: change, message: message})
+	r.lanes.add(event.AggregateID, it)
 	return nil
 }
 

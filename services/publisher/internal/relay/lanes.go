@@ -11,6 +11,7 @@ type item struct {
 	number  uint64 // in the watermark
 	change  Change
 	message contract.Message
+	span    Span  // nil where nobody traces
 	next    *item // the next one of the lane
 }
 

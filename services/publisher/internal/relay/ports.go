@@ -28,6 +28,12 @@ type Batch struct {
 	Idle Point
 }
 
+// readBatch is a batch with the time at which it was read.
+type readBatch struct {
+	Batch
+	at time.Time
+}
+
 // Point is a place between the changes of a stream.
 type Point struct {
 	// Token resumes the stream there; nil is nowhere.
@@ -78,6 +84,23 @@ type Parker interface {
 // Checkpointer keeps how far the stream was published: see checkpoint.Claimed.
 type Checkpointer interface {
 	Save(ctx context.Context, token []byte, position contract.Position) error
+}
+
+// Tracer follows changes for those who look for where time goes.
+type Tracer interface {
+	// Begin begins to follow a change that was read at readAt, and may have its
+	// message say so.
+	Begin(event contract.Event, message *contract.Message, readAt time.Time) Span
+}
+
+// Span follows one change. Its methods are called one after another, and do not
+// block. Accepted or Parked is the last; neither is called when the term ends
+// before: then the next leader follows the change anew.
+type Span interface {
+	// Failed says that a send failed, and will be made again.
+	Failed(failure *SendError)
+	Accepted()
+	Parked(reason string)
 }
 
 // Class says what a failed send calls for.

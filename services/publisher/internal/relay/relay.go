@@ -58,7 +58,9 @@ type Deps struct {
 	MayAct func() error
 	// Counters outlive the relay.
 	Counters *Counters
-	Log      zerolog.Logger
+	// Tracer may be nil, for none.
+	Tracer Tracer
+	Log    zerolog.Logger
 }
 
 // Relay publishes one stream in one term.
@@ -68,6 +70,7 @@ type Relay struct {
 	log       zerolog.Logger
 	watermark *watermark
 	lanes     *lanes
+	turns     *turns
 	gate      *gate
 
 	savedMoves uint64 // the watermark as last saved; owned by the saver, then by Run
@@ -81,6 +84,7 @@ func New(config Config, deps Deps) *Relay {
 		log:       deps.Log,
 		watermark: newWatermark(config.MaxInFlight, config.MaxInFlightBytes),
 		lanes:     newLanes(config.MaxInFlight),
+		turns:     newTurns(config.Mixed),
 		gate:      newGate(),
 	}
 }

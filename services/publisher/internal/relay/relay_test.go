@@ -29,6 +29,7 @@ type rig struct {
 	parks      *relaytest.Parks
 	checkpoint *relaytest.Checkpoint
 	counters   *relay.Counters
+	tracer     *relaytest.Tracer
 	mayAct     atomic.Pointer[error]
 
 	stopping chan struct{}
@@ -47,6 +48,7 @@ func newRig(change ...func(*relay.Config)) *rig {
 		parks:      &relaytest.Parks{},
 		checkpoint: &relaytest.Checkpoint{},
 		counters:   relay.NewCounters(discard{}),
+		tracer:     &relaytest.Tracer{},
 		stopping:   make(chan struct{}),
 		done:       make(chan error, 1),
 	}
@@ -77,6 +79,7 @@ func newRig(change ...func(*relay.Config)) *rig {
 			return nil
 		},
 		Counters: r.counters,
+		Tracer:   r.tracer,
 		Log:      zerolog.Nop(),
 	})
 	return r
@@ -181,6 +184,30 @@ func TestReadyAggregatesGoInOneSendWhereTheyMayBeMixed(t *testing.T) {
 		}
 		if len(sends) != 4 || len(sends[1]) != 10 || !slices.Equal(sends[1], sends[2]) || len(sends[0])+len(sends[3]) != 11 {
 			t.Errorf("sends are %v, want some, then ten that fail, the same ten again, and the rest", sends)
+		}
+	})
+}
+
+func TestMixedSendsFillUpWhileOthersAreUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) { c.Mixed, c.BatchSize = true, 10 })
+		var sizes []int
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome { // under the topic's lock
+			sizes = append(sizes, len(m))
+			return relaytest.Outcome{Delay: 5 * time.Second}
+		}
+		r.start(t)
+		for n := 1; n <= 25; n++ {
+			r.add(n, n, each)
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{1, 1, 1, 1, 10, 10, 1}; !slices.Equal(sizes, want) {
+			t.Errorf("sizes of sends are %v, want %v: a few that are not full, and full ones beside them", sizes, want)
 		}
 	})
 }

@@ -12,16 +12,14 @@ import (
 func (r *Relay) sendReady(ctx context.Context) error {
 	s := laneSender{Relay: r}
 	for {
-		select {
-		case held, open := <-r.lanes.ready:
-			if !open {
-				return nil
-			}
-			if err := s.sendFrom(ctx, held); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		more, err := s.pick(ctx)
+		if err != nil || !more {
+			return err
+		}
+		err = s.sendHeld(ctx)
+		s.turns.end()
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -40,64 +38,34 @@ type part struct {
 	count int
 }
 
-// sendFrom sends the front of a lane, again and again until it is accepted or
-// parked, and gives the lane back; with Mixed, together with the fronts of other
-// lanes that are ready. All of them are held until theirs is accepted, so a send
-// that fails is made again before anything later of its aggregates. An error
-// leaves them held: the relay ends.
-func (s *laneSender) sendFrom(ctx context.Context, first *lane) error {
-	s.held = append(s.held[:0], part{lane: first})
-	for len(s.held) > 0 {
-		s.gather()
+// sendHeld sends the fronts of the held lanes, again and again until they are
+// accepted or parked, and gives the lanes back; with Mixed, more join them that
+// are ready. All of them are held until theirs is accepted, so a send that fails
+// is made again before anything later of its aggregates. An error leaves them
+// held: the relay ends.
+func (s *laneSender) sendHeld(ctx context.Context) error {
+	for {
 		accepted, failure, err := s.sendOnce(ctx)
+		traceAccepted(s.items[:accepted])
 		for _, it := range s.items[:accepted] {
 			s.watermark.finish(it.number)
 		}
 		if err == nil && failure != nil && failure.Class == TooLarge {
 			err = s.parkTooLarge(ctx, s.items[accepted], failure)
 			accepted++
+		} else if failure != nil {
+			traceFailed(s.items[accepted:], failure)
 		}
 		if err != nil {
 			return err
 		}
 		s.forget()
 		s.settle(accepted)
-	}
-	return nil
-}
-
-// gather takes the fronts of the held lanes, and of more lanes that are ready
-// where messages may be mixed.
-func (s *laneSender) gather() {
-	s.items = s.items[:0]
-	room := s.config.BatchBytes
-	for i := range s.held {
-		room -= s.take(&s.held[i], room)
-	}
-	for s.config.Mixed && len(s.items) < s.config.BatchSize && room > 0 {
-		select {
-		case more, open := <-s.lanes.ready:
-			if !open {
-				return
-			}
-			s.held = append(s.held, part{lane: more})
-			room -= s.take(&s.held[len(s.held)-1], room)
-		default:
-			return
+		if len(s.held) == 0 {
+			return nil
 		}
+		s.regather()
 	}
-}
-
-// take adds the front of a held lane, as far as there is room, and returns its
-// bytes.
-func (s *laneSender) take(p *part, room int) int {
-	before, size := len(s.items), 0
-	s.items = s.lanes.front(p.lane, s.config.BatchSize, room, s.items)
-	for _, it := range s.items[before:] {
-		size += len(it.message.Body)
-	}
-	p.count = len(s.items) - before
-	return size
 }
 
 // settle gives back the lanes that had some of the first n items. The others
@@ -163,6 +131,7 @@ func (s *laneSender) parkTooLarge(ctx context.Context, it *item, failure *SendEr
 		Term:        s.config.Term,
 	})
 	if err == nil {
+		traceParked(it, failure.Error())
 		s.watermark.finish(it.number)
 	}
 	return err

@@ -10,21 +10,29 @@ import (
 // See https://learn.microsoft.com/azure/service-bus-messaging/service-bus-amqp-protocol-guide#message-annotations
 const partitionKey = "x-opt-partition-key"
 
-// annotated turns a message of the contract into the SDK's.
-func annotated(m contract.Message) *azservicebus.AMQPAnnotatedMessage {
-	properties := &azservicebus.AMQPAnnotatedMessageProperties{
+// annotated turns a message of the contract into the SDK's, which shares its
+// memory.
+func annotated(m *contract.Message) *azservicebus.AMQPAnnotatedMessage {
+	var one struct { // in one piece of memory
+		message    azservicebus.AMQPAnnotatedMessage
+		properties azservicebus.AMQPAnnotatedMessageProperties
+		body       [1][]byte
+	}
+	one.body[0] = m.Body
+	one.properties = azservicebus.AMQPAnnotatedMessageProperties{
 		MessageID:   m.ID,
 		GroupID:     &m.SessionID,
 		Subject:     &m.Subject,
 		ContentType: &m.ContentType,
 	}
 	if m.ContentEncoding != "" {
-		properties.ContentEncoding = &m.ContentEncoding
+		one.properties.ContentEncoding = &m.ContentEncoding
 	}
-	return &azservicebus.AMQPAnnotatedMessage{
-		Properties:            properties,
+	one.message = azservicebus.AMQPAnnotatedMessage{
+		Properties:            &one.properties,
 		ApplicationProperties: m.Properties,
 		MessageAnnotations:    map[any]any{partitionKey: m.PartitionKey},
-		Body:                  azservicebus.AMQPAnnotatedMessageBody{Data: [][]byte{m.Body}},
+		Body:                  azservicebus.AMQPAnnotatedMessageBody{Data: one.body[:]},
 	}
+	return &one.message
 }

@@ -12,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"golang.org/x/sync/errgroup"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/relay"
@@ -23,8 +25,12 @@ import (
 // closeTimeout bounds the good-byes of one connection.
 const closeTimeout = 2 * time.Second
 
-// Topic sends to one topic. It connects at the first send. Send may be called
-// from any goroutine.
+// links is how many links a connection has. A link writes one message at a time,
+// and both ends work on each link apart.
+const links = 4
+
+// Topic sends to one topic. It connects when Connect says so, else at the first
+// send. Send and Connect may be called from any goroutine.
 type Topic struct {
 	name string
 	dial Dial
@@ -35,10 +41,11 @@ type Topic struct {
 	closing sync.WaitGroup
 }
 
-// link is one connection with its sender.
+// link is one connection with its links to the topic, which take turns.
 type link struct {
-	client *azservicebus.Client
-	sender *azservicebus.Sender
+	client  *azservicebus.Client
+	senders [links]*azservicebus.Sender
+	turn    atomic.Uint32
 }
 
 // opening is an attempt to connect that others wait for.
@@ -61,6 +68,10 @@ func (t *Topic) Close() {
 	t.closing.Wait()
 }
 
+// Connect connects ahead of the first send, which is then spared the handshakes.
+// Where it fails, the first send tries again, and says why.
+func (t *Topic) Connect(ctx context.Context) { _, _ = t.connect(ctx) }
+
 // Send implements relay.Sender. All messages must have the same session, unless
 // the topic is not partitioned: a batch to a partitioned one has one session.
 // See https://learn.microsoft.com/azure/service-bus-messaging/service-bus-partitioning
@@ -69,9 +80,10 @@ func (t *Topic) Send(ctx context.Context, messages []contract.Message) (int, err
 	if err != nil {
 		return 0, t.failure(nil, err)
 	}
+	sender := held.senders[held.turn.Add(1)%links]
 	accepted := 0
 	for accepted < len(messages) {
-		n, err := held.sendSome(ctx, messages[accepted:])
+		n, err := sendSome(ctx, sender, messages[accepted:])
 		accepted += n
 		if err != nil {
 			return accepted, t.failure(held, err)
@@ -136,13 +148,21 @@ func (t *Topic) openLink(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	sender, err := client.NewSender(t.name, nil)
-	if err != nil {
-		return nil, err
+	fresh := &link{client: client}
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range fresh.senders {
+		group.Go(func() error {
+			sender, err := client.NewSender(t.name, nil)
+			if err != nil {
+				return err
+			}
+			fresh.senders[i] = sender
+			// The SDK connects when it needs the link: to learn its limits, for instance.
+			_, err = sender.NewMessageBatch(ctx, nil)
+			return err
+		})
 	}
-	fresh := &link{client: client, sender: sender}
-	// The SDK connects when it needs the link: to learn its limits, for instance.
-	if _, err := sender.NewMessageBatch(ctx, nil); err != nil {
+	if err := group.Wait(); err != nil {
 		t.closing.Go(fresh.close)
 		return nil, err
 	}
@@ -157,17 +177,17 @@ func (l *link) close() {
 
 // sendSome sends one message, or as many of the first ones as the link takes in
 // one batch, and returns how many were accepted.
-func (l *link) sendSome(ctx context.Context, messages []contract.Message) (int, error) {
+func sendSome(ctx context.Context, sender *azservicebus.Sender, messages []contract.Message) (int, error) {
 	if len(messages) == 1 {
-		return l.sendOne(ctx, messages[0])
+		return sendOne(ctx, sender, &messages[0])
 	}
-	batch, err := l.sender.NewMessageBatch(ctx, nil)
+	batch, err := sender.NewMessageBatch(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
 	added := 0
-	for _, message := range messages {
-		err := batch.AddAMQPAnnotatedMessage(annotated(message), nil)
+	for i := range messages {
+		err := batch.AddAMQPAnnotatedMessage(annotated(&messages[i]), nil)
 		if errors.Is(err, azservicebus.ErrMessageTooLarge) {
 			break
 		}
@@ -178,21 +198,21 @@ func (l *link) sendSome(ctx context.Context, messages []contract.Message) (int, 
 	}
 	if added < 2 {
 		// A message may be larger than a batch, and still go by itself.
-		return l.sendOne(ctx, messages[0])
+		return sendOne(ctx, sender, &messages[0])
 	}
-	err = l.sender.SendMessageBatch(ctx, batch, nil)
+	err = sender.SendMessageBatch(ctx, batch, nil)
 	switch {
 	case err == nil:
 		return added, nil
 	case classify(err) == relay.TooLarge:
-		return l.sendOne(ctx, messages[0])
+		return sendOne(ctx, sender, &messages[0])
 	default:
 		return 0, err // a batch is accepted as a whole or not at all
 	}
 }
 
-func (l *link) sendOne(ctx context.Context, message contract.Message) (int, error) {
-	if err := l.sender.SendAMQPAnnotatedMessage(ctx, annotated(message), nil); err != nil {
+func sendOne(ctx context.Context, sender *azservicebus.Sender, message *contract.Message) (int, error) {
+	if err := sender.SendAMQPAnnotatedMessage(ctx, annotated(message), nil); err != nil {
 		return 0, err
 	}
 	return 1, nil

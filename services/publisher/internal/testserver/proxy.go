@@ -15,7 +15,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	cut    bool              // guarded by mu
-	conns  map[net.Conn]bool // guarded by mu
+	conns  map[net.Conn]bool // guarded by mu; whether what comes from there is passed on
 	passed int               // guarded by mu: connections let through so far
 }
 
@@ -53,6 +53,16 @@ func (p *Proxy) Cut() {
 	p.cut = true
 	for conn := range p.conns {
 		_ = conn.Close()
+	}
+}
+
+// Swallow leaves the connections there are open, and passes nothing on from them
+// any more, as a network does that has forgotten them. Later ones are let through.
+func (p *Proxy) Swallow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		p.conns[conn] = false
 	}
 }
 
@@ -97,11 +107,27 @@ func (p *Proxy) add(conns ...net.Conn) bool {
 
 // pass copies one direction, and ends both when it ends.
 func (p *Proxy) pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // an end of the connection is an end
+	_, _ = io.Copy(valve{p, from, to}, from) // an end of the connection is an end
 	_ = to.Close()
 	_ = from.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, to)
 	delete(p.conns, from)
+}
+
+// valve writes to one end what comes from the other.
+type valve struct {
+	*Proxy
+	from, to net.Conn
+}
+
+func (v valve) Write(b []byte) (int, error) {
+	v.mu.Lock()
+	flows := v.conns[v.from]
+	v.mu.Unlock()
+	if !flows {
+		return len(b), nil
+	}
+	return v.to.Write(b)
 }
