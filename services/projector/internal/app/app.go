@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/session"
+	"changerelay/services/projector/internal/tracing"
 )
 
 // App is a projector. Create it with New, run it once.
@@ -43,7 +45,9 @@ type App struct {
 	handler      *delivery.Handler
 	engine       *session.Engine
 	metrics      *metrics
+	completing   *rate
 	admin        *admin.Server
+	traces       *tracing.Provider // nil while traces are off
 	mongo        session.Outage
 }
 
@@ -54,10 +58,11 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 		return nil, fmt.Errorf("set log level: %w", err)
 	}
 	redactor := newRedactor(&cfg)
+	troubles := admin.NewTroubles(redactor.writer(logs), redactor.text)
 	a := &App{
 		cfg:         cfg,
 		version:     version,
-		log:         zerolog.New(redactor.writer(logs)).Level(level).With().Timestamp().Str("service", "projector").Str("instance", cfg.InstanceID).Logger(),
+		log:         zerolog.New(troubles).Level(level).With().Timestamp().Str("service", "projector").Str("instance", cfg.InstanceID).Logger(),
 		redact:      redactor.text,
 		started:     time.Now(),
 		collections: projections.Collections(),
@@ -67,11 +72,22 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	a.store = readmodel.New(a.client, cfg.Database, cfg.Subscription)
+	a.store = readmodel.New(a.client, cfg.readModel(projections))
 	a.halts = delivery.NewHalts(a.store)
-	a.process = a.store.Process(cfg.InstanceID+"-"+rand.Text()[:10], cfg.InstanceID)
-	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit)
+	process := cfg.InstanceID + "-" + rand.Text()[:10]
+	a.process = a.store.Process(process, cfg.InstanceID)
+	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit).Named(process)
+	if cfg.OnGap == gapWait {
+		a.handler.WithVersions(a.store, a.store, cfg.GapWait)
+	}
+	if a.traces, err = cfg.traces(version, a.log); err != nil {
+		return nil, errors.Join(err, a.client.Disconnect(ctx))
+	}
+	if a.traces != nil {
+		a.handler.WithTracer(a.traces.Messages(cfg.Topic, cfg.Subscription, a.redact))
+	}
 	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
+	a.completing = &rate{count: a.engine.Counts().Completed.Load}
 	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
 	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting)
 	a.metrics.registry.MustRegister(buildInfo(version))
@@ -79,8 +95,12 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},
 		Metrics: a.metrics.registry,
-		Status:  func() any { return a.Status() },
-		Wait:    newWaiter(a.store, projections),
+		Status: func() any {
+			status := a.Status()
+			status.Troubles = troubles.Latest()
+			return status
+		},
+		Wait: newWaiter(a.store, projections),
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))
@@ -131,6 +151,10 @@ func (a *App) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	outlive, end := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return a.admin.Run(outlive) })
+	group.Go(func() error {
+		a.completing.run(outlive)
+		return nil
+	})
 	group.Go(func() error {
 		defer end()
 		return errors.Join(a.work(ctx), a.close(ctx))
@@ -219,6 +243,9 @@ func (a *App) close(ctx context.Context) error {
 	a.phase.Store(stopped)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.closeTime())
 	defer cancel()
+	var flush sync.WaitGroup
+	flush.Go(func() { a.flushTraces(ctx) })
+	defer flush.Wait()
 	err := a.subscription.Close(ctx)
 	if e := a.client.Disconnect(ctx); e != nil {
 		err = errors.Join(err, fmt.Errorf("close the read database: %w", e))

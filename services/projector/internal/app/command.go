@@ -24,12 +24,17 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector try FILE --event FILE            print the updates that an event would make, without any server
   projector parked list [AGGREGATE]          print the parked messages
   projector parked show AGGREGATE            print them whole
-  projector parked redrive AGGREGATE|--all   apply parked messages in order, and lift the halt
+  projector parked redrive AGGREGATE|--all [--accept-gaps]
+                                             apply parked messages in order, and lift the halt; with ON_GAP=wait
+                                             --accept-gaps goes on where versions are missing
   projector parked discard AGGREGATE EVENT|--all
                                              remove parked messages, without applying them
   projector dlq list                         print the dead-lettered messages
   projector dlq show NUMBER                  print one whole, by its sequence number
   projector dlq discard NUMBER|--all         remove dead-lettered messages
+  projector versions                         print the versions of the projections that PROJECTIONS declares, and which one readers see
+  projector switch NAME --to VERSION [--wait TIME] [--force]
+                                             have readers see another version, once it has caught up
   projector setup                            create the collections and indexes of the read database, with a role that may
   projector doctor [--json]                  look at the real subscription and read database, and say what is wrong and how to
                                              mend it; exit status 1 on findings
@@ -69,6 +74,10 @@ func Command(ctx context.Context, args []string, version string, stdout, stderr 
 		if command := parkedCommand(args[1], args[2:]); command != nil {
 			return onShelf(ctx, stdout, stderr, command)
 		}
+	case args[0] == "versions" || args[0] == "switch":
+		if command := versionsCommand(args[0], args[1:]); command != nil {
+			return onVersions(ctx, stdout, stderr, command)
+		}
 	case len(args) >= 2 && args[0] == "dlq":
 		if command := deadCommand(args[1], args[2:]); command != nil {
 			return onDeadLetters(ctx, stdout, stderr, command)
@@ -104,7 +113,9 @@ func parkedCommand(name string, args []string) func(context.Context, *shelf) err
 	case name == "show" && len(args) == 1:
 		return func(ctx context.Context, s *shelf) error { return s.show(ctx, args[0]) }
 	case name == "redrive" && len(args) == 1:
-		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0])) }
+		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0]), false) }
+	case name == "redrive" && len(args) == 2 && args[1] == "--accept-gaps":
+		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0]), true) }
 	case name == "discard" && len(args) == 2 && args[1] != "":
 		return func(ctx context.Context, s *shelf) error { return s.discard(ctx, args[0], unlessAll(args[1])) }
 	}

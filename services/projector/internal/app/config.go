@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/session"
 	"changerelay/services/projector/internal/settings"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	// MongoURI and Database say where the read models are.
 	MongoURI settings.Secret `envconfig:"READMODEL_MONGODB_URI" required:"true" desc:"MongoDB connection string of the read models"`
 	Database string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
+	// Group is a part of collections' names.
+	Group string `envconfig:"READMODEL_GROUP" desc:"name of these projectors where others share the database: halts and parked messages of each group are apart"`
 	// MongoTimeout bounds one operation.
 	MongoTimeout time.Duration `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
 	// Projections are paths.
@@ -54,6 +57,8 @@ type Config struct {
 	// HoldTime and HoldMessages are the share of a session with more to do.
 	HoldTime     time.Duration `envconfig:"HOLD_TIME" default:"5s" desc:"longest time a session with messages is held before others get their turn"`
 	HoldMessages int           `envconfig:"HOLD_MESSAGES" default:"5000" desc:"most messages of a session before others get their turn"`
+	// KeepTime is 0 or a time in which a message may still come.
+	KeepTime time.Duration `envconfig:"KEEP_TIME" default:"1s" desc:"how long an empty session that gets messages steadily is kept, while MIN_ACCEPTS accepts wait besides; 0 keeps none"`
 	// LockMargin covers what a clock may be off and a write may take.
 	LockMargin time.Duration `envconfig:"LOCK_MARGIN" default:"2s" desc:"how long before the end of its lock work on a session stops; at most a third of the lock"`
 	// SettleTime bounds one settlement, MaxSettles those of a session at once.
@@ -62,8 +67,20 @@ type Config struct {
 	// RetryTime bounds how long a batch is tried in place.
 	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that can not be stored is tried again before its session is given back"`
 
+	// OnGap and GapWait say what becomes of events behind a missing version.
+	OnGap   string        `envconfig:"ON_GAP" default:"report" desc:"where a version of an aggregate is missing; report: count it and go on, wait: wait for it, then halt the aggregate until it comes"`
+	GapWait time.Duration `envconfig:"GAP_WAIT" default:"10s" desc:"with ON_GAP=wait, how long an event waits for the one before it, from when it was enqueued"`
+
 	// CrashLimit is a count of processes.
 	CrashLimit int `envconfig:"CRASH_LIMIT" default:"3" desc:"processes that may die while they apply a message before it is parked; counted from the second death on"`
+
+	// Traces: OpenTelemetry's own variables, as far as we read them ourselves.
+	TracesExporter     string          `envconfig:"OTEL_TRACES_EXPORTER" default:"none" desc:"none, or otlp: a span for each message, exported by OTLP over HTTP; see docs/operations.md for more of OpenTelemetry's variables"`
+	TracesDisabled     bool            `envconfig:"OTEL_SDK_DISABLED" default:"false" desc:"true switches traces off, whatever else is set"`
+	OTLPEndpoint       string          `envconfig:"OTEL_EXPORTER_OTLP_ENDPOINT" default:"http://localhost:4318" desc:"URL of the collector; /v1/traces is added"`
+	OTLPTracesEndpoint string          `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"URL for traces, as it is; instead of the one above"`
+	OTLPHeaders        settings.Secret `envconfig:"OTEL_EXPORTER_OTLP_HEADERS" desc:"headers for the collector, name=value with commas between and values percent-encoded"`
+	OTLPTracesHeaders  settings.Secret `envconfig:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" desc:"headers for traces, instead of the ones above"`
 
 	// InstanceID names this process in status and logs.
 	InstanceID string `envconfig:"INSTANCE_ID" desc:"name of this process; HOSTNAME or a random one where not set"`
@@ -106,6 +123,11 @@ func (c *Config) projections() (projection.Projections, error) {
 	return projection.LoadAll(paths)
 }
 
+// readModel is the read model's part of the configuration.
+func (c *Config) readModel(projections projection.Projections) readmodel.Config {
+	return readmodel.Config{Database: c.Database, Subscription: c.Subscription, Group: c.Group, Marked: projections.OwnDocuments()}
+}
+
 // check finds what no single field shows.
 func (c *Config) check() []*settings.Problem {
 	var problems []*settings.Problem
@@ -144,22 +166,43 @@ func (c *Config) check() []*settings.Problem {
 		{"ACCEPT_TIME", c.AcceptTime, time.Second},
 		{"RECEIVE_LINGER", c.ReceiveLinger, time.Millisecond},
 		{"HOLD_TIME", c.HoldTime, time.Millisecond},
+		{"KEEP_TIME", c.KeepTime, 0},
 		{"LOCK_MARGIN", c.LockMargin, time.Millisecond},
 		{"SETTLE_TIMEOUT", c.SettleTime, 10 * time.Millisecond},
 		{"RETRY_TIME", c.RetryTime, time.Second},
+		{"GAP_WAIT", c.GapWait, 0},
 		{"SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second},
 	} {
 		if duration.value < duration.least {
 			bad(duration.variable, "is %s, below %s", duration.value, duration.least)
 		}
 	}
+	if strings.Trim(c.Group, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || len(c.Group) > 30 {
+		bad("READMODEL_GROUP", "is %q, not up to 30 lower case letters, digits and hyphens", c.Group)
+	}
 	if c.Connections < 0 || c.Connections > c.MaxSessions {
 		bad("SERVICEBUS_CONNECTIONS", "is %d, not between 0 and MAX_SESSIONS", c.Connections)
+	}
+	if problem := gapProblem(c.OnGap); problem != nil {
+		problems = append(problems, problem)
 	}
 	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil {
 		bad("LOG_LEVEL", "is %q, not one of trace, debug, info, warn, error", c.LogLevel)
 	}
-	return problems
+	return append(problems, c.checkTraces()...)
+}
+
+// Values of ON_GAP.
+const (
+	gapReport = "report"
+	gapWait   = "wait"
+)
+
+func gapProblem(onGap string) *settings.Problem {
+	if onGap == gapReport || onGap == gapWait {
+		return nil
+	}
+	return settings.Problemf("ON_GAP", "is %q, not one of %s, %s", onGap, gapReport, gapWait)
 }
 
 // connections is how many connections there are.
@@ -182,6 +225,7 @@ func (c *Config) engine() session.Config {
 	e.BatchSize = c.BatchSize
 	e.HoldTime = c.HoldTime
 	e.HoldMessages = c.HoldMessages
+	e.KeepTime = c.KeepTime
 	e.LockMargin = c.LockMargin
 	e.SettleTime = c.SettleTime
 	e.MaxSettles = c.MaxSettles

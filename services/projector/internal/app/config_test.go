@@ -55,7 +55,8 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 	environment(t,
 		"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_TOPIC", "", "READMODEL_MONGODB_URI", "mongodb://"+canary+":x@:bad", "PROJECTIONS", file,
-		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud")
+		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ON_GAP", "maybe",
+		"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "collector", "OTEL_EXPORTER_OTLP_HEADERS", canary, "OTEL_TRACES_SAMPLER", "sometimes")
 	var stdout, stderr bytes.Buffer
 	err := app.Command(t.Context(), nil, "test", &stdout, &stderr)
 	if err == nil {
@@ -72,6 +73,10 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		`HOLD_TIME: "5" is not a duration`,
 		"SHUTDOWN_TIMEOUT: is 10ms, below 1s",
 		`LOG_LEVEL: is "loud"`,
+		`ON_GAP: is "maybe"`,
+		"OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL",
+		"OTEL_EXPORTER_OTLP_HEADERS: is not a list",
+		`OTEL_TRACES_SAMPLER: is "sometimes"`,
 	} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("missing %q in:\n%s", want, &stderr)
@@ -152,7 +157,7 @@ func TestParkedListPrintsOneObjectALine(t *testing.T) {
 	if got := list(); got != "" {
 		t.Errorf("with nothing parked: got %q, want nothing", got)
 	}
-	store := readmodel.New(client, database, "projector")
+	store := readmodel.New(client, readmodel.Config{Database: database})
 	if err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (e *examination) subscription(ctx context.Context, o azcore.ClientOptions) 
 func (e *examination) database(ctx context.Context, projections projection.Projections) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	return onReadDatabase(ctx, e.cfg, func(store *readmodel.Store) error {
+	return onReadDatabase(ctx, e.cfg, projections, func(store *readmodel.Store) error {
 		read, err := store.Examine(ctx, projections.Collections(), e.cfg.TombstoneTTL)
 		if err != nil {
 			e.Found = append(e.Found, doctor.Finding{

@@ -177,7 +177,7 @@ func TestTheDoctorSaysWhatItMayNotAsk(t *testing.T) {
 	}
 	wantAll(t, unasked, "its properties: the claim Manage", "the members of the replica set", "the indexes: listIndexes")
 
-	environ(t, servers, "doctor", as("deployer", "deploysecret"), "shop_read")
+	environ(t, servers, "doctor", as("onlooker", "looksecret"), "shop_read")
 	found, unasked, _ = examined(t, servers)
 	wantAll(t, found, `does not let the user [find on parked_messages insert on parked_messages update on parked_messages`, "update on latest")
 	wantAll(t, unasked, "what is halted and parked: find")

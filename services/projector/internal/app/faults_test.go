@@ -119,6 +119,7 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 		mongoWay.cut()
 		send(t, "restart", happened("a", 6+round*20, 15+round*20)...)
 		until(t, "it waits for MongoDB again", func() bool { return state() == "waiting for MongoDB" })
+		until(t, "it says since when a message waits", func() bool { return p.Status().OldestUnapplied != nil })
 		mongoWay.open(t)
 		busWay.cut()
 		send(t, "restart", happened("a", 16+round*20, 25+round*20)...)
@@ -127,6 +128,8 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	}
 	until(t, "all messages are applied", func() bool { return complete(t, db, 1, 65) })
 	until(t, "it runs", func() bool { return state() == "running" })
+	until(t, "no message waits", func() bool { return p.Status().OldestUnapplied == nil })
+	until(t, "it says how fast it is", func() bool { return p.Status().CompletedPerSecond > 0 })
 	checkOrder(t, db, 65)
 	if s := p.Status(); s.Parked != 0 || s.DeadLettered != 0 || s.LastError == "" {
 		t.Errorf("status: got %+v, want nothing parked, nothing dead-lettered, and the last error", s)

@@ -8,9 +8,6 @@ import (
 	"io"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -24,45 +21,61 @@ type readConfig struct {
 	MongoURI         settings.Secret `envconfig:"READMODEL_MONGODB_URI" required:"true" desc:"MongoDB connection string of the read models"`
 	Database         string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
 	MongoTimeout     time.Duration   `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
+	Group            string          `envconfig:"READMODEL_GROUP" desc:"group of the projectors that parked the messages"`
 	Subscription     string          `envconfig:"SERVICEBUS_SUBSCRIPTION" desc:"subscription that the messages came from"`
 	Projections      string          `envconfig:"PROJECTIONS" desc:"YAML file of projections"`
 	LatestCollection string          `envconfig:"LATEST_COLLECTION" default:"latest" desc:"collection of the latest data, where PROJECTIONS is not set"`
+	OnGap            string          `envconfig:"ON_GAP" default:"report" desc:"report or wait, as for the service"`
+}
+
+// load reads the environment and the projections. The error holds every problem
+// there is.
+func (c *readConfig) load() (projection.Projections, error) {
+	var projections projection.Projections
+	err := settings.Load(c, func() (problems []*settings.Problem) {
+		var err error
+		if projections, err = c.service().projections(); err != nil {
+			problems = append(problems, settings.Problemf("PROJECTIONS", "%s", err))
+		}
+		if problem := gapProblem(c.OnGap); problem != nil {
+			problems = append(problems, problem)
+		}
+		return problems
+	})
+	return projections, err
+}
+
+// service is the configuration as the service has it.
+func (c *readConfig) service() *Config {
+	return &Config{
+		MongoURI: c.MongoURI, Database: c.Database, MongoTimeout: c.MongoTimeout, Group: c.Group, Subscription: c.Subscription,
+		Projections: c.Projections, LatestCollection: c.LatestCollection,
+	}
 }
 
 // shelf is a command's way to the parked messages.
 type shelf struct {
 	store       *readmodel.Store
 	projections projection.Projections
+	versions    delivery.Versions // nil where gaps do not matter
 	lines       *json.Encoder
 }
 
 // onShelf runs a command on the parked messages.
 func onShelf(ctx context.Context, stdout, stderr io.Writer, command func(ctx context.Context, s *shelf) error) error {
 	var cfg readConfig
-	s := &shelf{lines: json.NewEncoder(stdout)}
-	err := settings.Load(&cfg, func() (problems []*settings.Problem) {
-		var err error
-		service := Config{Projections: cfg.Projections, LatestCollection: cfg.LatestCollection}
-		s.projections, err = service.projections()
-		if err != nil {
-			problems = append(problems, settings.Problemf("PROJECTIONS", "%s", err))
-		}
-		return problems
-	})
+	projections, err := cfg.load()
 	if err != nil {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	redact := newRedactor(&Config{MongoURI: cfg.MongoURI}).text
-	client, err := mongo.Connect(options.Client().ApplyURI(cfg.MongoURI.Reveal()).SetTimeout(cfg.MongoTimeout))
-	if err != nil {
-		return errors.New("open the read database: " + redact(err.Error()))
-	}
-	s.store = readmodel.New(client, cfg.Database, cfg.Subscription)
-	if err = command(ctx, s); err != nil {
-		err = errors.New(redact(err.Error()))
-	}
-	return errors.Join(err, client.Disconnect(context.WithoutCancel(ctx)))
+	return onReadDatabase(ctx, cfg.service(), projections, func(store *readmodel.Store) error {
+		s := &shelf{store: store, projections: projections, lines: json.NewEncoder(stdout)}
+		if cfg.OnGap == gapWait {
+			s.versions = store
+		}
+		return command(ctx, s)
+	})
 }
 
 // list prints the parked messages, of one aggregate or all, one a line.
@@ -84,7 +97,8 @@ func (s *shelf) show(ctx context.Context, aggregate string) error {
 var errHalted = errors.New("aggregates are still halted")
 
 // redrive applies the parked messages of an aggregate, or of all where it is "".
-func (s *shelf) redrive(ctx context.Context, aggregate string) error {
+func (s *shelf) redrive(ctx context.Context, aggregate string, acceptGaps bool) error {
+	gaps := delivery.Gaps{Versions: s.versions, Accept: acceptGaps}
 	aggregates := []string{aggregate}
 	if aggregate == "" {
 		var err error
@@ -94,7 +108,7 @@ func (s *shelf) redrive(ctx context.Context, aggregate string) error {
 	}
 	halted := 0
 	for _, aggregate := range aggregates {
-		done, err := delivery.Redrive(ctx, s.projections, s.store, s.store, aggregate)
+		done, err := delivery.Redrive(ctx, s.projections, s.store, s.store, gaps, aggregate)
 		if printErr := s.lines.Encode(done); err == nil {
 			err = printErr
 		}

@@ -33,6 +33,11 @@ func newRedactor(cfg *Config) *redactor {
 			hide(value)
 		}
 	}
+	for _, values := range cfg.headers() {
+		for _, value := range values {
+			hide(value)
+		}
+	}
 	return &redactor{strings.NewReplacer(pairs...)}
 }
 

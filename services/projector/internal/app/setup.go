@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/settings"
 )
@@ -22,9 +23,16 @@ func setUp(ctx context.Context, stdout, stderr io.Writer) error {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	return onReadDatabase(ctx, &cfg, func(store *readmodel.Store) error {
+	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
 		if err := store.Setup(ctx, projections.Collections(), cfg.TombstoneTTL); err != nil {
 			return err
+		}
+		for _, p := range projections {
+			if version, is := projection.VersionOf(p); is {
+				if err := store.Present(ctx, &version); err != nil {
+					return err
+				}
+			}
 		}
 		return json.NewEncoder(stdout).Encode(struct {
 			Database string `json:"read_database"`
@@ -34,13 +42,13 @@ func setUp(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // onReadDatabase runs a command on the read database. Its error has no secrets.
-func onReadDatabase(ctx context.Context, cfg *Config, command func(*readmodel.Store) error) error {
+func onReadDatabase(ctx context.Context, cfg *Config, projections projection.Projections, command func(*readmodel.Store) error) error {
 	redact := newRedactor(cfg).text
 	client, err := mongo.Connect(options.Client().ApplyURI(cfg.MongoURI.Reveal()).SetTimeout(cfg.MongoTimeout))
 	if err != nil {
 		return errors.New("open the read database: " + redact(err.Error()))
 	}
-	if err = command(readmodel.New(client, cfg.Database, cfg.Subscription)); err != nil {
+	if err = command(readmodel.New(client, cfg.readModel(projections))); err != nil {
 		err = errors.New(redact(err.Error()))
 	}
 	if closeErr := client.Disconnect(context.WithoutCancel(ctx)); closeErr != nil {

@@ -16,16 +16,20 @@ import (
 	"changerelay/services/projector/internal/settings"
 )
 
-// accounts are a role to deploy with, and one to run with that may not even
-// create an index.
+// accounts are a role to deploy with, one to run with that may not even create
+// an index, one to switch versions with, and one that may do next to nothing.
 const accounts = `{
   "roles": [
-    {"role": "deploying", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["createCollection", "createIndex", "listIndexes"]}]},
-    {"role": "running", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "insert", "update"]}]}
+    {"role": "deploying", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["createCollection", "createIndex", "listIndexes", "find"]}]},
+    {"role": "running", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "insert", "update"]}]},
+    {"role": "switching", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "listCollections", "createCollection", "collMod"]}]},
+    {"role": "looking", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["listIndexes"]}]}
   ],
   "users": [
     {"user": "deployer", "pwd": "deploysecret", "roles": [{"role": "deploying"}]},
-    {"user": "projector", "pwd": "runsecret", "roles": [{"role": "running"}]}
+    {"user": "projector", "pwd": "runsecret", "roles": [{"role": "running"}]},
+    {"user": "operator", "pwd": "switchsecret", "roles": [{"role": "switching"}]},
+    {"user": "onlooker", "pwd": "looksecret", "roles": [{"role": "looking"}]}
   ]
 }`
 

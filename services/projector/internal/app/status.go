@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 	"time"
+
+	"changerelay/services/projector/internal/admin"
 )
 
 // phase is where the process stands in its life.
@@ -44,6 +46,11 @@ type Status struct {
 	Parked          int64  `json:"parked"`
 	DeadLettered    int64  `json:"dead_lettered"`
 	Completed       int64  `json:"completed"`
+	// CompletedPerSecond is the rate of the last ten seconds.
+	CompletedPerSecond float64 `json:"completed_per_second"`
+	// OldestUnapplied is when the broker stored the oldest message that this
+	// process has received and not settled; absent while there is none.
+	OldestUnapplied *time.Time `json:"oldest_unapplied,omitempty"`
 
 	HaltedAggregates *int     `json:"halted_aggregates,omitempty"`
 	LagSeconds       *float64 `json:"lag_seconds,omitempty"`
@@ -58,6 +65,8 @@ type Status struct {
 	AcceptsHung   int64 `json:"accepts_hung"`
 
 	LastError string `json:"last_error,omitempty"`
+	// Troubles are the latest warnings and errors of the log.
+	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
 }
 
 // Status returns what the process is doing. It may be called at any time.
@@ -92,6 +101,11 @@ func (a *App) Status() Status {
 	}
 	if n, known := a.waiting.sessions(); known {
 		s.SessionsWaiting = &n
+	}
+	s.CompletedPerSecond = a.completing.perSecond()
+	if at, some := a.engine.Oldest(); some {
+		at = at.UTC()
+		s.OldestUnapplied = &at
 	}
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n

@@ -95,7 +95,8 @@ func (w *waiter) question(r *http.Request) (q question, problem string) {
 		return q, "projection is missing, and there are several"
 	}
 	for _, p := range w.projections {
-		if name == "" || p.Name() == name {
+		v, _ := projection.VersionOf(p)
+		if name == "" || p.Name() == name || v.Projection == name {
 			q.projection = p
 			return q, ""
 		}
@@ -123,7 +124,7 @@ func (w *waiter) until(ctx context.Context, q question) (bool, error) {
 }
 
 func (w *waiter) reached(ctx context.Context, q question) (bool, error) {
-	if k, ok := q.projection.(interface{ Keyed() bool }); ok && k.Keyed() {
+	if projection.Keyed(q.projection) {
 		return w.store.ReachedKeyed(ctx, q.projection.Name(), q.aggregate, q.sequence)
 	}
 	return w.store.Reached(ctx, q.projection.Collections()[0], q.aggregate, q.sequence)

@@ -26,6 +26,7 @@ func TestAWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
 	_, database := servers.Mongo(t, nil)
 	projections, err := projection.Parse("test.yaml", []byte(counting+`
 - name: totals
+  version: 3
   collection: totals
   key: '"all"'
   on:

@@ -26,6 +26,8 @@ type item struct {
 	refusal session.Verdict
 	// first and count say which writes are the item's.
 	first, count int
+	// span follows the attempt; nil where nobody traces, and once it has ended.
+	span Span
 }
 
 // Reasons of dead-lettered messages.
@@ -141,6 +143,7 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 		if it.change == nil {
 			h.counts.Refused.Add(1)
 			verdicts[i] = it.refusal
+			it.traced(FateDeadLettered, it.refusal.Description)
 			continue
 		}
 		h.follow(it.change.Version)
@@ -148,10 +151,13 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 		case Applied:
 			h.counts.Applied.Add(1)
 			h.observer.Readable(&it.change.Event)
+			it.traced(FateApplied, "")
 		case Repeated:
 			h.counts.Repeated.Add(1)
+			it.traced(FateRepeated, "")
 		case Unknown:
 			h.counts.PassedBy.Add(1)
+			it.traced(FatePassedBy, "")
 		}
 	}
 	return verdicts

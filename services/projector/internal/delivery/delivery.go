@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,8 @@ type Store interface {
 
 // Parking keeps what can not be projected.
 type Parking interface {
-	// Halt notes that an aggregate is halted. A halted one stays as it is.
+	// Halt notes that an aggregate is halted, and marks its read documents in the
+	// same step. A halted one stays as it is.
 	Halt(ctx context.Context, h Halt) error
 	// Park keeps messages of a halted aggregate. One that is parked already
 	// stays as it is. The error is a *RejectedError where one message can not
@@ -108,6 +110,11 @@ type Handler struct {
 	log      zerolog.Logger
 	counts   Counts
 	careful  careful
+	gaps     gaps
+	tracer   Tracer // nil for none
+	// name goes before the number of a hold, in what its writes say of themselves.
+	name  string
+	holds atomic.Int64
 }
 
 var _ session.Handler = (*Handler)(nil)
@@ -117,24 +124,45 @@ func New(decider Decider, store Store, parking Parking, halts *Halts, observer O
 	return &Handler{decider: decider, store: store, parking: parking, halts: halts, observer: observer, log: log}
 }
 
+// Named has writes say under which hold they were made: process, unique among
+// all there ever were, and a number. It is for before the first use.
+func (h *Handler) Named(process string) *Handler {
+	h.name = process
+	return h
+}
+
 // Counts is what was done.
 func (h *Handler) Counts() *Counts { return &h.counts }
 
 // Hold implements session.Handler.
 func (h *Handler) Hold(sessionID string) session.Applier {
-	return &hold{Handler: h, aggregate: sessionID}
+	return &hold{Handler: h, aggregate: sessionID, by: h.name + "/" + strconv.FormatInt(h.holds.Add(1), 10)}
 }
 
 // hold applies the messages of one hold, one call at a time.
 type hold struct {
 	*Handler
 	aggregate string
+	by        string
 	// last is the version of the last event that was dealt with in this hold.
 	last contract.Version
+	// links is how far the aggregate's versions follow each other; nil until it
+	// was looked up.
+	links *links
 }
 
 // Apply implements session.Applier.
 func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
+	if !h.gaps.on() {
+		return h.applyAll(ctx, messages)
+	}
+	ordered, places := byVersion(messages)
+	verdicts, err := h.applyAll(ctx, ordered)
+	return inPlace(verdicts, places), err
+}
+
+// applyAll applies messages in the order given.
+func (h *hold) applyAll(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
 	var verdicts []session.Verdict
 	for len(verdicts) < len(messages) {
 		more, err := h.applyCarefully(ctx, messages[len(verdicts):])
@@ -150,22 +178,39 @@ func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session
 
 // apply applies messages; with deadly set the first one is not tried, for that reason.
 func (h *hold) apply(ctx context.Context, messages []session.Message, deadly string) ([]session.Verdict, error) {
+	began := time.Now()
 	halted, err := h.halts.Halted(ctx, h.aggregate)
 	if err != nil {
 		return nil, fmt.Errorf("look up whether aggregate %q is halted: %w", h.aggregate, err)
 	}
 	b := h.read(messages)
+	b.trace(h.tracer, began)
+	verdicts, err := h.applyBatch(ctx, b, halted, deadly)
+	b.untrace(err)
+	return verdicts, err
+}
+
+// applyBatch applies what was read. Without an error there is a verdict for all.
+func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly string) ([]session.Verdict, error) {
 	if halted {
-		return h.park(ctx, b, 0, "an earlier event of the aggregate is parked", false)
+		return h.parkAll(ctx, b)
 	}
 	if deadly != "" && b.items[0].change != nil {
 		return h.halt(ctx, b, 0, deadly)
 	}
-	failed, reason := h.decide(b)
+	linked, missing, err := h.follows(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	failed, reason := h.decide(b, linked)
 	for {
 		rejected, err := h.write(ctx, b, failed)
 		if err != nil {
-			return h.done(b, b.stored(failed)), err
+			stored := b.stored(failed)
+			if unnoted := h.reach(ctx, b, stored); unnoted != nil {
+				return nil, errors.Join(err, unnoted)
+			}
+			return h.done(b, stored), err
 		}
 		if rejected == nil {
 			break
@@ -173,16 +218,24 @@ func (h *hold) apply(ctx context.Context, messages []session.Message, deadly str
 		// What stands before the refused write may not all be stored yet.
 		failed, reason = b.owner(rejected.Index), rejected.Reason
 	}
-	if failed == len(b.items) {
-		return h.done(b, failed), nil
+	if err := h.reach(ctx, b, failed); err != nil {
+		return nil, err
 	}
-	return h.halt(ctx, b, failed, reason)
+	switch {
+	case failed == len(b.items):
+		return h.done(b, failed), nil
+	case failed < linked:
+		return h.halt(ctx, b, failed, reason)
+	case h.gaps.waits(b.items[linked].message):
+		return h.done(b, failed), fmt.Errorf("apply aggregate %q: %s: %w", h.aggregate, missing, session.ErrNotYet)
+	}
+	return h.halt(ctx, b, failed, missing)
 }
 
-// decide fills in the writes of the batch's items, up to the first that can not
-// be projected. It returns that one's place, or the batch's length.
-func (h *hold) decide(b *batch) (failed int, reason string) {
-	for i := range b.items {
+// decide fills in the writes of the batch's first n items, up to the first that
+// can not be projected. It returns that one's place, or n.
+func (h *hold) decide(b *batch, n int) (failed int, reason string) {
+	for i := range n {
 		item := &b.items[i]
 		item.first = len(b.writes)
 		if item.change == nil {
@@ -192,10 +245,13 @@ func (h *hold) decide(b *batch) (failed int, reason string) {
 		if err != nil {
 			return i, err.Error()
 		}
+		for i := range writes {
+			writes[i].By = h.by
+		}
 		b.writes = append(b.writes, writes...)
 		item.count = len(writes)
 	}
-	return len(b.items), ""
+	return n, ""
 }
 
 // write stores the writes of the first n items.

@@ -34,6 +34,16 @@
 //     lifts the halt once nothing is, leaves nothing behind that would be passed
 //     over; a message that comes too late to be parked is applied.
 //
+// Versions. Where the source numbers its events, one may be missing: the publisher
+// has parked it, and what follows was sent. Missing versions are counted and passed
+// over, or waited for (WithVersions). Then the batch ends before the gap, and its
+// session is given back until the missing one has come; a batch is applied in the
+// order of versions, so one that comes behind the others is found. After a while
+// the aggregate is halted as for an event that fails, and what is parked is applied
+// as soon as the missing one arrives. How far an aggregate is, is noted after its
+// events are stored and before they are settled, so no event is taken for missing
+// that was dealt with.
+//
 // A process that dies leaves no trace at the broker, which counts nothing then.
 // So each process says that it lives, and after one has died the others note
 // what they are about to apply, for some minutes. A message that a few processes

@@ -36,6 +36,7 @@ func (h *hold) park(ctx context.Context, b *batch, first int, reason string, fir
 		if it.change == nil {
 			h.counts.Refused.Add(1)
 			verdicts = append(verdicts, it.refusal)
+			it.traced(FateDeadLettered, it.refusal.Description)
 			continue
 		}
 		failed := firstFailed && i == first
@@ -62,11 +63,14 @@ func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool
 	err := h.parking.Park(ctx, []Parked{{Message: *it.message, Event: event, Failed: failed, Reason: reason}})
 	if rejected, ok := asRejected(err); ok {
 		h.counts.Refused.Add(1)
-		return session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: reason + "; can not be parked: " + rejected.Reason}, nil
+		v := session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: reason + "; can not be parked: " + rejected.Reason}
+		it.traced(FateDeadLettered, v.Description)
+		return v, nil
 	}
 	if err != nil {
 		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)
 	}
 	h.counts.Parked.Add(1)
+	it.traced(FateParked, reason)
 	return session.Verdict{}, nil
 }

@@ -129,7 +129,7 @@ func (p play) run(t *testing.T) string {
 	for range 2 {
 		actors.Go(func() {
 			for range 3 {
-				_, _ = delivery.Redrive(t.Context(), decider, store, store, "a")
+				_, _ = delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
 				time.Sleep(time.Second)
 			}
 		})
@@ -157,8 +157,11 @@ func (p play) run(t *testing.T) string {
 	}
 	store.Fail = nil
 	decider.done.Store(true)
-	if done, err := delivery.Redrive(t.Context(), decider, store, store, "a"); err != nil || !done.Lifted {
+	if done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a"); err != nil || !done.Lifted {
 		return fmt.Sprintf("the last redrive: %+v, %v", done, err)
+	}
+	if mark, _ := store.Marked(t.Context(), "orders", "a"); mark != "" {
+		return "still marked: " + mark
 	}
 	text, err := store.Fields(t.Context(), "orders", "a")
 	if err != nil {
@@ -211,19 +214,50 @@ func TestARedriveStopsAtWhatFailsAgain(t *testing.T) {
 		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3)); err != nil {
 			t.Fatal(err)
 		}
-		done, err := delivery.Redrive(t.Context(), decider, store, store, "a")
+		done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
 		if err != nil || done.Lifted || done.FailedEventID != "a-2" || !strings.Contains(done.Reason, "not mended") {
 			t.Errorf("redrive: got %+v and %v, want it stopped at a-2", done, err)
 		}
 		if there, err := store.Unpark(t.Context(), readmodeltest.Event("a", 2)); err != nil || !there {
 			t.Fatalf("discard: got %t and %v", there, err)
 		}
-		done, err = delivery.Redrive(t.Context(), decider, store, store, "a")
+		done, err = delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
 		if err != nil || !done.Lifted || done.Applied != 1 {
 			t.Errorf("redrive: got %+v and %v, want the last one applied and the halt lifted", done, err)
 		}
 		if got, _ := store.Fields(t.Context(), "orders", "a"); got != `{"events":2}{"last":3}{"seen":[1,3]}` {
 			t.Errorf("document: got %s", got)
 		}
+	})
+}
+
+// A redrive that comes only half way leaves a document that is newer than
+// before, and still older than its events.
+func TestDocumentsAreMarkedUntilTheHaltIsLifted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		decider := &mended{Projections: parse(t, counting), bad: 2}
+		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3, 4)); err != nil {
+			t.Fatal(err)
+		}
+		marked := func(when string, want bool) {
+			t.Helper()
+			if mark, err := store.Marked(t.Context(), "orders", "a"); err != nil || (mark != "") != want {
+				t.Errorf("%s: got mark %q and %v, want one: %t", when, mark, err, want)
+			}
+		}
+		marked("halted", true)
+		decider.bad = 4
+		if done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a"); err != nil || done.Applied != 2 || done.Lifted {
+			t.Fatalf("redrive: got %+v and %v, want two applied and no halt lifted", done, err)
+		}
+		marked("redriven half way", true)
+		decider.done.Store(true)
+		if done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a"); err != nil || !done.Lifted {
+			t.Fatalf("redrive: got %+v and %v, want the halt lifted", done, err)
+		}
+		marked("lifted", false)
 	})
 }

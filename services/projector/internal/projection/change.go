@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -60,6 +61,14 @@ var (
 // readJSON reads one value in Extended JSON. The driver reads documents only,
 // so a value that may be of any kind is read as the one field of a document.
 func readJSON(data []byte) (bson.RawValue, error) {
+	if value, ok := plainJSON(data); ok {
+		return value, nil
+	}
+	return extendedJSON(data)
+}
+
+// extendedJSON is readJSON by the driver.
+func extendedJSON(data []byte) (bson.RawValue, error) {
 	// The driver stops after the first document and follows any nesting; this
 	// check does neither.
 	if !json.Valid(data) {
@@ -115,6 +124,21 @@ type Write struct {
 	Keyed bool
 	// Event is the event that the write comes from, without its data.
 	Event *contract.Event
+	// By names the hold of a session under which the write is made, where it is
+	// made under one. It decides nothing, and is kept for whoever asks later.
+	By string
+	// Halted marks the document, where the aggregate is halted and a redrive
+	// makes the write.
+	Halted *Halted
+}
+
+// Halted is what the read documents of a halted aggregate say: that they are
+// older than its events.
+type Halted struct {
+	Since time.Time
+	// Reason is why the event EventID could not be projected.
+	Reason  string
+	EventID string
 }
 
 // Projection turns changes into writes.
@@ -143,7 +167,11 @@ func (ps Projections) Check() error {
 			errs = append(errs, fmt.Errorf("projection %q is there twice", p.Name()))
 		}
 		names[p.Name()] = true
-		for _, collection := range p.Collections() {
+		claimed := p.Collections()
+		if v, is := VersionOf(p); is {
+			claimed = append(claimed, v.View)
+		}
+		for _, collection := range claimed {
 			if owner, taken := owners[collection]; taken && owner != p.Name() {
 				errs = append(errs, fmt.Errorf("projection %q writes collection %q, which belongs to projection %q", p.Name(), collection, owner))
 			}
@@ -164,6 +192,24 @@ func (ps Projections) Decide(c *Change) ([]Write, error) {
 		writes = append(writes, decided...)
 	}
 	return writes, nil
+}
+
+// OwnDocuments are the collections in which a document is one aggregate's own.
+func (ps Projections) OwnDocuments() []string {
+	var own []string
+	for _, p := range ps {
+		if !Keyed(p) {
+			own = append(own, p.Collections()...)
+		}
+	}
+	return own
+}
+
+// Keyed tells whether a projection's documents have another key than the
+// aggregate's id, so that many aggregates change one.
+func Keyed(p Projection) bool {
+	k, ok := p.(interface{ Keyed() bool })
+	return ok && k.Keyed()
 }
 
 // Collections are the collections of all projections.

@@ -16,6 +16,8 @@ type declared struct {
 	// key makes the document's key, where keyed; else it is the aggregate's id.
 	key   value
 	keyed bool
+	// version is 0 for a projection that has none.
+	version int
 }
 
 var _ Projection = (*declared)(nil)
@@ -41,10 +43,18 @@ type field struct {
 }
 
 // Name implements Projection.
-func (p *declared) Name() string { return p.name }
+func (p *declared) Name() string { return ofVersion(p.name, p.version) }
 
 // Collections implements Projection.
-func (p *declared) Collections() []string { return []string{p.collection} }
+func (p *declared) Collections() []string { return []string{p.place()} }
+
+// place is the collection that is written.
+func (p *declared) place() string { return ofVersion(p.collection, p.version) }
+
+// Version implements Versioned.
+func (p *declared) Version() (Version, bool) {
+	return Version{Projection: p.name, View: p.collection, Number: p.version, Keyed: p.keyed, Types: p.Types()}, p.version > 0
+}
 
 // Keyed tells whether the documents have another key than the aggregate's id.
 func (p *declared) Keyed() bool { return p.keyed }
@@ -58,7 +68,7 @@ func (p *declared) Decide(c *Change) ([]Write, error) {
 	if !follows {
 		return nil, nil
 	}
-	w := Write{Projection: p.name, Collection: p.collection, ID: c.AggregateID, Event: &c.Event, Delete: r.delete, Keyed: p.keyed}
+	w := Write{Projection: p.Name(), Collection: p.place(), ID: c.AggregateID, Event: &c.Event, Delete: r.delete, Keyed: p.keyed}
 	if p.keyed {
 		key, err := p.documentKey(c)
 		if err != nil {

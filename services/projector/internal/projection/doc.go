@@ -21,6 +21,9 @@
 //	      OrderDeleted:
 //	        delete: true
 //
+// With version, the documents are in a collection of that version, and collection
+// names the view that readers use.
+//
 // With key, an expression, the projection's documents are those of that key and
 // many aggregates may change one; otherwise each aggregate has its own.
 //

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -133,10 +132,12 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 			p.collection = l.text(e)
 		case "key":
 			p.key, p.keyed = l.value("key", e), true
+		case "version":
+			p.version = l.version(e)
 		case "on":
 			l.rules(p, e)
 		default:
-			l.problem(e.at, "unknown key %q; a projection has name, collection, key and on", e.key)
+			l.problem(e.at, "unknown key %q; a projection has name, collection, version, key and on", e.key)
 		}
 	}
 	if p.name == "" {
@@ -152,34 +153,16 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 	return p
 }
 
-// badCollection says what keeps a name from being a read model's collection.
-func badCollection(name string) string {
-	switch {
-	case name == "":
-		return "is missing"
-	case strings.ContainsAny(name, "$\x00") || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
-		return "is not a valid name"
-	case slices.Contains([]string{ParkedMessages, HaltedAggregates, Positions, Processes, Attempts}, name):
-		return "is the projector's own"
+// version reads the number of a version.
+func (l *loader) version(e entry) int {
+	if node, ok := e.value.(*ast.IntegerNode); ok {
+		if n, ok := integer(node); ok && n >= 1 && n <= maxVersion {
+			return n
+		}
 	}
-	return ""
+	l.problem(e.at, "version is not a whole number from 1 to %d", maxVersion)
+	return 0
 }
-
-// The projector's own collections in the read database.
-const (
-	// ParkedMessages holds messages that could not be projected, and all later
-	// ones of the same aggregates.
-	ParkedMessages = "parked_messages"
-	// HaltedAggregates names the aggregates that have parked messages.
-	HaltedAggregates = "halted_aggregates"
-	// Positions holds, for each projection with a key of its own and each
-	// aggregate, how far its events are applied.
-	Positions = "applied_positions"
-	// Processes are the running projectors, and Attempts what they were about to
-	// apply, noted after one of them has died.
-	Processes = "projector_processes"
-	Attempts  = "apply_attempts"
-)
 
 func (l *loader) rules(p *declared, on entry) {
 	for _, e := range l.entries(on.value, "on") {

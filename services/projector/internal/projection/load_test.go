@@ -225,8 +225,12 @@ func TestParseRefuses(t *testing.T) {
 		{"a list that is none", "projections: 5", "projections is not a list"},
 		{"a collection twice", "projections: [{name: a, collection: c, on: {E: {delete: true}}}, {name: b, collection: c, on: {E: {delete: true}}}]", `projection "b" writes collection "c", which belongs to projection "a"`},
 		{"a name twice", "projections: [{name: a, collection: c, on: {E: {delete: true}}}, {name: a, collection: d, on: {E: {delete: true}}}]", `projection "a" is there twice`},
+		{"a collection in the place of a view", "projections: [{name: a, version: 2, collection: c, on: {E: {delete: true}}}, {name: b, collection: c, on: {E: {delete: true}}}]", `projection "b" writes collection "c", which belongs to projection "a_v2"`},
+		{"a version that is none", "projections: [{name: a, version: two, collection: c, on: {E: {delete: true}}}]", "version is not a whole number from 1 to 999999"},
+		{"version 0", "projections: [{name: a, version: 0, collection: c, on: {E: {delete: true}}}]", "version is not a whole number from 1 to 999999"},
 		{"an expression that looks at the clock", "projections: [{name: a, collection: c, on: {E: {set: {x: now()}}}}]", "unknown name now"},
 		{"a key that is no expression", "projections: [{name: a, collection: c, key: [1], on: {E: {delete: true}}}]", "neither an expression nor a scalar"},
+		{"the own collection of some group", "projections: [{name: a, collection: parked_messages.blue, on: {E: {delete: true}}}]", "is the projector's own"},
 		{"the projector's own collection", "projections: [{name: a, collection: applied_positions, on: {E: {delete: true}}}]", "is the projector's own"},
 		{"a bad collection", "projections: [{name: a, collection: a$b, on: {E: {delete: true}}}]", "is not a valid name"},
 	}

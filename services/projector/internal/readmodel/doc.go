@@ -42,6 +42,11 @@
 // A deleted document leaves a tombstone, the position alone, so that an old
 // message can not bring it back; an index lets the server remove it later.
 //
+// While an aggregate is halted its own documents say so under _relay.halted.
+// The mark is set and removed in the transactions that store and lift the halt,
+// and each write that a redrive makes meanwhile sets it anew, since it replaces
+// _relay as a whole.
+//
 // No transaction is put around a batch. Most batches are one write of one
 // document after folding, and a transaction would add a round trip, its commit,
 // to the one there is; it pays where hundreds of writes remain, and a session's

@@ -97,14 +97,14 @@ func (s *Store) readPrivileges(ctx context.Context, d *doctor.Database, collecti
 	}
 	err := s.admin(ctx, bson.D{{Key: "connectionStatus", Value: 1}, {Key: "showPrivileges", Value: true}}, &status)
 	if err == nil && len(status.Info.Users) > 0 {
-		d.Lacking = doctor.Lacking(status.Info.Privileges, s.db.Name(), slices.Concat(ownCollections, collections), needed)
+		d.Lacking = doctor.Lacking(status.Info.Privileges, s.db.Name(), slices.Concat(s.ownCollections(), collections), needed)
 	}
 	return err
 }
 
 func (s *Store) readIndexes(ctx context.Context, d *doctor.Database, collections []string, keep time.Duration) error {
 	d.OtherIndex = map[string]time.Duration{}
-	for _, want := range expiries(collections, keep) {
+	for _, want := range s.expiries(collections, keep) {
 		specifications, err := s.db.Collection(want.collection).Indexes().ListSpecifications(ctx)
 		if err != nil {
 			return err
@@ -128,9 +128,9 @@ func (s *Store) readIndexes(ctx context.Context, d *doctor.Database, collections
 
 func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {
 	var err error
-	if d.Halted, err = s.db.Collection(projection.HaltedAggregates).CountDocuments(ctx, bson.D{}); err != nil {
+	if d.Halted, err = s.own(projection.HaltedAggregates).CountDocuments(ctx, bson.D{}); err != nil {
 		return err
 	}
-	d.Parked, err = s.db.Collection(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
+	d.Parked, err = s.own(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
 	return err
 }

@@ -137,7 +137,7 @@ func (p *keyedPass) write(ctx context.Context, places []int) error {
 	first, last := p.writes[places[0]].Event, p.writes[places[len(places)-1]].Event
 	_, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx,
 		bson.D{{Key: "_id", Value: p.account}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: first.Sequence}}}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "updatedAt", Value: now}}}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "updatedAt", Value: now}}}},
 		options.UpdateOne().SetUpsert(true))
 	if mongo.IsDuplicateKeyError(err) {
 		return errSeen
@@ -228,7 +228,7 @@ func (p *keyedPass) confirm(ctx context.Context) error {
 func (u *unit) keyedModel(writes []projection.Write, now time.Time) mongo.WriteModel {
 	last := u.last(writes)
 	filter := bson.D{{Key: "_id", Value: last.ID}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$exists", Value: true}}}}
-	relay := append(position(last.Event, now), bson.E{Key: "aggregateId", Value: last.Event.AggregateID})
+	relay := append(position(last, now), bson.E{Key: "aggregateId", Value: last.Event.AggregateID})
 	if last.Delete {
 		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).
 			SetReplacement(bson.D{{Key: bookkeeping, Value: append(relay, bson.E{Key: "deletedAt", Value: now})}})

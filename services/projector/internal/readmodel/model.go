@@ -17,7 +17,7 @@ const bookkeeping = "_relay"
 // model is the guarded upsert for a write.
 func model(w *projection.Write, now time.Time) mongo.WriteModel {
 	filter := guard(w.ID, w.Event.Sequence)
-	relay := position(w.Event, now)
+	relay := position(w, now)
 	if w.Delete {
 		relay = append(relay, bson.E{Key: "deletedAt", Value: now})
 		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).
@@ -38,7 +38,8 @@ func guard(id any, below contract.Sequence) bson.D {
 }
 
 // position is what a read document says about the last event that changed it.
-func position(e *contract.Event, now time.Time) bson.D {
+func position(w *projection.Write, now time.Time) bson.D {
+	e := w.Event
 	d := bson.D{
 		{Key: "sequence", Value: e.Sequence},
 		{Key: "position", Value: e.Position},
@@ -51,7 +52,14 @@ func position(e *contract.Event, now time.Time) bson.D {
 	if e.Version.Known {
 		d = append(d, bson.E{Key: "aggregateVersion", Value: e.Version.Number})
 	}
-	return append(d, bson.E{Key: "term", Value: e.Term}, bson.E{Key: "updatedAt", Value: now})
+	d = append(d, bson.E{Key: "term", Value: e.Term}, bson.E{Key: "updatedAt", Value: now})
+	if w.By != "" {
+		d = append(d, bson.E{Key: "by", Value: w.By})
+	}
+	if w.Halted != nil {
+		d = append(d, bson.E{Key: "halted", Value: markOf(w.Halted)})
+	}
+	return d
 }
 
 // withSet returns the update with one more field under $set, leaving the given

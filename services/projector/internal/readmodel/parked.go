@@ -74,15 +74,22 @@ type parkedContent struct {
 // Halt implements delivery.Parking.
 func (s *Store) Halt(ctx context.Context, h delivery.Halt) error {
 	e := &h.Event
+	mark := projection.Halted{Since: time.Now(), Reason: h.Reason, EventID: e.ID}
 	update := bson.D{{Key: "$setOnInsert", Value: bson.D{
 		{Key: "reason", Value: h.Reason},
 		{Key: "sequence", Value: e.Sequence},
 		{Key: "position", Value: e.Position},
 		{Key: "eventId", Value: e.ID},
 		{Key: "eventType", Value: e.Type},
-		{Key: "haltedAt", Value: time.Now()},
+		{Key: "haltedAt", Value: mark.Since},
 	}}}
-	return s.putOnce(ctx, projection.HaltedAggregates, e.AggregateID, update)
+	return s.together(ctx, func(ctx context.Context) error {
+		inserted, err := putOnce(ctx, s.own(projection.HaltedAggregates), e.AggregateID, update)
+		if err != nil || !inserted {
+			return err
+		}
+		return s.mark(ctx, e.AggregateID, &mark)
+	})
 }
 
 // Park implements delivery.Parking.
@@ -116,7 +123,7 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
 	}
 	return s.together(ctx, func(ctx context.Context) error {
-		halt, err := s.db.Collection(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
+		halt, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
 			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}}}})
 		if err != nil {
 			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
@@ -124,7 +131,8 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		if halt.MatchedCount == 0 {
 			return delivery.ErrLifted
 		}
-		return s.putOnce(ctx, projection.ParkedMessages, elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
+		_, err = putOnce(ctx, s.own(projection.ParkedMessages), elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
+		return err
 	})
 }
 
@@ -140,18 +148,19 @@ func (s *Store) together(ctx context.Context, f func(ctx context.Context) error)
 	return err
 }
 
-// putOnce inserts a document unless there is one with its key.
-func (s *Store) putOnce(ctx context.Context, collection string, id any, setOnInsert bson.D) error {
-	_, err := s.db.Collection(collection).UpdateOne(ctx, bson.D{{Key: "_id", Value: id}}, setOnInsert,
+// putOnce inserts a document unless there is one with its key, and tells
+// whether it did.
+func putOnce(ctx context.Context, collection *mongo.Collection, id any, setOnInsert bson.D) (inserted bool, err error) {
+	result, err := collection.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}}, setOnInsert,
 		options.UpdateOne().SetUpsert(true))
 	// Another process has inserted it between the server's search and its insert.
 	if mongo.IsDuplicateKeyError(err) {
-		return fmt.Errorf("write to %q: another write got in between: %w", collection, err)
+		return false, fmt.Errorf("write to %q: another write got in between: %w", collection.Name(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("write to %q: %w", collection, err)
+		return false, fmt.Errorf("write to %q: %w", collection.Name(), err)
 	}
-	return nil
+	return result.UpsertedCount > 0, nil
 }
 
 // List implements delivery.HaltedAggregates.
@@ -168,7 +177,7 @@ func (s *Store) List(ctx context.Context, limit int) ([]string, error) {
 }
 
 func (s *Store) halted(ctx context.Context, limit int, fields bson.D) ([]haltedAggregate, error) {
-	cursor, err := s.db.Collection(projection.HaltedAggregates).Find(ctx, bson.D{},
+	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, bson.D{},
 		options.Find().SetLimit(int64(limit)).SetProjection(fields).SetSort(bson.D{{Key: "_id", Value: 1}}))
 	if err != nil {
 		return nil, fmt.Errorf("list halted aggregates: %w", err)
@@ -182,7 +191,7 @@ func (s *Store) halted(ctx context.Context, limit int, fields bson.D) ([]haltedA
 
 // Halted implements delivery.HaltedAggregates.
 func (s *Store) Halted(ctx context.Context, aggregate string) (bool, error) {
-	err := s.db.Collection(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
+	err := s.own(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
 		options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):

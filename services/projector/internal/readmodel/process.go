@@ -62,7 +62,7 @@ func (p *Process) Run(ctx context.Context) error {
 // Beat says that the process lives, and looks for others that have died. The
 // first one takes a live process of the same instance for dead.
 func (p *Process) Beat(ctx context.Context, first bool) error {
-	processes := p.store.db.Collection(projection.Processes)
+	processes := p.store.own(projection.Processes)
 	var me struct {
 		HeartbeatAt time.Time `bson:"heartbeatAt"`
 	}
@@ -98,7 +98,7 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 func (p *Process) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := p.store.db.Collection(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.id}},
+	_, err := p.store.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.id}},
 		bson.D{{Key: "$set", Value: bson.D{{Key: "stoppedAt", Value: time.Now()}}}})
 	if err != nil {
 		return fmt.Errorf("say that the process stops: %w", err)
@@ -122,7 +122,7 @@ type attemptKey struct {
 
 // Suspects implements delivery.Care.
 func (p *Process) Suspects(ctx context.Context, aggregate string) (map[string]int, error) {
-	cursor, err := p.store.db.Collection(projection.Attempts).Find(ctx, bson.D{{Key: "_id", Value: bson.D{
+	cursor, err := p.store.own(projection.Attempts).Find(ctx, bson.D{{Key: "_id", Value: bson.D{
 		{Key: "$gte", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "messageId", Value: ""}}},
 		{Key: "$lt", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "messageId", Value: bson.MaxKey{}}}},
 	}}, {Key: "processes", Value: bson.D{{Key: "$ne", Value: bson.A{}}}}})
@@ -135,7 +135,7 @@ func (p *Process) Suspects(ctx context.Context, aggregate string) (map[string]in
 	}
 	suspects := map[string]int{}
 	for _, a := range attempts {
-		n, err := p.store.db.Collection(projection.Processes).CountDocuments(ctx, bson.D{
+		n, err := p.store.own(projection.Processes).CountDocuments(ctx, bson.D{
 			{Key: "_id", Value: bson.D{{Key: "$in", Value: a.Processes}}},
 			{Key: "diedAt", Value: bson.D{{Key: "$ne", Value: nil}}},
 		})
@@ -165,7 +165,7 @@ func (p *Process) Clear(ctx context.Context, aggregate, messageID string) error 
 }
 
 func (p *Process) attempt(ctx context.Context, aggregate, messageID string, update bson.D) error {
-	_, err := p.store.db.Collection(projection.Attempts).UpdateOne(ctx,
+	_, err := p.store.own(projection.Attempts).UpdateOne(ctx,
 		bson.D{{Key: "_id", Value: attemptKey{aggregate, messageID}}}, update, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("note an attempt at aggregate %q: %w", aggregate, err)

@@ -27,8 +27,15 @@ const (
 var ErrOtherExpiry = errors.New("an index keeps documents for another time: drop it, and run projector setup")
 
 // ownCollections are those that the projector keeps beside the read models.
-var ownCollections = []string{
-	projection.ParkedMessages, projection.HaltedAggregates, projection.Positions, projection.Processes, projection.Attempts,
+func (s *Store) ownCollections() []string {
+	var own []string
+	for _, name := range projection.GroupCollections() {
+		own = append(own, projection.OfGroup(name, s.group))
+	}
+	if s.group != "" {
+		own = append(own, projection.Positions)
+	}
+	return own
 }
 
 // expiry is an index that removes documents after a time.
@@ -42,10 +49,10 @@ const keepProcesses = 24 * time.Hour
 
 // expiries are the indexes that remove tombstones after keep, and what is known
 // of processes after a day.
-func expiries(collections []string, keep time.Duration) []expiry {
+func (s *Store) expiries(collections []string, keep time.Duration) []expiry {
 	indexes := []expiry{
-		{projection.Processes, "heartbeatAt", "old", keepProcesses},
-		{projection.Attempts, "at", "old", keepProcesses},
+		{projection.OfGroup(projection.Processes, s.group), "heartbeatAt", "old", keepProcesses},
+		{projection.OfGroup(projection.Attempts, s.group), "at", "old", keepProcesses},
 	}
 	for _, name := range collections {
 		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", "tombstones", keep})
@@ -70,7 +77,7 @@ func (s *Store) EnsureIndexes(ctx context.Context, collections []string, keep ti
 // Setup creates the collections, those of the read models and the projector's
 // own, and the indexes, with a role that may. It may be called again.
 func (s *Store) Setup(ctx context.Context, collections []string, keep time.Duration) error {
-	for _, name := range slices.Concat(ownCollections, collections) {
+	for _, name := range slices.Concat(s.ownCollections(), collections) {
 		if err := s.db.CreateCollection(ctx, name); err != nil && !hasCode(err, namespaceExists) {
 			return fmt.Errorf("create collection %q in %q: %w", name, s.db.Name(), err)
 		}
@@ -80,7 +87,7 @@ func (s *Store) Setup(ctx context.Context, collections []string, keep time.Durat
 
 func (s *Store) createIndexes(ctx context.Context, collections []string, keep time.Duration) error {
 	var conflicts []error
-	for _, index := range expiries(collections, keep) {
+	for _, index := range s.expiries(collections, keep) {
 		_, err := s.db.Collection(index.collection).Indexes().CreateOne(ctx, mongo.IndexModel{
 			Keys:    bson.D{{Key: index.field, Value: 1}},
 			Options: options.Index().SetName(index.name).SetSparse(true).SetExpireAfterSeconds(index.seconds()),

@@ -45,7 +45,7 @@ type ParkedMessage struct {
 // Parked calls each for the parked messages, in order of aggregate and
 // sequence: those of one aggregate, or of all where it is "".
 func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMessage) error) error {
-	cursor, err := s.db.Collection(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
+	cursor, err := s.own(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
 		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	if err != nil {
 		return fmt.Errorf("list parked messages: %w", err)
@@ -104,7 +104,7 @@ func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]contra
 
 // Unpark implements delivery.Shelf.
 func (s *Store) Unpark(ctx context.Context, e *contract.Event) (bool, error) {
-	result, err := s.db.Collection(projection.ParkedMessages).DeleteOne(ctx,
+	result, err := s.own(projection.ParkedMessages).DeleteOne(ctx,
 		bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
 	if err != nil {
 		return false, fmt.Errorf("take a parked message of aggregate %q away: %w", e.AggregateID, err)
@@ -117,7 +117,7 @@ func (s *Store) Lift(ctx context.Context, aggregate string) (bool, error) {
 	lifted := false
 	err := s.together(ctx, func(ctx context.Context) error {
 		lifted = false
-		err := s.db.Collection(projection.ParkedMessages).FindOne(ctx, ofAggregate(aggregate),
+		err := s.own(projection.ParkedMessages).FindOne(ctx, ofAggregate(aggregate),
 			options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
 		if err == nil {
 			return nil
@@ -126,11 +126,11 @@ func (s *Store) Lift(ctx context.Context, aggregate string) (bool, error) {
 			return fmt.Errorf("look for parked messages of aggregate %q: %w", aggregate, err)
 		}
 		lifted = true
-		_, err = s.db.Collection(projection.HaltedAggregates).DeleteOne(ctx, bson.D{{Key: "_id", Value: aggregate}})
+		_, err = s.own(projection.HaltedAggregates).DeleteOne(ctx, bson.D{{Key: "_id", Value: aggregate}})
 		if err != nil {
 			return fmt.Errorf("lift the halt of aggregate %q: %w", aggregate, err)
 		}
-		return nil
+		return s.unmark(ctx, aggregate)
 	})
 	return lifted && err == nil, err
 }

@@ -18,6 +18,21 @@ import (
 type Store struct {
 	db           *mongo.Database
 	subscription string
+	group        string
+	marked       []string
+}
+
+// Config says what a store is for.
+type Config struct {
+	Database string
+	// Subscription is noted with parked messages.
+	Subscription string
+	// Group names those projectors of the database that share halts, parked
+	// messages and their watch over each other; "" is a group, too.
+	Group string
+	// Marked are the collections in which a document is one aggregate's own, and
+	// is marked while that aggregate is halted.
+	Marked []string
 }
 
 var (
@@ -26,15 +41,22 @@ var (
 	_ delivery.HaltedAggregates = (*Store)(nil)
 )
 
-// New returns the store in a database. subscription is noted with parked messages.
-func New(client *mongo.Client, database, subscription string) *Store {
+// New returns the store in a database.
+func New(client *mongo.Client, cfg Config) *Store {
 	return &Store{
-		db: client.Database(database, options.Database().
+		db: client.Database(cfg.Database, options.Database().
 			SetWriteConcern(writeconcern.Majority()).
 			SetReadConcern(readconcern.Majority()).
 			SetReadPreference(readpref.Primary())),
-		subscription: subscription,
+		subscription: cfg.Subscription,
+		group:        cfg.Group,
+		marked:       cfg.Marked,
 	}
+}
+
+// own is one of the group's own collections.
+func (s *Store) own(name string) *mongo.Collection {
+	return s.db.Collection(projection.OfGroup(name, s.group))
 }
 
 // Ping asks the primary for an answer.

@@ -49,7 +49,7 @@ type subject struct {
 func newSubject(t *testing.T, monitor *event.CommandMonitor) *subject {
 	t.Helper()
 	client, database := servers.Mongo(t, monitor)
-	return &subject{readmodel.New(client, database, "projector"), client.Database(database)}
+	return &subject{readmodel.New(client, readmodel.Config{Database: database, Subscription: "projector", Marked: []string{"c", "other"}}), client.Database(database)}
 }
 
 func TestStoreConforms(t *testing.T) {
@@ -75,6 +75,21 @@ func (s *subject) Fields(ctx context.Context, collection string, id any) (string
 		}
 	}
 	return readmodeltest.Canonical(fields)
+}
+
+func (s *subject) Marked(ctx context.Context, collection string, id any) (string, error) {
+	var document struct {
+		Relay struct {
+			Halted struct {
+				Reason string `bson:"reason"`
+			} `bson:"halted"`
+		} `bson:"_relay"`
+	}
+	err := s.db.Collection(collection).FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&document)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
+	}
+	return document.Relay.Halted.Reason, err
 }
 
 func (s *subject) Parked(ctx context.Context, aggregate string) ([]contract.Sequence, error) {
@@ -192,7 +207,9 @@ func TestADocumentCarriesItsPosition(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	before := time.Now().Truncate(time.Millisecond)
-	if _, err := s.Write(t.Context(), []projection.Write{set("a", 7)}); err != nil {
+	w := set("a", 7)
+	w.By = "p/1"
+	if _, err := s.Write(t.Context(), []projection.Write{w}); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -214,7 +231,7 @@ func TestADocumentCarriesItsPosition(t *testing.T) {
 	e := readmodeltest.Event("a", 7)
 	if got.Relay.Sequence != string(e.Sequence) || got.Relay.Position != string(e.Position) || got.Relay.EventID != e.ID ||
 		got.Relay.EventType != e.Type || !got.Relay.EventTime.Equal(e.Time) || got.Relay.AggregateVersion != 7 || got.Relay.Term != 3 ||
-		got.Relay.UpdatedAt.Before(before) || raw.Lookup("deletedAt").Type != 0 {
+		got.Relay.UpdatedAt.Before(before) || raw.Lookup("deletedAt").Type != 0 || raw.Lookup("by").StringValue() != "p/1" {
 		t.Errorf("bookkeeping: got %s, want that of %+v", raw, e)
 	}
 }
@@ -314,7 +331,7 @@ func TestAnUnreachableServerPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
-	outcomes, err := readmodel.New(client, "x", "s").Write(t.Context(), []projection.Write{set("a", 1)})
+	outcomes, err := readmodel.New(client, readmodel.Config{Database: "x"}).Write(t.Context(), []projection.Write{set("a", 1)})
 	if _, rejected := errors.AsType[*delivery.RejectedError](err); err == nil || rejected || outcomes[0] != delivery.Unknown {
 		t.Errorf("got %v and %v, want an error that passes and an unknown outcome", outcomes, err)
 	}

@@ -45,7 +45,7 @@ func (u *unit) model(writes []projection.Write, now time.Time) mongo.WriteModel 
 	}
 	last := u.last(writes)
 	return mongo.NewUpdateOneModel().SetFilter(guard(last.ID, u.first(writes).Event.Sequence)).SetUpsert(true).
-		SetUpdate(withSet(u.fold.update(), bson.E{Key: bookkeeping, Value: position(last.Event, now)}))
+		SetUpdate(withSet(u.fold.update(), bson.E{Key: bookkeeping, Value: position(last, now)}))
 }
 
 // reach is how far apart writes of one document may be to be folded.

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// Config bounds the engine. Every field must be above 0.
+// Config bounds the engine. Every field must be above 0, but KeepTime.
 type Config struct {
 	// MaxSessions is how many sessions are held at once at most.
 	MaxSessions int
@@ -23,6 +23,9 @@ type Config struct {
 	// others get their turn.
 	HoldTime     time.Duration
 	HoldMessages int
+	// KeepTime is how long a steady session that has run empty is kept while no
+	// other has messages; 0 keeps none.
+	KeepTime time.Duration
 
 	// LockMargin is how long before the lock's end work on the session stops.
 	LockMargin time.Duration
@@ -54,6 +57,7 @@ func Defaults() Config {
 		FirstMessageTime: 5 * time.Second,
 		HoldTime:         5 * time.Second,
 		HoldMessages:     5000,
+		KeepTime:         time.Second,
 		LockMargin:       2 * time.Second,
 		RetryInitial:     50 * time.Millisecond,
 		RetryMax:         5 * time.Second,

@@ -30,6 +30,8 @@
 //     settlement, nothing more of that hold is applied or settled, and the
 //     receiver is closed for good. The broker's client would take a lost
 //     session again behind one's back; see below.
+//   - Empty is released. A session that has run empty is given back at once,
+//     unless it is steady and accepts of this process wait besides; see keeping.
 //   - No surplus credit. A receive that brings fewer messages than asked for
 //     leaves credit on the link, and the client then hands late arrivals back
 //     one by one, which lets a later message overtake them. So a receiver is

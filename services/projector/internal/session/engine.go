@@ -21,7 +21,9 @@ type Engine struct {
 	handler  Handler
 	log      zerolog.Logger
 	gate     *gate
+	keeping  *keeping
 	counts   Counts
+	inHand   inHand
 
 	accepting Outage
 	applying  Outage
@@ -45,6 +47,8 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 		handler:  handler,
 		log:      log,
 		gate:     newGate(cfg.AcceptFloor, cfg.MaxSessions),
+		inHand:   inHand{since: map[*hold]time.Time{}},
+		keeping:  newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
 	}
 }
 

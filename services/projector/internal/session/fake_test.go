@@ -71,7 +71,7 @@ func (b *broker) put(id string, n int) {
 	}
 	for range n {
 		b.next++
-		q.messages = append(q.messages, session.Message{SequenceNumber: b.next})
+		q.messages = append(q.messages, session.Message{SequenceNumber: b.next, EnqueuedAt: time.Now()})
 	}
 	b.wake()
 }

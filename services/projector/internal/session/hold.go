@@ -27,6 +27,14 @@ type hold struct {
 	lock     *lock
 	log      zerolog.Logger
 	began    time.Time
+	// steady: the session is asked for one message at a time. Where it comes, no
+	// credit is left on the link, so that the next one can be waited for.
+	steady bool
+	// quickest is the least time between a message's enqueuing, by the broker's
+	// clock, and its receipt, by ours; of a steady session.
+	quickest time.Duration
+	// empty: the session had run empty when the hold ended.
+	empty bool
 	// firstReceive is how long the first message took: what a round trip costs
 	// on this link.
 	firstReceive time.Duration
@@ -48,7 +56,9 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 		lock:     newLock(receiver.LockedUntil(), e.cfg.LockMargin, func() { end(errLockEnds) }),
 		log:      e.log.With().Str("session_id", receiver.SessionID()).Logger(),
 		began:    time.Now(),
+		steady:   e.keeping.began(receiver.SessionID()),
 	}
+	defer func() { e.keeping.ended(receiver.SessionID(), h.empty) }()
 	var keeper sync.WaitGroup
 	keeper.Go(func() { end(h.lock.keep(ctx, receiver.RenewLock)) })
 
@@ -66,8 +76,10 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 // when everything that was received is settled.
 func (h *hold) run(draining, ctx context.Context) error {
 	for {
-		messages, err := h.receive(draining, ctx)
+		asked := h.asks()
+		messages, err := h.receive(draining, ctx, asked)
 		if len(messages) == 0 {
+			h.empty = err == nil && !h.steady
 			return err
 		}
 		if err := h.checkOrder(messages); err != nil {
@@ -77,35 +89,11 @@ func (h *hold) run(draining, ctx context.Context) error {
 			return err
 		}
 		// Only a receive that brought all it asked for leaves no credit behind.
-		if err != nil || len(messages) < h.cfg.BatchSize || draining.Err() != nil || h.spent() {
+		if err != nil || len(messages) < asked || draining.Err() != nil || h.spent() {
+			h.empty = err == nil && len(messages) < asked
 			return err
 		}
 	}
-}
-
-// receive asks for the next batch. A receive that runs out of time is not an error.
-func (h *hold) receive(draining, ctx context.Context) ([]Message, error) {
-	limit := h.cfg.FirstMessageTime
-	if h.received > 0 {
-		// The session may be empty by now; then a few round trips show it.
-		limit = min(limit, 3*h.firstReceive+20*time.Millisecond)
-	}
-	attempt, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	stop := context.AfterFunc(draining, cancel)
-	defer stop()
-
-	asked := time.Now()
-	messages, err := h.receiver.Receive(attempt, h.cfg.BatchSize)
-	if h.received == 0 {
-		h.firstReceive = time.Since(asked)
-	}
-	h.received += len(messages)
-	h.counts.Received.Add(int64(len(messages)))
-	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
-		err = nil
-	}
-	return messages, err
 }
 
 // checkOrder refuses a batch in which a broker's number does not rise. The
@@ -127,6 +115,8 @@ func (h *hold) checkOrder(messages []Message) error {
 func (h *hold) process(draining, ctx context.Context, messages []Message) error {
 	wait := backoff.Backoff{Initial: h.cfg.RetryInitial, Max: h.cfg.RetryMax}
 	began := time.Now()
+	defer h.inHand.note(h, nil)
+	h.inHand.note(h, messages)
 	for {
 		h.step.Store(time.Now().UnixNano())
 		if _, err := h.lock.end(); err != nil {
@@ -137,12 +127,17 @@ func (h *hold) process(draining, ctx context.Context, messages []Message) error 
 			return err
 		}
 		messages = messages[len(verdicts):]
+		h.inHand.note(h, messages)
 		if failure == nil {
 			h.recovered()
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if errors.Is(failure, ErrNotYet) {
+			h.recovered()
+			return errors.Join(failure, h.pause(draining, ctx))
 		}
 		h.failed(failure)
 		if draining.Err() != nil || time.Since(began) > h.cfg.RetryTime {
@@ -152,6 +147,23 @@ func (h *hold) process(draining, ctx context.Context, messages []Message) error 
 		if err := wait.Wait(ctx); err != nil {
 			return err
 		}
+	}
+}
+
+// notYetPause is how long a session is kept whose messages wait for another one.
+const notYetPause = time.Second
+
+// pause keeps the session for a while, so that it is not taken again at once.
+func (h *hold) pause(draining, ctx context.Context) error {
+	timer := time.NewTimer(notYetPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-draining.Done():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -185,6 +197,8 @@ func (h *hold) report(err error) error {
 		h.log.Info().Err(err).Msg("session lock lost, session dropped")
 	case errors.Is(err, errInversion):
 		h.log.Warn().Err(err).Msg("messages out of order, session given back")
+	case errors.Is(err, ErrNotYet):
+		h.log.Debug().Err(err).Msg("session given back until a missing message comes")
 	case errors.Is(err, errGaveUp):
 		h.log.Warn().Err(err).Msg("session given back without its messages applied")
 	default:

@@ -41,9 +41,14 @@ type Applier interface {
 	// that it is done with, in order from the first; done means that what the
 	// message asks for is stored for good, so the message can be settled. With
 	// an error the others are not done, and may be offered again. Apply starts
-	// no write after ctx has ended.
+	// no write after ctx has ended. ErrNotYet has the session given back.
 	Apply(ctx context.Context, messages []Message) ([]Verdict, error)
 }
+
+// ErrNotYet in an error of Apply means that the messages wait for another one
+// of their session, which may stand behind them. The session is given back after
+// a pause, and who takes it then sees what has come.
+var ErrNotYet = errors.New("a message that belongs before these has not come yet")
 
 // ErrNoSession means that no session had messages for as long as the accept waited.
 var ErrNoSession = errors.New("no session has messages")

@@ -249,3 +249,32 @@ func TestASessionThatCanNotBeAppliedIsGivenBack(t *testing.T) {
 		_ = stop()
 	})
 }
+
+func TestASessionThatWaitsForAMessageIsGivenBackAndSeesItCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		h := newHandler(b)
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			if len(messages) < 4 {
+				return nil, fmt.Errorf("the fourth: %w", session.ErrNotYet)
+			}
+			return make([]session.Verdict, len(messages)), nil
+		}
+		b.put("a", 3)
+		engine, stop := run(t, small(), b, h)
+		time.Sleep(time.Minute)
+		if err := engine.Applying().Current(); err != nil {
+			t.Errorf("trouble while a message is waited for: got %v, want none", err)
+		}
+		if accepts, _, _ := b.counts(); accepts > 61 {
+			t.Errorf("accepts within a minute: got %d, want one a second at most", accepts)
+		}
+		b.put("a", 1)
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		_ = stop()
+		if got := h.seen("a"); !slices.Equal(got, []int64{1, 2, 3, 4}) {
+			t.Errorf("applied: got %v, want each once, in order", got)
+		}
+	})
+}

@@ -22,10 +22,15 @@ type ReadModel interface {
 	delivery.Parking
 	delivery.HaltedAggregates
 	delivery.Shelf
+	delivery.Versions
 
 	// Fields returns a document without its bookkeeping, as Canonical writes
 	// it; "deleted" for a tombstone, and "" when there is none.
 	Fields(ctx context.Context, collection string, id any) (string, error)
+	// Marked returns the reason of the halt that a document is marked with; ""
+	// where it is not. Collections c and other are those of aggregates' own
+	// documents.
+	Marked(ctx context.Context, collection string, id any) (string, error)
 	// Parked returns the sequences of an aggregate's parked messages in the
 	// order of a redrive.
 	Parked(ctx context.Context, aggregate string) ([]contract.Sequence, error)
@@ -79,7 +84,9 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("rejections", func(t *testing.T) { t.Parallel(); rejectionsSuite(t, fresh) })
 	t.Run("parking", func(t *testing.T) { t.Parallel(); parkingSuite(t, fresh) })
 	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
+	t.Run("versions", func(t *testing.T) { t.Parallel(); versionsSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
+	t.Run("marks", func(t *testing.T) { t.Parallel(); marksSuite(t, fresh) })
 	t.Run("parking beside lifting", func(t *testing.T) { t.Parallel(); raceSuite(t, fresh) })
 }
 

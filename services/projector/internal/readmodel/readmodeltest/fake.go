@@ -33,6 +33,8 @@ type Fake struct {
 	parked    []delivery.Parked            // guarded by mu
 	// positions are those of the ledger. Guarded by mu.
 	positions map[[2]string]*contract.Event
+	// versions are those that the aggregates have reached. Guarded by mu.
+	versions map[string]contract.Version
 }
 
 type document struct {
@@ -42,6 +44,10 @@ type document struct {
 	deleted  bool
 	// foreign has no position.
 	foreign bool
+	// shared is not one aggregate's own.
+	shared bool
+	// mark is the reason of the halt that the document is marked with.
+	mark string
 }
 
 var (
@@ -49,11 +55,12 @@ var (
 	_ delivery.Parking          = (*Fake)(nil)
 	_ delivery.HaltedAggregates = (*Fake)(nil)
 	_ delivery.Shelf            = (*Fake)(nil)
+	_ delivery.Versions         = (*Fake)(nil)
 )
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, positions: map[[2]string]*contract.Event{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}}
 }
 
 func (f *Fake) fail(operation string) error {
@@ -124,6 +131,9 @@ func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem str
 	next := &document{fields: maps.Clone(d.fields), sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete}
 	if w.Delete {
 		next.fields = map[string]any{}
+	}
+	if w.Halted != nil {
+		next.mark = w.Halted.Reason
 	}
 	if problem := apply(next.fields, w.Update); problem != "" {
 		return 0, problem
@@ -200,8 +210,18 @@ func (f *Fake) Halt(_ context.Context, h delivery.Halt) error {
 	defer f.mu.Unlock()
 	if _, halted := f.halts[h.Event.AggregateID]; !halted {
 		f.halts[h.Event.AggregateID] = h
+		f.mark(h.Event.AggregateID, h.Reason)
 	}
 	return nil
+}
+
+// mark marks the aggregate's own documents; f.mu is held.
+func (f *Fake) mark(aggregate, reason string) {
+	for _, documents := range f.documents {
+		if d := documents[aggregate]; d != nil && !d.foreign && !d.shared {
+			d.mark = reason
+		}
+	}
 }
 
 // Park implements delivery.Parking.
@@ -312,7 +332,32 @@ func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
 		return false, nil
 	}
 	delete(f.halts, aggregate)
+	f.mark(aggregate, "")
 	return true, nil
+}
+
+// Mark implements delivery.Shelf.
+func (f *Fake) Mark(_ context.Context, aggregate string) (*projection.Halted, error) {
+	if err := f.fail("mark"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h, halted := f.halts[aggregate]
+	if !halted {
+		return nil, nil
+	}
+	return &projection.Halted{Reason: h.Reason, EventID: h.Event.ID}, nil
+}
+
+// Marked returns the reason that a document is marked with; "" where it is not.
+func (f *Fake) Marked(_ context.Context, collection string, id any) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d := f.documents[collection][id]; d != nil {
+		return d.mark, nil
+	}
+	return "", nil
 }
 
 // Fields returns a document without its bookkeeping, as Extended JSON with its

@@ -64,7 +64,7 @@ func (f *Fake) writeEvent(writes []projection.Write, places []int) (outcome deli
 		if d == nil {
 			d = f.documents[w.Collection][w.ID]
 		}
-		next := &document{fields: map[string]any{}, sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete}
+		next := &document{fields: map[string]any{}, sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete, shared: true}
 		if d != nil && d.foreign {
 			return 0, place, "the read document is not of the projector"
 		}

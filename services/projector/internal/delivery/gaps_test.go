@@ -1,0 +1,250 @@
+package delivery_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/session"
+)
+
+const gapWait = 10 * time.Second
+
+// linkedFixture is a handler that waits for missing versions.
+func linkedFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.WithVersions(f.store, f.store, gapWait)
+	return f
+}
+
+// enqueued is happened with messages that were enqueued now.
+func enqueued(t *testing.T, aggregate string, versions ...int64) []session.Message {
+	t.Helper()
+	messages := happened(t, aggregate, versions...)
+	for i := range messages {
+		messages[i].EnqueuedAt = time.Now()
+	}
+	return messages
+}
+
+func (f *fixture) applied(t *testing.T, messages ...session.Message) {
+	t.Helper()
+	verdicts, err := f.Hold("a").Apply(t.Context(), messages)
+	if err != nil || !slices.Equal(verdicts, make([]session.Verdict, len(messages))) {
+		t.Fatalf("got %v and %v, want %d completed", verdicts, err, len(messages))
+	}
+}
+
+// counted is the document after n events in order.
+func counted(n int) string {
+	seen := make([]string, n)
+	for i := range seen {
+		seen[i] = fmt.Sprint(i + 1)
+	}
+	return fmt.Sprintf(`{"events":%d}{"last":%d}{"seen":[%s]}`, n, n, strings.Join(seen, ","))
+}
+
+func TestAnEventWaitsForTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		verdicts, err := f.Hold("a").Apply(t.Context(), enqueued(t, "a", 1, 2, 4))
+		if len(verdicts) != 2 || !errors.Is(err, session.ErrNotYet) || !strings.Contains(err.Error(), "version 4 follows 2") {
+			t.Errorf("got %d verdicts and %v, want two, and that version 3 is waited for", len(verdicts), err)
+		}
+		// The next holder knows what this one has reached.
+		if verdicts, err := f.Hold("a").Apply(t.Context(), enqueued(t, "a", 4)); len(verdicts) != 0 || !errors.Is(err, session.ErrNotYet) {
+			t.Errorf("got %d verdicts and %v, want none, and that version 3 is waited for", len(verdicts), err)
+		}
+		f.applied(t, enqueued(t, "a", 4, 5, 3)...)
+		if got := f.fields(t, "orders", "a"); got != counted(5) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(5))
+		}
+	})
+}
+
+func TestAfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1, 2)...)
+		late := enqueued(t, "a", 4, 5)
+		time.Sleep(gapWait)
+		f.applied(t, late...)
+		if got := f.parked(t, "a"); !slices.Equal(got, []int64{4, 5}) {
+			t.Fatalf("parked: got %v, want 4 and 5", got)
+		}
+		if got := f.Counts().Halts.Load(); got != 1 {
+			t.Errorf("halts: got %d, want 1", got)
+		}
+		f.applied(t, enqueued(t, "a", 7)...)
+		f.applied(t, enqueued(t, "a", 3)...)
+		if got := f.parked(t, "a"); !slices.Equal(got, []int64{7}) {
+			t.Errorf("parked once version 3 has come: got %v, want 7 alone, which waits for 6", got)
+		}
+		f.applied(t, enqueued(t, "a", 6)...)
+		f.applied(t, enqueued(t, "a", 8)...)
+		if got := f.fields(t, "orders", "a"); got != counted(8) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(8))
+		}
+		if halted, err := f.store.Halted(t.Context(), "a"); err != nil || halted {
+			t.Errorf("halted: got %t and %v, want not", halted, err)
+		}
+	})
+}
+
+func TestARedriveStopsAtAGapUnlessGapsAreAccepted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1)...)
+		late := enqueued(t, "a", 3, 5)
+		time.Sleep(gapWait)
+		f.applied(t, late...)
+		decider := parse(t, counting)
+		done, err := delivery.Redrive(t.Context(), decider, f.store, f.store, delivery.Gaps{Versions: f.store}, "a")
+		if err != nil || done.Lifted || done.FailedEventID != "a-3" || !strings.Contains(done.Reason, "version gap") {
+			t.Errorf("got %+v and %v, want it stopped before version 3 for the gap", done, err)
+		}
+		done, err = delivery.Redrive(t.Context(), decider, f.store, f.store, delivery.Gaps{Versions: f.store, Accept: true}, "a")
+		if err != nil || !done.Lifted || done.Applied != 2 {
+			t.Errorf("accepting gaps: got %+v and %v, want two applied and the halt lifted", done, err)
+		}
+		f.applied(t, enqueued(t, "a", 6)...)
+		if got, want := f.fields(t, "orders", "a"), `{"events":4}{"last":6}{"seen":[1,3,5,6]}`; got != want {
+			t.Errorf("document:\n got %s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestARepeatedVersionWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1, 2, 3)...)
+		f.applied(t, enqueued(t, "a", 2, 3, 4, 1)...)
+		if got := f.fields(t, "orders", "a"); got != counted(4) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(4))
+		}
+	})
+}
+
+func TestAVersionIsNotedOnlyAfterItIsStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1)...)
+		f.store.Fail = func(operation string) error {
+			if operation == "write" {
+				return errDown
+			}
+			return nil
+		}
+		if verdicts, err := f.Hold("a").Apply(t.Context(), enqueued(t, "a", 2)); len(verdicts) != 0 || !errors.Is(err, errDown) {
+			t.Errorf("got %d verdicts and %v, want none and %v", len(verdicts), err, errDown)
+		}
+		f.store.Fail = nil
+		if got, err := f.store.LastVersion(t.Context(), "a"); err != nil || got.Number != 1 {
+			t.Errorf("version: got %v and %v, want 1", got, err)
+		}
+		f.store.Fail = func(operation string) error {
+			if operation == "advance version" {
+				return errDown
+			}
+			return nil
+		}
+		if verdicts, err := f.Hold("a").Apply(t.Context(), enqueued(t, "a", 2)); len(verdicts) != 0 || !errors.Is(err, errDown) {
+			t.Errorf("version not noted: got %d verdicts and %v, want none and %v", len(verdicts), err, errDown)
+		}
+		f.store.Fail = nil
+		f.applied(t, enqueued(t, "a", 2, 3)...)
+		if got := f.fields(t, "orders", "a"); got != counted(3) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(3))
+		}
+	})
+}
+
+// However late versions come, and whatever fails on the way, each event counts
+// once and in order, and in the end no aggregate is halted.
+func TestHoweverVersionsComeTheyAreAppliedInOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		n := rapid.IntRange(2, 8).Draw(r, "events")
+		rest := make([]int64, n-1)
+		for i := range rest {
+			rest[i] = int64(i + 2)
+		}
+		// The first event is what the others are counted from.
+		order := append([]int64{1}, rapid.Permutation(rest).Draw(r, "order")...)
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 15), n, n).Draw(r, "seconds before each")
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 8).Draw(r, "batches")
+		fails := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 20).Draw(r, "fails where 0")
+		var got string
+		synctest.Test(t, func(t *testing.T) { got = deliver(t, order, pauses, sizes, fails) })
+		if want := counted(n); got != want {
+			r.Fatalf("document:\n got %s\nwant %s", got, want)
+		}
+	})
+}
+
+// deliver plays a session: messages come in an order, with pauses, and are
+// applied in batches by one holder after another.
+func deliver(t *testing.T, order []int64, pauses, sizes, fails []int) string {
+	f := linkedFixture(t)
+	operations := 0
+	f.store.Fail = func(string) error {
+		if operations++; operations < 200 && fails[operations%len(fails)] == 0 {
+			return errDown
+		}
+		return nil
+	}
+	var queue []session.Message
+	for round := 0; len(order) > 0 || len(queue) > 0; round++ {
+		if len(order) > 0 {
+			time.Sleep(time.Duration(pauses[len(order)-1]) * time.Second)
+			queue, order = append(queue, enqueued(t, "a", order[0])...), order[1:]
+		} else {
+			time.Sleep(time.Second)
+		}
+		batch := queue[:min(len(queue), sizes[round%len(sizes)])]
+		verdicts, _ := f.Hold("a").Apply(t.Context(), batch)
+		queue = queue[len(verdicts):]
+	}
+	f.store.Fail = nil
+	return f.fields(t, "orders", "a")
+}
+
+func TestWhatIsStoredBeforeAFailureHasItsVersionNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1)...)
+		// A write of orders each, then one of totals each: the fifth is the second of totals.
+		writes := 0
+		f.store.Fail = func(operation string) error {
+			if operation != "write" {
+				return nil
+			}
+			if writes++; writes == 5 {
+				return errDown
+			}
+			return nil
+		}
+		verdicts, err := f.Hold("a").Apply(t.Context(), enqueued(t, "a", 2, 3, 4))
+		if len(verdicts) != 1 || !errors.Is(err, errDown) {
+			t.Fatalf("got %d verdicts and %v, want one and %v", len(verdicts), err, errDown)
+		}
+		f.applied(t, enqueued(t, "a", 3, 4)...)
+		if got := f.fields(t, "orders", "a"); got != counted(4) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(4))
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package delivery
+
+import (
+	"time"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/session"
+)
+
+// Fate is what became of a message.
+type Fate string
+
+// The fates of a message.
+const (
+	FateApplied      Fate = "applied"
+	FateRepeated     Fate = "repeated"
+	FatePassedBy     Fate = "passed_by"
+	FateParked       Fate = "parked"
+	FateDeadLettered Fate = "dead_lettered"
+)
+
+// Tracer follows messages for those who look for where time goes.
+type Tracer interface {
+	// Begin begins to follow an attempt at a message, which has gone on since
+	// from. The event is nil where the message is not one of the contract.
+	Begin(m *session.Message, e *contract.Event, from time.Time) Span
+}
+
+// Span follows one attempt at a message. One of its methods is called, once.
+type Span interface {
+	// Done says what became of the message; reason is empty where all is well.
+	Done(f Fate, reason string)
+	// Failed says why the message is not dealt with, and will be tried again.
+	Failed(err error)
+}
+
+// WithTracer has the handler's messages followed. It is for before the first
+// use. Without a tracer each of the calls below costs a comparison.
+func (h *Handler) WithTracer(tracer Tracer) *Handler {
+	h.tracer = tracer
+	return h
+}
+
+// trace begins to follow the items, which were taken in hand at from.
+func (b *batch) trace(tracer Tracer, from time.Time) {
+	if tracer == nil {
+		return
+	}
+	for i := range b.items {
+		it := &b.items[i]
+		var event *contract.Event
+		if it.change != nil {
+			event = &it.change.Event
+		}
+		it.span = tracer.Begin(it.message, event, from)
+	}
+}
+
+func (it *item) traced(f Fate, reason string) {
+	if it.span != nil {
+		it.span.Done(f, reason)
+		it.span = nil
+	}
+}
+
+// untrace ends the spans of items without a verdict.
+func (b *batch) untrace(err error) {
+	for i := range b.items {
+		if it := &b.items[i]; it.span != nil {
+			it.span.Failed(err)
+			it.span = nil
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package projection
+
+import (
+	"slices"
+	"strings"
+)
+
+// The projector's own collections in the read database.
+const (
+	// ParkedMessages holds messages that could not be projected, and all later
+	// ones of the same aggregates.
+	ParkedMessages = "parked_messages"
+	// HaltedAggregates names the aggregates that have parked messages.
+	HaltedAggregates = "halted_aggregates"
+	// Processes are the running projectors, and Attempts what they were about to
+	// apply, noted after one of them has died.
+	Processes = "projector_processes"
+	Attempts  = "apply_attempts"
+	// Positions holds, for each projection with a key of its own and each
+	// aggregate, how far its events are applied; all groups share that. Beside it
+	// each group keeps the last versions of aggregates there, where it waits for
+	// gaps.
+	Positions = "applied_positions"
+)
+
+// GroupCollections are those of which each group of projectors has its own, so
+// that what fails in one holds up no other.
+func GroupCollections() []string {
+	return []string{ParkedMessages, HaltedAggregates, Processes, Attempts, Positions}
+}
+
+// OfGroup is the name that a collection of GroupCollections has in a group.
+func OfGroup(name, group string) string {
+	if group == "" {
+		return name
+	}
+	return name + "." + group
+}
+
+// badCollection says what keeps a name from being a read model's collection.
+func badCollection(name string) string {
+	if name == "" {
+		return "is missing"
+	}
+	if strings.ContainsAny(name, "$\x00") || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") {
+		return "is not a valid name"
+	}
+	stem, _, _ := strings.Cut(name, ".")
+	if slices.Contains(GroupCollections(), stem) {
+		return "is the projector's own"
+	}
+	return ""
+}

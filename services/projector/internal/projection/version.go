@@ -1,0 +1,64 @@
+package projection
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxVersion bounds the number of a version.
+const maxVersion = 999_999
+
+// Version is one version of a projection. Each has documents of its own, and
+// readers use a view that stands on those of one version.
+type Version struct {
+	// Projection is the name that all versions share, View that of the view.
+	Projection string
+	View       string
+	// Number is 1 or more.
+	Number int
+	Keyed  bool
+	// Types are the event types that the version follows.
+	Types []string
+}
+
+// Versioned is a projection that may have versions; false where it has none.
+type Versioned interface {
+	Version() (Version, bool)
+}
+
+// VersionOf returns the version that a projection is; false where it has none.
+func VersionOf(p Projection) (Version, bool) {
+	if v, ok := p.(Versioned); ok {
+		return v.Version()
+	}
+	return Version{}, false
+}
+
+// Collection is where the version's documents are.
+func (v *Version) Collection() string { return ofVersion(v.View, v.Number) }
+
+// Account is the version's name in the ledger of positions.
+func (v *Version) Account() string { return ofVersion(v.Projection, v.Number) }
+
+// Other is another version of the same projection.
+func (v *Version) Other(number int) *Version {
+	other := *v
+	other.Number = number
+	return &other
+}
+
+// In is the number of the version whose documents are in a collection; false
+// where it holds none.
+func (v *Version) In(collection string) (int, bool) {
+	digits, found := strings.CutPrefix(collection, v.View+"_v")
+	n, err := strconv.Atoi(digits)
+	return n, found && err == nil && n >= 1 && ofVersion(v.View, n) == collection
+}
+
+func ofVersion(name string, version int) string {
+	if version == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s_v%d", name, version)
+}

@@ -1,0 +1,62 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+var _ delivery.Versions = (*Store)(nil)
+
+// versions is the key of an aggregate's version in the ledger: that of no
+// projection, since none is without a name.
+func versions(aggregate string) account { return account{AggregateID: aggregate} }
+
+// LastVersion implements delivery.Versions.
+func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {
+	var stored struct {
+		Version *int64 `bson:"version"`
+	}
+	err := s.own(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: versions(aggregate)}}).Decode(&stored)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments), err == nil && stored.Version == nil:
+		return contract.Version{}, nil
+	case err != nil:
+		return contract.Version{}, fmt.Errorf("read a version in %q: %w", projection.Positions, err)
+	}
+	return contract.VersionOf(*stored.Version), nil
+}
+
+// AdvanceVersion implements delivery.Versions.
+func (s *Store) AdvanceVersion(ctx context.Context, aggregate string, version int64) error {
+	return s.setVersion(ctx, aggregate, bson.D{
+		{Key: "$max", Value: bson.D{{Key: "version", Value: version}}},
+		{Key: "$set", Value: bson.D{{Key: "updatedAt", Value: time.Now()}}},
+	})
+}
+
+// ForgetVersion implements delivery.Versions.
+func (s *Store) ForgetVersion(ctx context.Context, aggregate string) error {
+	return s.setVersion(ctx, aggregate, bson.D{
+		{Key: "$unset", Value: bson.D{{Key: "version", Value: ""}}},
+		{Key: "$set", Value: bson.D{{Key: "updatedAt", Value: time.Now()}}},
+	})
+}
+
+func (s *Store) setVersion(ctx context.Context, aggregate string, update bson.D) error {
+	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: versions(aggregate)}}, update,
+		options.UpdateOne().SetUpsert(true))
+	if err != nil {
+		return fmt.Errorf("write a version to %q: %w", projection.Positions, err)
+	}
+	return nil
+}

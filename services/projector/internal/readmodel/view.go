@@ -1,0 +1,110 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/projector/internal/projection"
+)
+
+// ErrNotAView means that the name that readers use is a collection.
+var ErrNotAView = errors.New("is a collection and no view")
+
+// VersionState is one version of a projection as the database has it.
+type VersionState struct {
+	Projection string `json:"projection"`
+	Version    int    `json:"version"`
+	Collection string `json:"collection"`
+	// Live tells that readers see this version.
+	Live bool `json:"live"`
+	// Documents is an estimate.
+	Documents int64 `json:"documents"`
+}
+
+// Present makes the view of a projection on this version, unless there is
+// something of that name already.
+func (s *Store) Present(ctx context.Context, v *projection.Version) error {
+	if err := s.db.CreateView(ctx, v.View, v.Collection(), bson.A{}); err != nil && !hasCode(err, namespaceExists) {
+		return fmt.Errorf("create view %q: %w", v.View, err)
+	}
+	return nil
+}
+
+// Live is the number of the version that readers see; 0 where there is no view.
+// ErrNotAView where a collection has the view's name.
+func (s *Store) Live(ctx context.Context, v *projection.Version) (int, error) {
+	found, err := s.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: v.View}})
+	if err != nil {
+		return 0, fmt.Errorf("look up view %q: %w", v.View, err)
+	}
+	if len(found) == 0 {
+		return 0, nil
+	}
+	var view struct {
+		On string `bson:"viewOn"`
+	}
+	if found[0].Type != "view" {
+		return 0, fmt.Errorf("%q %w", v.View, ErrNotAView)
+	}
+	if err := bson.Unmarshal(found[0].Options, &view); err != nil {
+		return 0, fmt.Errorf("read what view %q stands on: %w", v.View, err)
+	}
+	n, ok := v.In(view.On)
+	if !ok {
+		return 0, fmt.Errorf("view %q stands on %q, which is no version of it", v.View, view.On)
+	}
+	return n, nil
+}
+
+// Versions are the versions of a projection that the database has documents of,
+// in order of their collections' names.
+func (s *Store) Versions(ctx context.Context, v *projection.Version) ([]VersionState, error) {
+	live, err := s.Live(ctx, v)
+	if err != nil && !errors.Is(err, ErrNotAView) {
+		return nil, err
+	}
+	names, err := s.db.ListCollectionNames(ctx, bson.D{{Key: "type", Value: "collection"}}, options.ListCollections().SetNameOnly(true))
+	if err != nil {
+		return nil, fmt.Errorf("list collections: %w", err)
+	}
+	var states []VersionState
+	for _, name := range names {
+		n, ok := v.In(name)
+		if !ok {
+			continue
+		}
+		documents, err := s.db.Collection(name).EstimatedDocumentCount(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("count the documents of %q: %w", name, err)
+		}
+		states = append(states, VersionState{v.Projection, n, name, n == live, documents})
+	}
+	return states, nil
+}
+
+// Stand has the view stand on this version, in one step for every reader.
+func (s *Store) Stand(ctx context.Context, v *projection.Version) error {
+	err := s.db.RunCommand(ctx, bson.D{
+		{Key: "collMod", Value: v.View},
+		{Key: "viewOn", Value: v.Collection()},
+		{Key: "pipeline", Value: bson.A{}},
+		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
+	}).Err()
+	if err != nil {
+		return fmt.Errorf("have view %q stand on %q: %w", v.View, v.Collection(), err)
+	}
+	return nil
+}
+
+// CountHalted is how many aggregates are halted in the store's group.
+func (s *Store) CountHalted(ctx context.Context) (int64, error) {
+	n, err := s.own(projection.HaltedAggregates).CountDocuments(ctx, bson.D{})
+	if err != nil {
+		return 0, fmt.Errorf("count halted aggregates: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,76 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/services/projector/internal/session"
+)
+
+func TestTheOldestMessageInHandIsKnownUntilItIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		h := newHandler(b)
+		b.deliver = func(messages []session.Message) []session.Message {
+			for i := range messages {
+				messages[i].EnqueuedAt = time.Unix(1000+messages[i].SequenceNumber, 0)
+			}
+			return messages
+		}
+		done := 0 // how many of the first batch are done before the outage
+		over := make(chan struct{})
+		h.apply = func(_ context.Context, _ string, m []session.Message) ([]session.Verdict, error) {
+			select {
+			case <-over:
+				return make([]session.Verdict, len(m)), nil
+			default:
+			}
+			verdicts := make([]session.Verdict, 2-done)
+			done = 2
+			return verdicts, errors.New("outage")
+		}
+		b.put("order-1", 5)
+		engine, stop := run(t, small(), b, h)
+		until(t, "two messages are settled", func() bool { return engine.Counts().Completed.Load() == 2 })
+		synctest.Wait()
+		if at, some := engine.Oldest(); !some || at.Unix() != 1003 {
+			t.Errorf("got %s, %v, want when the third message was stored", at, some)
+		}
+		close(over)
+		until(t, "all are settled", func() bool { return engine.Counts().Completed.Load() == 5 })
+		synctest.Wait()
+		if at, some := engine.Oldest(); some {
+			t.Errorf("got %s, want none", at)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	})
+}
+
+func TestAMessageOfASessionThatWentBackIsNotInHand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		h := newHandler(b)
+		h.apply = func(context.Context, string, []session.Message) ([]session.Verdict, error) {
+			return nil, errors.New("outage")
+		}
+		b.put("order-1", 5)
+		engine, stop := run(t, small(), b, h)
+		until(t, "applying fails", func() bool { return engine.Counts().Retries.Load() > 0 })
+		if _, some := engine.Oldest(); !some {
+			t.Error("nothing is in hand, want the messages that can not be applied")
+		}
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if at, some := engine.Oldest(); some {
+			t.Errorf("got %s, want none", at)
+		}
+	})
+}
