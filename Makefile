@@ -60,7 +60,7 @@ crashpoints: ## kill services at each named step, KILLS times each, and check th
 	@go run ./services/e2e/cmd/crashpoints --kills $(or $(KILLS),50) $(ARGS)
 
 .PHONY: bench
-bench: ## carry a million events over the whole path, and report speed and memory (ARGS="--events 1000000 …")
+bench: ## measure speed, latency, failover and growth (ARGS="--quick", ARGS="failover latency", ARGS=-h)
 	@go run ./services/e2e/cmd/bench $(ARGS)
 
 .PHONY: build

@@ -85,9 +85,9 @@ func TestSecretsStayOutOfWhatABadConfigurationSays(t *testing.T) {
 
 // execute runs a program that should end by itself, and returns its exit status
 // and what it wrote.
-func execute(t *testing.T, binary string, env []string) (int, string) {
+func execute(t *testing.T, binary string, env []string, args ...string) (int, string) {
 	t.Helper()
-	cmd := exec.CommandContext(within(t), binary)
+	cmd := exec.CommandContext(within(t), binary, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

@@ -44,8 +44,13 @@ func TestAFrozenLeaderMovesNothingBack(t *testing.T) {
 	if err := old.Pause(); err != nil {
 		t.Fatal(err)
 	}
+	frozen := time.Now()
 	_, next := r.sendingLeader(t, term)
 	r.awaitSends(t, next, 500)
+	await(t, "three leases to pass", func(ctx context.Context) (bool, string) {
+		_, s, found := r.Leader(ctx)
+		return found && s.LeaseExpiresAt.After(frozen.Add(4*leaseTTL)), s.LeaseExpiresAt.String()
+	})
 	if err := old.Resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 
@@ -79,10 +78,9 @@ func TestFrozenServersHoldUpAndLoseNothing(t *testing.T) {
 // freeAddress returns an address that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }

@@ -87,9 +87,10 @@ func as(uri, user, password string) string {
 	return strings.Replace(uri, "mongodb://", "mongodb://"+user+":"+password+"@", 1)
 }
 
-// guardedCluster starts a sandbox that asks for authentication, and lays out
-// services that run as the users given; the test itself is root.
-func guardedCluster(t *testing.T, a accounts, publishers, projectors int) *cluster.Cluster {
+// guardedCluster starts a sandbox that asks for authentication on both sides, and
+// lays out services that run as the users given, but for what edit changes; the
+// test itself is root.
+func guardedCluster(t *testing.T, a accounts, publishers, projectors int, edit ...func(*cluster.Config)) *cluster.Cluster {
 	t.Helper()
 	a.Users = append(a.Users, userDeclared{User: "root", Pwd: "root", Roles: []map[string]string{{"role": "root"}}})
 	file, err := json.Marshal(a)
@@ -102,7 +103,7 @@ func guardedCluster(t *testing.T, a accounts, publishers, projectors int) *clust
 		t.Fatal(err)
 	}
 	cfg.SandboxArgs = []string{
-		"--auth", path, "--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
+		"--auth", path, "--check-sas", "--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
 	}
 	servers := cluster.New(cfg)
 	closeAtEnd(t, servers)
@@ -116,6 +117,9 @@ func guardedCluster(t *testing.T, a accounts, publishers, projectors int) *clust
 	cfg.Publishers, cfg.Projectors = publishers, projectors
 	cfg.PublisherEnv = map[string]string{"MONGODB_URI": as(uri, "publisher", "secret")}
 	cfg.ProjectorEnv = map[string]string{"READMODEL_MONGODB_URI": as(uri, "projector", "secret")}
+	for _, f := range edit {
+		f(&cfg)
+	}
 	services := cluster.New(cfg)
 	if err := services.LayOut(); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,9 @@ import (
 // so that it ends only what hangs.
 const patience = 90 * time.Second
 
+// leaseTTL is how long a lease lasts: short, so that a failover is.
+const leaseTTL = 3 * time.Second
+
 // relay is a whole system under a witness's eyes.
 type relay struct {
 	*cluster.Cluster
@@ -29,6 +32,9 @@ type relay struct {
 	writer  *source.Writer
 	next    func() (orders.Event, bool)
 }
+
+// opening is witness.Open or its like.
+type opening func(context.Context, cluster.Endpoints, cluster.Names, witness.Projection) (*witness.Witness, error)
 
 // configure returns a small cluster with a short lease, which edit may change.
 func configure(t *testing.T, edit func(*cluster.Config)) cluster.Config {
@@ -42,8 +48,9 @@ func configure(t *testing.T, edit func(*cluster.Config)) cluster.Config {
 		Dir:         t.TempDir(),
 		Publishers:  2,
 		Projectors:  2,
-		Lease:       cluster.LeaseOf(3 * time.Second),
+		Lease:       cluster.LeaseOf(leaseTTL),
 		Names:       cluster.DefaultNames(),
+		Canaries:    true,
 		Projections: filepath.Join(root, "services", "e2e", "orders.yaml"),
 	}
 	if edit != nil {
@@ -55,13 +62,19 @@ func configure(t *testing.T, edit func(*cluster.Config)) cluster.Config {
 // start brings up a whole system, with a leader and every projector at work.
 func start(t *testing.T, edit func(*cluster.Config)) *relay {
 	t.Helper()
+	return startBy(t, edit, witness.Open)
+}
+
+// startBy is start with the way in which the witness is opened.
+func startBy(t *testing.T, edit func(*cluster.Config), open opening) *relay {
+	t.Helper()
 	c := cluster.New(configure(t, edit))
 	closeAtEnd(t, c)
 	ctx := within(t)
 	if err := c.StartServers(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r := watched(t, c)
+	r := watchedBy(t, c, open)
 	if err := c.StartServices(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +82,16 @@ func start(t *testing.T, edit func(*cluster.Config)) *relay {
 	return r
 }
 
-// closeAtEnd kills the cluster at the test's end, and shows its logs if the test
-// failed.
+// closeAtEnd looks for secrets at the test's end, kills the cluster, and shows
+// its logs if the test failed.
 func closeAtEnd(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for _, place := range c.Leaks(ctx) {
+			t.Errorf("a secret is shown in the %s", place)
+		}
 		c.Close()
 		if !t.Failed() {
 			return
@@ -87,7 +105,13 @@ func closeAtEnd(t *testing.T, c *cluster.Cluster) {
 // watched puts a witness beside a cluster whose servers are up.
 func watched(t *testing.T, c *cluster.Cluster) *relay {
 	t.Helper()
-	w, err := witness.Open(within(t), c.Endpoints(), c.Names(), witness.Orders)
+	return watchedBy(t, c, witness.Open)
+}
+
+// watchedBy is watched with the way in which the witness is opened.
+func watchedBy(t *testing.T, c *cluster.Cluster, open opening) *relay {
+	t.Helper()
+	w, err := open(within(t), c.Endpoints(), c.Names(), witness.Orders)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +139,8 @@ func (r *relay) awaitWork(t *testing.T) {
 	if _, _, err := r.AwaitLeader(within(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range r.Projectors {
-		await(t, p.Name+" to be up", func(ctx context.Context) (bool, string) {
-			_, err := p.ProjectorStatus(ctx)
-			return err == nil, "no status"
-		})
+	if err := r.AwaitProjectors(within(t)); err != nil {
+		t.Fatal(err)
 	}
 }
 

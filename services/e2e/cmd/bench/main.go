@@ -1,10 +1,9 @@
-// Command bench drives a million events through the whole relay on this machine
-// and reports events a second, memory, and processor time per event. `bench
-// projector` measures the projector beside the bare clients, and `bench
-// publisher` compares the publisher with them and with a plain loop.
+// Command bench measures the relay: the whole path, each part beside the bare
+// clients and the plain loop, failover, latency and growth. It prints progress
+// and tables, and writes the result as JSON and as a page with plots.
 //
-// It exits with 0 when every check passed, 1 when one did not or the run could
-// not come to its end, 2 when it was called wrongly.
+// It exits with 0 when everything was measured and everything carried was there,
+// 1 when not, 2 when it was called wrongly.
 package main
 
 import (
@@ -17,25 +16,17 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/bench"
-	"changerelay/services/e2e/internal/projectorbench"
-	"changerelay/services/e2e/internal/speed"
+	"changerelay/services/e2e/internal/suite"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "projector" {
-		return projector(ctx, args[1:], stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "publisher" {
-		return publisher(ctx, args[1:], stdout, stderr)
-	}
-	cfg, err := bench.Parse(args, stderr)
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	cfg, err := suite.Parse(args, getenv, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -43,46 +34,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	r, _ := bench.New(cfg, stdout).Run(ctx)
-	if err := r.Publish(stdout, cfg.JSON); err != nil {
+	r, err := suite.Run(ctx, cfg, stdout)
+	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
-	if !r.Passed {
-		return 1
-	}
-	return 0
-}
-
-// projector measures the projector beside the bare clients.
-func projector(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := projectorbench.Parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return 2
-	}
-	if err := projectorbench.Run(ctx, cfg, stdout); err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// publisher compares the publisher alone with what bounds it.
-func publisher(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := speed.Parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return 2
-	}
-	if err := speed.Run(ctx, cfg, stdout); err != nil {
-		fmt.Fprintln(stderr, err)
+	if !r.Sound() {
+		fmt.Fprintln(stderr, "something could not be measured, or does not count: see above")
 		return 1
 	}
 	return 0

@@ -1,5 +1,6 @@
 // Command chaos does the relay all the harm it can for a while, and checks that
-// nothing was lost, doubled or reordered.
+// nothing was lost, doubled or reordered. Interrupted, it does no more harm, and
+// judges what was done; interrupted again, it ends at once.
 //
 // It exits with 0 when every check passed, 1 when one did not or the run could
 // not come to its end, 2 when it was called wrongly.
@@ -19,12 +20,16 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, end := context.WithCancel(context.Background())
+	enough, _ := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(enough, func() {
+		again, _ := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(again, end)
+	})
+	os.Exit(run(ctx, enough, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx, enough context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := chaos.Parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -33,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	r, _ := chaos.Run(ctx, cfg, stdout)
+	r, _ := chaos.Run(ctx, enough, cfg, stdout)
 	if err := r.Publish(stdout, cfg.JSON); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1

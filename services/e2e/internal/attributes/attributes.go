@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// tokenRest is the rest of a resume token behind its time, as a server writes it
+// for a document whose key is a text of 26 characters.
+const tokenRest = "2B022C0100296E5A100408EADEF2F67B4A2E92B6B5223AD9501746025F696400056F726465722D3030303034322F3030303030303030303030303030303030303100000004"
+
 // Of returns the properties of an event's message.
 func Of(id, aggregate, kind string, version int) map[string]any {
 	now := time.Now()
@@ -20,7 +24,7 @@ func Of(id, aggregate, kind string, version int) map[string]any {
 		"cloudEvents_subject":          aggregate,
 		"cloudEvents_operation":        "insert",
 		"cloudEvents_sequence":         fmt.Sprintf("%019d", version),
-		"cloudEvents_position":         fmt.Sprintf("%08x%08x.82%08X", now.Unix(), version, version),
+		"cloudEvents_position":         fmt.Sprintf("%08x%08x.82%08X%08X%s", now.Unix(), version, now.Unix(), version, tokenRest),
 		"cloudEvents_aggregateversion": int64(version),
 		"cloudEvents_time":             now.UTC().Format(time.RFC3339Nano),
 		"cloudEvents_term":             int64(1),

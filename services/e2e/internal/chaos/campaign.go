@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,8 +25,10 @@ import (
 // campaign is one run.
 type campaign struct {
 	cfg     Config
+	stop    context.Context // ends when no more harm is wanted
 	out     io.Writer
 	dir     string
+	data    string // of the servers
 	http    *http.Client
 	network *network
 	cluster *cluster.Cluster
@@ -35,24 +36,32 @@ type campaign struct {
 	writer  *source.Writer
 	began   time.Time
 
+	binaries cluster.Binaries
+	clocked  cluster.Binaries // with clocks that can be set wrong; none without a build
+
 	mu       sync.Mutex
 	taken    map[string]bool // guarded by mu: what suffers a deed
 	faults   []report.Fault  // guarded by mu
 	vanished []string        // guarded by mu: processes that ended, and not by a deed
-	drained  error
-	recovery time.Duration
+	done     map[string]int  // guarded by mu: how often each kind of deed was done
+	// restarting is the longest time that the servers took to be ready again.
+	restarting time.Duration // guarded by mu
+	drained    error
+	recovery   time.Duration
 }
 
-// Run does the campaign and returns its report. The error is why it could not
-// come to its end. No process is left behind.
-func Run(ctx context.Context, cfg Config, out io.Writer) (*report.Report, error) {
+// Run does the campaign and returns its report; no more harm is done once enough
+// ends. The error is why it could not come to its end. No process is left behind.
+func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report, error) {
 	c := &campaign{
-		cfg: cfg, out: out, http: &http.Client{Timeout: 2 * time.Second},
-		network: newNetwork(), taken: make(map[string]bool), began: time.Now(),
+		stop: enough,
+		cfg:  cfg, out: out, http: &http.Client{Timeout: 2 * time.Second},
+		network: newNetwork(), taken: make(map[string]bool), done: make(map[string]int), began: time.Now(),
 	}
 	r := &report.Report{Title: "Change Relay chaos", Started: c.began.UTC(), Setup: []report.Fact{
 		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},
 		{Name: "harm", Text: fmt.Sprintf("a deed every %v for %v", cfg.Every, cfg.Duration)},
+		{Name: "load", Text: fmt.Sprintf("at least %s events, %s a second in a steady phase", report.Thousands(int64(cfg.Events)), report.Thousands(int64(cfg.Rate)))},
 		{Name: "cluster", Text: fmt.Sprintf("%d publishers, %d projectors, lease %v", cfg.Publishers, cfg.Projectors, cfg.Lease)},
 	}}
 	err := c.run(ctx, r)
@@ -93,22 +102,32 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	return c.judge(ctx, r)
 }
 
+// oplogBytes is how much of its history the source keeps: minutes, as events are
+// many and some are large.
+const oplogBytes = 2 << 30
+
 // layOut prepares the cluster, on addresses that the servers keep when they are
 // killed and come back.
 func (c *campaign) layOut(ctx context.Context) error {
 	c.say("building, unless it is built")
-	place, err := cluster.Prepare(ctx, "chaos", c.cfg.Dir, c.cfg.Bin)
+	place, err := cluster.Prepare(ctx, "chaos", cluster.Wish{Dir: c.cfg.Dir, Bin: c.cfg.Bin})
 	if err != nil {
 		return err
 	}
 	c.dir = place.Dir
-	data := filepath.Join(c.dir, "data")
-	if err := os.MkdirAll(data, 0o755); err != nil {
+	c.binaries = place.Binaries
+	if c.cfg.Bin == "" {
+		if err := c.buildClocks(ctx, place.Root); err != nil {
+			return err
+		}
+	}
+	c.data = filepath.Join(c.dir, "data")
+	if err := os.MkdirAll(c.data, 0o755); err != nil {
 		return fmt.Errorf("make directory of the run: %w", err)
 	}
-	args := []string{"--data", data}
+	args := []string{"--data", c.data, "--oplog-bytes", fmt.Sprint(oplogBytes)}
 	for _, flag := range []string{"--mongo", "--servicebus", "--management", "--http"} {
-		address, err := freeAddress()
+		address, err := cluster.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -117,20 +136,11 @@ func (c *campaign) layOut(ctx context.Context) error {
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
-		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(),
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(), Canaries: true,
 		Projections: filepath.Join(place.Root, "services", "e2e", "orders.yaml"),
 		SandboxArgs: args, Reach: c.network.reach,
 	})
 	return nil
-}
-
-// freeAddress returns an address that nobody listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // errPlayed ends the witness when there is nothing more to see.
@@ -157,15 +167,16 @@ func (c *campaign) play(ctx context.Context) error {
 // harm carries the plan out while the workload is written, and returns when all
 // is undone.
 func (c *campaign) harm(ctx context.Context) error {
-	over := make(chan struct{})
 	g, ctx := errgroup.WithContext(ctx)
-	load := workload{cfg: c.cfg, to: c.writer, wrote: c.witness.Ledger.Wrote, say: c.say}
-	g.Go(func() error { return load.run(ctx, over) })
+	harm, over := context.WithCancel(ctx)
+	defer over()
+	load := workload{cfg: c.cfg, to: &shop{writer: c.writer, witness: c.witness, over: harm.Done()}, wrote: c.witness.Ledger.Wrote, counts: c.witness.Ledger.Counts, say: c.say}
+	g.Go(func() error { return load.run(ctx, harm) })
 	g.Go(func() error {
-		defer close(over)
+		defer over()
 		strokes, ctx := errgroup.WithContext(ctx)
-		for _, s := range planned(c.cfg) {
-			if !sleepUntil(ctx, c.began.Add(s.at)) {
+		for s := range planned(c.cfg) {
+			if c.enough(s.at) || !sleepUntil(ctx, c.began.Add(s.at)) {
 				break
 			}
 			strokes.Go(func() error { return c.strike(ctx, s) })
@@ -173,6 +184,12 @@ func (c *campaign) harm(ctx context.Context) error {
 		return strokes.Wait()
 	})
 	return g.Wait()
+}
+
+// enough says that no harm is to be done at that time any more.
+func (c *campaign) enough(at time.Duration) bool {
+	written, _ := c.witness.Ledger.Counts()
+	return c.stop.Err() != nil || at >= c.cfg.Duration && written >= c.cfg.Events
 }
 
 // strike does one deed, waits, and undoes it.
@@ -188,7 +205,7 @@ func (c *campaign) strike(ctx context.Context, s stroke) error {
 	if undo != nil {
 		outcome = fmt.Sprintf("for %.1f s", s.lasts.Seconds())
 	}
-	c.note(what, outcome)
+	c.note(s.deed.name, what, outcome)
 	if undo == nil {
 		return nil
 	}
@@ -243,8 +260,9 @@ func (c *campaign) take(what string) (release func(), free bool) {
 	}, true
 }
 
-func (c *campaign) note(what, outcome string) {
+func (c *campaign) note(kind, what, outcome string) {
 	c.mu.Lock()
+	c.done[kind]++
 	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), Deed: what, Outcome: outcome})
 	c.mu.Unlock()
 	c.say("%s, %s", what, outcome)

@@ -12,6 +12,8 @@ import (
 type Config struct {
 	Seed     uint64
 	Duration time.Duration
+	// Events is how many are written at least, however long that takes.
+	Events int
 	// Every is the mean time between two deeds.
 	Every time.Duration
 	// Rate is how many events a steady phase writes a second.
@@ -36,6 +38,7 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags.SetOutput(io.Discard)
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the plan and the events")
 	flags.DurationVar(&c.Duration, "duration", 2*time.Minute, "how long harm is done")
+	flags.IntVar(&c.Events, "events", 0, "do harm for longer, until so many `events` are written")
 	flags.DurationVar(&c.Every, "every", 3*time.Second, "mean time between two deeds")
 	flags.IntVar(&c.Rate, "rate", 500, "events written a `second` in a steady phase")
 	flags.IntVar(&c.Publishers, "publishers", 2, "publisher processes")
@@ -65,7 +68,7 @@ func (c *Config) problems() []error {
 	for _, n := range []struct {
 		name       string
 		got, least int
-	}{{"rate", c.Rate, 1}, {"publishers", c.Publishers, 2}, {"projectors", c.Projectors, 1}} {
+	}{{"rate", c.Rate, 1}, {"events", c.Events, 0}, {"publishers", c.Publishers, 2}, {"projectors", c.Projectors, 1}} {
 		if n.got < n.least {
 			errs = append(errs, fmt.Errorf("--%s is %d, below %d", n.name, n.got, n.least))
 		}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	mongodriver "go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/e2e/internal/cluster"
 )
@@ -44,6 +46,10 @@ func deeds() []deed {
 		{"narrow connection", 3, 500 * ms, 5000 * ms, disturb(toxic{Type: "bandwidth", Attributes: map[string]int{"rate": 64}})},
 		{"reset connection", 4, 100 * ms, 2000 * ms, disturb(toxic{Type: "reset_peer", Attributes: map[string]int{"timeout": 50}})},
 		{"SIGKILL of the servers, data kept", 2, 0, 1500 * ms, killServers},
+		{"full disk of the servers", 2, 1000 * ms, 5000 * ms, fillDisk},
+		{"wrong clock of a publisher", 2, 0, 0, setClock(publisher)},
+		{"wrong clock of a projector", 2, 0, 0, setClock(projector)},
+		{"wrong clock of the servers", 1, 0, 1500 * ms, setServersClock},
 		{"SIGSTOP of the servers", 2, 100 * ms, 3000 * ms, freezeServers},
 		{"election", 3, 0, 0, elect},
 		{"database errors", 8, 0, 1000 * ms, failCommands},
@@ -176,27 +182,6 @@ func disturb(t toxic) func(context.Context, *campaign, *rand.Rand) (string, func
 	}
 }
 
-func killServers(_ context.Context, c *campaign, _ *rand.Rand) (string, func(context.Context) error, error) {
-	release, free := c.take(c.cluster.Sandbox.Name)
-	if !free {
-		return "", nil, errNobody
-	}
-	c.cluster.Sandbox.Kill()
-	return "SIGKILL of the servers", func(ctx context.Context) error { defer release(); return c.cluster.StartSandbox(ctx) }, nil
-}
-
-func freezeServers(_ context.Context, c *campaign, _ *rand.Rand) (string, func(context.Context) error, error) {
-	release, free := c.take(c.cluster.Sandbox.Name)
-	if !free {
-		return "", nil, errNobody
-	}
-	if err := c.cluster.Sandbox.Pause(); err != nil {
-		release()
-		return "", nil, err
-	}
-	return "SIGSTOP of the servers", func(context.Context) error { defer release(); return c.cluster.Sandbox.Resume() }, nil
-}
-
 // failures are what a database says when it is in trouble.
 var failures = []struct {
 	text string
@@ -216,13 +201,13 @@ func failCommands(ctx context.Context, c *campaign, rng *rand.Rand) (string, fun
 	times := 1 + rng.IntN(10)
 	commands := bson.A{"findAndModify", "update", "aggregate", "getMore", "find"}
 	data := append(bson.D{{Key: "failCommands", Value: commands}}, failure.data...)
-	err := c.witness.Client.Database("admin").RunCommand(ctx, bson.D{
+	err := c.admin(ctx, bson.D{
 		{Key: "configureFailPoint", Value: "failCommand"},
 		{Key: "mode", Value: bson.D{{Key: "times", Value: times}}},
 		{Key: "data", Value: data},
-	}).Err()
+	})
 	if err != nil {
-		return "", nil, errNobody // the servers are suffering another deed
+		return "", nil, err
 	}
 	return fmt.Sprintf("%s for %d commands", failure.text, times), nil, nil
 }
@@ -230,12 +215,29 @@ func failCommands(ctx context.Context, c *campaign, rng *rand.Rand) (string, fun
 // elect makes the database step down; a little later it is elected again.
 func elect(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(context.Context) error, error) {
 	seconds := 1 + rng.IntN(3)
-	err := c.witness.Client.Database("admin").RunCommand(ctx, bson.D{
-		{Key: "replSetStepDown", Value: seconds},
-		{Key: "force", Value: true},
-	}).Err()
-	if err != nil {
-		return "", nil, errNobody // the servers are suffering another deed
+	if err := c.admin(ctx, bson.D{{Key: "replSetStepDown", Value: seconds}, {Key: "force", Value: true}}); err != nil {
+		return "", nil, err
 	}
 	return fmt.Sprintf("the database steps down for %d s", seconds), nil, nil
 }
+
+// adminTime bounds a command that does harm.
+const adminTime = 2 * time.Second
+
+// admin runs a command on the database. Where that is away, or without a primary,
+// it is suffering another deed; a command that it refuses is an error.
+func (c *campaign) admin(ctx context.Context, command bson.D) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	err := c.witness.Client.Database("admin").RunCommand(ctx, command).Err()
+	refused, ok := errors.AsType[mongodriver.CommandError](err)
+	// A code of 0 is the driver's own, for a connection that broke.
+	if err == nil || ok && refused.Code != 0 && !slices.Contains(electing, int(refused.Code)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errNobody, err)
+}
+
+// electing are the codes of a server without a primary: InterruptedDueToReplStateChange,
+// NotWritablePrimary, NotPrimaryNoSecondaryOk.
+var electing = []int{11602, 10107, 13435}

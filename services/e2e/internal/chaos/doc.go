@@ -4,14 +4,19 @@
 // and judges what came of it.
 //
 //	plan       which deed when, for how long, drawn from the seed alone
-//	deeds      what can be done: to processes, connections, servers
+//	deeds      what can be done: to processes, connections, servers, clocks
 //	network    a proxy between each process and each server (toxiproxy)
 //	workload   phases of events: steady, hot, large, bursts, idle
+//	shop       writes them, and archives what is old
 //	campaign   carries the plan out, prints a timeline, and judges
 //
 // The same seed makes the same plan and the same events. What a deed meets (who
 // leads, which session is held) depends on the run, so a run can be repeated in
 // kind, not to the letter.
+//
+// Harm is done to the binaries that ship. Only where a clock is set wrong, the
+// program that restarts with it was built with another package time; see package
+// clock.
 //
 // The witness does not go through the proxies. It is told of nothing that the
 // services say of themselves.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -38,35 +37,20 @@ func newNetwork() *network {
 	}
 }
 
-var (
-	mongoAddress = regexp.MustCompile(`^mongodb://([^/]+)/`)
-	busAddress   = regexp.MustCompile(`Endpoint=sb://([^;/]+)`)
-)
-
 // reach is cluster.Config.Reach: it opens the node's proxies and says where they are.
 func (n *network) reach(node string, e cluster.Endpoints) (cluster.Endpoints, error) {
 	n.proxies[node] = make(map[side]*toxiproxy.Proxy)
-	for _, hop := range []struct {
-		side    side
-		address *regexp.Regexp
-		uri     *string
-	}{{mongo, mongoAddress, &e.MongoURI}, {serviceBus, busAddress, &e.ServiceBus}} {
-		at := hop.address.FindStringSubmatchIndex(*hop.uri)
-		if at == nil {
-			return e, fmt.Errorf("put a proxy before %s: no address in its connection string", hop.side)
+	open := func(to side) func(string) (string, error) {
+		return func(upstream string) (string, error) {
+			proxy := toxiproxy.NewProxy(n.server, node+" "+string(to), "127.0.0.1:0", upstream)
+			if err := proxy.Start(); err != nil {
+				return "", err
+			}
+			n.proxies[node][to] = proxy
+			return proxy.Listen, nil
 		}
-		upstream := (*hop.uri)[at[2]:at[3]]
-		proxy := toxiproxy.NewProxy(n.server, node+" "+string(hop.side), "127.0.0.1:0", upstream)
-		if err := proxy.Start(); err != nil {
-			return e, fmt.Errorf("put a proxy before %s: %w", hop.side, err)
-		}
-		n.proxies[node][hop.side] = proxy
-		*hop.uri = (*hop.uri)[:at[2]] + proxy.Listen + (*hop.uri)[at[3]:]
 	}
-	// Without directConnection the driver follows the server's own word on where
-	// it is, around the proxy.
-	e.MongoURI = "mongodb://" + n.proxies[node][mongo].Listen + "/?directConnection=true"
-	return e, nil
+	return e.Through(open(mongo), open(serviceBus))
 }
 
 // close ends all proxies.

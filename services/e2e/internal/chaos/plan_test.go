@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"context"
 	"io"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/witness"
 )
 
 func config(t *testing.T, args ...string) Config {
@@ -27,9 +30,21 @@ type drawn struct {
 	draw      uint64
 }
 
+// within are the strokes of the planned time.
+func within(cfg Config) []stroke {
+	var strokes []stroke
+	for s := range planned(cfg) {
+		if s.at >= cfg.Duration {
+			break
+		}
+		strokes = append(strokes, s)
+	}
+	return strokes
+}
+
 func draw(cfg Config) []drawn {
 	var plan []drawn
-	for _, s := range planned(cfg) {
+	for _, s := range within(cfg) {
 		plan = append(plan, drawn{s.at, s.lasts, s.deed.name, s.draw})
 	}
 	return plan
@@ -52,7 +67,7 @@ func TestASeedMakesAPlan(t *testing.T) {
 func TestEveryDeedIsDone(t *testing.T) {
 	t.Parallel()
 	done := map[string]int{}
-	for _, s := range planned(config(t, "--duration", "1h")) {
+	for _, s := range within(config(t, "--duration", "1h")) {
 		done[s.deed.name]++
 		if s.lasts < s.deed.shortest || s.lasts > s.deed.longest {
 			t.Errorf("%s lasts %v, want %v to %v", s.deed.name, s.lasts, s.deed.shortest, s.deed.longest)
@@ -62,6 +77,27 @@ func TestEveryDeedIsDone(t *testing.T) {
 		if done[d.name] == 0 {
 			t.Errorf("an hour has no %s", d.name)
 		}
+	}
+}
+
+func TestClocksAreWrongInBothDirectionsWithinTheirBounds(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	ahead, behind := 0, 0
+	for range 1000 {
+		w := wrong(rng, serversWrong)
+		if w.Ahead.Abs() > serversWrong || w.Then.Abs() > serversWrong || w.After < 0 || w.After > steadyClock {
+			t.Fatalf("got %+v, want at most %v either way and %v until the jump", w, serversWrong, steadyClock)
+		}
+		if w.Ahead > 0 {
+			ahead++
+		}
+		if w.Ahead < 0 {
+			behind++
+		}
+	}
+	if ahead == 0 || behind == 0 {
+		t.Errorf("got %d clocks ahead and %d behind, want some of each", ahead, behind)
 	}
 }
 
@@ -91,10 +127,27 @@ func TestPhasesKeepTheirAggregatesApart(t *testing.T) {
 
 func TestEveryWrongFlagIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := Parse([]string{"--publishers", "1", "--every", "1ms", "--lease", "1s", "more"}, io.Discard)
-	for _, want := range []string{"--publishers is 1, below 2", "--every is 1ms", "--lease is 1s", `no argument "more"`} {
+	_, err := Parse([]string{"--publishers", "1", "--every", "1ms", "--lease", "1s", "--events", "-1", "more"}, io.Discard)
+	for _, want := range []string{"--publishers is 1, below 2", "--every is 1ms", "--lease is 1s", "--events is -1", `no argument "more"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to say %q", err, want)
 		}
+	}
+}
+
+func TestHarmEndsWhenThereWasEnoughOfItAndNotBeforeTheEventsAreWritten(t *testing.T) {
+	t.Parallel()
+	stop, end := context.WithCancel(t.Context())
+	c := &campaign{stop: stop, cfg: config(t, "--duration", "1m", "--events", "1"), witness: &witness.Witness{Ledger: witness.NewLedger()}}
+	if c.enough(time.Hour) {
+		t.Error("got enough before an event was written")
+	}
+	c.witness.Ledger.Wrote([]orders.Event{{Aggregate: "o", Version: 1}})
+	if c.enough(time.Second) || !c.enough(time.Minute) {
+		t.Error("got enough after a second or not after a minute, want a minute")
+	}
+	end()
+	if !c.enough(time.Second) {
+		t.Error("got not enough after an interrupt")
 	}
 }

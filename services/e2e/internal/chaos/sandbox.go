@@ -28,7 +28,7 @@ func sandboxFault(format string, entity func(cluster.Names) string) func(context
 			Affected int `json:"affected"`
 		}
 		if err := c.sandbox(ctx, http.MethodPost, "/faults", body, &started); err != nil {
-			return "", nil, errNobody // the servers are suffering another deed
+			return "", nil, err
 		}
 		var kind struct{ Kind, Path string }
 		if err := json.Unmarshal([]byte(body), &kind); err != nil {
@@ -54,12 +54,12 @@ func (c *campaign) sandbox(ctx context.Context, method, path, body string, into 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNobody, err) // the servers are suffering another deed
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNobody, err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)

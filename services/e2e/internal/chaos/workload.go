@@ -8,6 +8,7 @@ import (
 
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/report"
 )
 
 // phase is a stretch of one kind of events.
@@ -26,9 +27,13 @@ var phases = []phase{
 	{name: "many", share: 1, aggregates: 200_000},
 	{name: "hot", share: 1, aggregates: 5},
 	{name: "burst", share: 4, aggregates: 2000},
-	{name: "large", share: 0.05, aggregates: 100, padding: 200_000},
+	{name: "large", share: 0.02, aggregates: 100, padding: 200_000},
 	{name: "idle"},
 }
+
+// erasing is the share of orders that are deleted from the read model once they
+// are over. Most of them are placed again.
+const erasing = 0.2
 
 const (
 	shortestPhase = 5 * time.Second
@@ -40,11 +45,13 @@ type workload struct {
 	cfg   Config
 	to    load.Inserter
 	wrote func([]orders.Event)
-	say   func(format string, args ...any)
+	// counts tells how many events are written, and how many of them applied.
+	counts func() (written, applied int)
+	say    func(format string, args ...any)
 }
 
-// run writes until done is closed and the phase it is in is over.
-func (w *workload) run(ctx context.Context, done <-chan struct{}) error {
+// run writes one phase after another until harm ends. An error of ctx's is one.
+func (w *workload) run(ctx, harm context.Context) error {
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, 0x776f726b))
 	sources := make([]func() (orders.Event, bool), len(phases))
 	for i, p := range phases {
@@ -52,47 +59,36 @@ func (w *workload) run(ctx context.Context, done <-chan struct{}) error {
 			sources[i] = p.events(w.cfg.Seed+uint64(i), rng.Uint64())
 		}
 	}
-	for i := 0; ; i = rng.IntN(len(phases)) {
+	for i := 0; harm.Err() == nil; i = rng.IntN(len(phases)) {
 		lasts := shortestPhase + time.Duration(rng.Int64N(int64(longestPhase-shortestPhase)))
-		w.say("%s events for %.0f s", phases[i].name, lasts.Seconds())
-		over, stop := context.WithTimeout(ctx, lasts)
-		err := w.write(ctx, over, phases[i], sources[i], done)
-		stop()
+		written, applied := w.counts()
+		w.say("%s events for %.0f s; so far %s are written, %s of them in the read model", phases[i].name, lasts.Seconds(),
+			report.Thousands(int64(written)), report.Thousands(int64(applied)))
+		phase, end := context.WithTimeout(harm, lasts)
+		err := w.write(ctx, phase, phases[i], sources[i])
+		end()
 		if err != nil {
 			return err
 		}
-		select {
-		case <-done:
-			return nil
-		default:
-		}
 	}
+	return context.Cause(ctx)
 }
 
-// write writes one phase until it is over, or done is closed.
-func (w *workload) write(ctx, over context.Context, p phase, next func() (orders.Event, bool), done <-chan struct{}) error {
-	enough := make(chan struct{})
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		defer close(enough)
-		select {
-		case <-over.Done():
-		case <-done:
-		case <-stop:
-		}
-	}()
+// write writes one phase until its context ends.
+func (w *workload) write(ctx, phase context.Context, p phase, next func() (orders.Event, bool)) error {
 	if next == nil {
-		<-enough
-		return context.Cause(ctx)
+		<-phase.Done()
+		return nil
 	}
 	l := load.Load{To: w.to, Rate: max(int(p.share*float64(w.cfg.Rate)), 1), Next: next, Wrote: w.wrote}
-	return l.Run(ctx, enough)
+	return l.Run(ctx, phase.Done())
 }
 
 // events draws the events of a phase, whose aggregates are its own.
 func (p phase) events(seed, draw uint64) func() (orders.Event, bool) {
-	generated := load.Generated(orders.NewGenerator(seed, p.aggregates))
+	generator := orders.NewGenerator(seed, p.aggregates)
+	generator.Erasing = erasing
+	generated := load.Generated(generator)
 	rng := rand.New(rand.NewPCG(draw, 0))
 	return func() (orders.Event, bool) {
 		e, more := generated()

@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -12,6 +15,60 @@ type Endpoints struct {
 	ServiceBus       string // connection string
 	ManagementURL    string
 	SandboxStatusURL string
+}
+
+// Given returns the servers that two variables of the environment name, or nil
+// where neither is set. One without the other is an error.
+func Given(getenv func(string) string, mongoName, busName string) (*Endpoints, error) {
+	mongo, bus := getenv(mongoName), getenv(busName)
+	switch {
+	case mongo == "" && bus == "":
+		return nil, nil
+	case mongo == "" || bus == "":
+		return nil, fmt.Errorf("%s and %s go together: set both or none", mongoName, busName)
+	}
+	return &Endpoints{MongoURI: mongo, ServiceBus: bus}, nil
+}
+
+var (
+	mongoAddress = regexp.MustCompile(`^mongodb://([^/]+)/`)
+	busAddress   = regexp.MustCompile(`Endpoint=sb://([^;/]+)`)
+)
+
+// Through returns the endpoints as they are behind proxies. mongo and bus are
+// given the address, host:port, of their server, and return the proxy's.
+func (e Endpoints) Through(mongo, bus func(upstream string) (string, error)) (Endpoints, error) {
+	at := mongoAddress.FindStringSubmatch(e.MongoURI)
+	if at == nil {
+		return e, errors.New("put a proxy before MongoDB: no address in its connection string")
+	}
+	proxy, err := mongo(at[1])
+	if err != nil {
+		return e, fmt.Errorf("put a proxy before MongoDB: %w", err)
+	}
+	// Without directConnection the driver follows the server's own word on where
+	// it is, around the proxy.
+	e.MongoURI = "mongodb://" + proxy + "/?directConnection=true"
+	place := busAddress.FindStringSubmatchIndex(e.ServiceBus)
+	if place == nil {
+		return e, errors.New("put a proxy before Service Bus: no address in its connection string")
+	}
+	from, to := place[2], place[3]
+	if proxy, err = bus(e.ServiceBus[from:to]); err != nil {
+		return e, fmt.Errorf("put a proxy before Service Bus: %w", err)
+	}
+	e.ServiceBus = e.ServiceBus[:from] + proxy + e.ServiceBus[to:]
+	return e, nil
+}
+
+// FreeAddress returns an address of this machine that nobody listens on, for
+// servers that must come back where they were.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free address: %w", err)
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // banner gathers the lines that the sandbox prints when it is up.
@@ -47,6 +104,13 @@ func unquote(s string) string {
 		return s
 	}
 	return strings.ReplaceAll(strings.TrimSuffix(inner, "'"), `'\''`, "'")
+}
+
+// reset forgets what was printed, for another run.
+func (b *banner) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.values, b.ready = nil, false
 }
 
 // endpoints returns what was printed, once the sandbox said that it is ready.

@@ -36,13 +36,22 @@ func BinariesIn(dir string) (Binaries, error) {
 // into one build, so what they share is compiled once. An empty version leaves
 // the one that the source says.
 func Build(ctx context.Context, root, dir, version string) (Binaries, error) {
+	if version == "" {
+		return build(ctx, root, dir)
+	}
+	return build(ctx, root, dir, "-ldflags", "-X main.version="+version)
+}
+
+// BuildOver is Build with some sources replaced by an overlay, as go build has it.
+func BuildOver(ctx context.Context, root, dir, overlay string) (Binaries, error) {
+	return build(ctx, root, dir, "-overlay", overlay)
+}
+
+func build(ctx context.Context, root, dir string, flags ...string) (Binaries, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Binaries{}, fmt.Errorf("build: %w", err)
 	}
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
-	if version != "" {
-		args = append(args, "-ldflags", "-X main.version="+version)
-	}
+	args := append([]string{"build", "-o", dir + string(filepath.Separator)}, flags...)
 	args = append(args, "./services/sandbox/cmd/sandbox", "./services/publisher/cmd/publisher", "./services/projector/cmd/projector")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -61,24 +62,32 @@ func (c *Cluster) StartServers(ctx context.Context) error {
 
 // StartSandbox starts the sandbox and waits until it is ready.
 func (c *Cluster) StartSandbox(ctx context.Context) error {
-	if err := c.Sandbox.Start(); err != nil {
+	return c.StartSandboxAs(ctx, c.cfg.Binaries.Sandbox)
+}
+
+// StartSandboxAs is StartSandbox with another binary and more environment.
+func (c *Cluster) StartSandboxAs(ctx context.Context, binary string, env ...string) error {
+	c.banner.reset()
+	if err := c.Sandbox.StartAs(binary, env...); err != nil {
 		return err
 	}
 	var broken error
 	err := poll.Until(ctx, "the sandbox to be ready", func(context.Context) (bool, string) {
 		e, ready, err := c.banner.endpoints()
 		switch {
-		case ready:
+		case ready && c.endpoints == (Endpoints{}):
 			c.endpoints, broken = e, err
+		case ready:
+			broken = err
 		case !c.Sandbox.Running():
 			broken = fmt.Errorf("the sandbox ended: see %s", c.Sandbox.LogPath())
 		}
 		return ready || broken != nil, "not ready"
 	})
-	if err != nil {
+	if err = cmp.Or(err, broken); err != nil || !c.cfg.Canaries || !c.open() {
 		return err
 	}
-	return broken
+	return c.createUser(ctx)
 }
 
 // LayOut makes the nodes of the services, none of them started.
@@ -111,6 +120,11 @@ func (c *Cluster) service(kind string, i int, binary string, settings func(Endpo
 	}
 	env := settings(endpoints)
 	env["INSTANCE_ID"] = name
+	if c.cfg.Canaries {
+		if err := c.giveCanaries(env); err != nil {
+			return nil, err
+		}
+	}
 	return newNode(program{
 		name: name, binary: binary, env: environment(env), log: filepath.Join(c.cfg.Dir, name+".log"),
 	}, c.client), nil
@@ -159,6 +173,16 @@ func (c *Cluster) AwaitLeader(ctx context.Context, above int64) (*Node, Publishe
 		return s.Term > above, fmt.Sprintf("%s leads term %d", n.Name, s.Term)
 	})
 	return leader, status, err
+}
+
+// AwaitProjectors waits until every projector answers.
+func (c *Cluster) AwaitProjectors(ctx context.Context) error {
+	for _, p := range c.Projectors {
+		if err := p.AwaitUp(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Nodes returns every node, the services first.

@@ -49,6 +49,26 @@ func TestTheServicesGetTheSandboxsAddresses(t *testing.T) {
 	}
 }
 
+func TestTheServicesGetSecretsWhereNoneAreNeeded(t *testing.T) {
+	t.Parallel()
+	c := layout(t, "sandbox")
+	c.cfg.Canaries = true
+	c.endpoints = Endpoints{MongoURI: "mongodb://127.0.0.1:1/?replicaSet=rs0", ServiceBus: "Endpoint=sb://127.0.0.1:2;SharedAccessKey=k;"}
+	if err := c.LayOut(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"MONGODB_URI=mongodb://relay:canary%3Apass%2Fword%407f3a@127.0.0.1:1/?replicaSet=rs0",
+		"SERVICEBUS_CONNECTION_STRING=Endpoint=sb://127.0.0.1:2;SharedAccessKey=" + canaryKey + ";",
+		"AZURE_CLIENT_SECRET=" + canarySecret,
+		"OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer " + canaryHeader,
+	} {
+		if env := c.Publishers[0].program.env; !slices.Contains(env, want) {
+			t.Errorf("environment of publisher-1: got %v, want %s in it", env, want)
+		}
+	}
+}
+
 func TestTheLeaderIsThePublisherOfTheHighestTerm(t *testing.T) {
 	t.Parallel()
 	c := layout(t, "sandbox")

@@ -22,6 +22,8 @@ type Config struct {
 	// Reach says where a node finds the servers, such as through a proxy of its
 	// own; nil for where they are.
 	Reach func(node string, e Endpoints) (Endpoints, error)
+	// Canaries gives the services secrets that Leaks recognises.
+	Canaries bool
 	// Env is added to the environment of the publishers and projectors, over
 	// what the cluster sets itself.
 	PublisherEnv map[string]string

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -39,7 +41,10 @@ func newNode(p program, client *http.Client) *Node {
 }
 
 // Start runs the node's program. It is an error when it is still running.
-func (n *Node) Start() error {
+func (n *Node) Start() error { return n.StartAs(n.program.binary) }
+
+// StartAs is Start with another binary and more environment, for this run only.
+func (n *Node) StartAs(binary string, env ...string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.run != nil {
@@ -49,7 +54,9 @@ func (n *Node) Start() error {
 		n.past = n.usage()
 	}
 	n.admin, n.paused, n.peak = "", false, 0
-	run, err := start(n.program)
+	p := n.program
+	p.binary, p.env = binary, slices.Concat(p.env, env)
+	run, err := start(p)
 	if err != nil {
 		return err
 	}
@@ -98,6 +105,20 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
+// LimitFileSize has every write that would make a file larger fail, as on a full
+// disk. It holds for the run of the program that there is. Where the system can
+// not do so to a running program, the error is errors.ErrUnsupported.
+func (n *Node) LimitFileSize(bytes uint64) error {
+	run := n.current()
+	if run == nil {
+		return fmt.Errorf("limit files of %s: %w", n.Name, ErrNotRunning)
+	}
+	if err := limitFileSize(run.cmd.Process.Pid, bytes); err != nil {
+		return fmt.Errorf("limit files of %s: %w", n.Name, err)
+	}
+	return nil
+}
+
 func (n *Node) setPaused(paused bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,6 +132,18 @@ func (n *Node) signal(s syscall.Signal) error {
 	}
 	n.measure()
 	return run.signal(s)
+}
+
+// Command runs the node's binary as an operator would, with its environment and
+// these arguments, and returns what it prints. The node may run or not.
+func (n *Node) Command(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, n.program.binary, args...)
+	cmd.Env = n.program.env
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %q: %w: %s", n.Name, args, err, output)
+	}
+	return string(output), err
 }
 
 // Wait blocks until the program has ended and returns its exit status, -1 where
@@ -135,6 +168,9 @@ func (n *Node) Ended() time.Time {
 // LogPath is the file with everything that the node's runs logged.
 func (n *Node) LogPath() string { return n.program.log }
 
+// Binary is the program that Start runs.
+func (n *Node) Binary() string { return n.program.binary }
+
 // Log returns what the node's runs have logged so far.
 func (n *Node) Log() string {
 	text, err := os.ReadFile(n.program.log)
@@ -144,7 +180,7 @@ func (n *Node) Log() string {
 	return string(text)
 }
 
-// Usage is what the node's runs took so far; processor time is that of ended runs.
+// Usage is what the node's runs took so far.
 func (n *Node) Usage() Usage {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,12 +193,10 @@ func (n *Node) usage() Usage {
 	if n.run == nil {
 		return total
 	}
+	total.CPU += n.run.cpu()
 	peak := n.peak
-	if !n.run.running() {
-		total.CPU += n.run.cpu()
-		if peak == 0 {
-			peak = n.run.maxResident()
-		}
+	if peak == 0 && !n.run.running() {
+		peak = n.run.maxResident()
 	}
 	total.ResidentBytes = max(total.ResidentBytes, peak)
 	return total

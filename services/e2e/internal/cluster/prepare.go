@@ -15,24 +15,35 @@ type Place struct {
 	Binaries Binaries
 }
 
-// Prepare makes the directory of a run, named for its kind and time below .run
-// unless dir says where, and builds the binaries unless they are in bin.
-func Prepare(ctx context.Context, kind, dir, bin string) (Place, error) {
+// Wish is what a run asks for. Its zero value builds the binaries and makes a
+// directory below .run.
+type Wish struct {
+	// Dir takes logs and data in place of one under .run of the repository.
+	Dir string
+	// Bin is a directory of built binaries.
+	Bin string
+	// Version is stamped into the binaries; empty leaves theirs.
+	Version string
+}
+
+// Prepare makes the directory of a run, named for its kind and time unless the
+// wish says where, and builds the binaries unless they are there.
+func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 	root, err := Root()
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Root: root, Dir: dir}
+	p := Place{Root: root, Dir: w.Dir}
 	if p.Dir == "" {
 		p.Dir = filepath.Join(root, ".run", kind+"-"+time.Now().Format("20060102-150405"))
 	}
 	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
 		return Place{}, fmt.Errorf("make directory of the run: %w", err)
 	}
-	if bin != "" {
-		p.Binaries, err = BinariesIn(bin)
+	if w.Bin != "" {
+		p.Binaries, err = BinariesIn(w.Bin)
 	} else {
-		p.Binaries, err = Build(ctx, root, filepath.Join(root, ".run", "bin"), "")
+		p.Binaries, err = Build(ctx, root, filepath.Join(root, ".run", "bin"), w.Version)
 	}
 	return p, err
 }

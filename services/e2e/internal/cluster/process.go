@@ -20,7 +20,7 @@ type program struct {
 	args   []string
 	// env is the whole environment: nothing is taken over from ours.
 	env []string
-	// log is appended to with what the process writes to standard error.
+	// log is appended to with what the process writes.
 	log string
 	// stdout and stderr are shown every line; they may be nil.
 	stdout, stderr func(line []byte)
@@ -50,7 +50,7 @@ func start(p program) (*process, error) {
 	}
 	cmd := exec.Command(p.binary, p.args...)
 	cmd.Env = p.env
-	cmd.Stdout = &lines{each: p.stdout}
+	cmd.Stdout = io.MultiWriter(log, &lines{each: p.stdout})
 	cmd.Stderr = io.MultiWriter(log, &lines{each: p.stderr})
 	cmd.SysProcAttr = processAttributes()
 	cmd.WaitDelay = outputDelay

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"changerelay/services/e2e/internal/poll"
 )
 
 // PublisherStatus is what a publisher says of itself on /status.
@@ -22,11 +24,21 @@ type PublisherStatus struct {
 	Sent           int64     `json:"sent"`
 	Parked         int64     `json:"parked"`
 	InFlight       int64     `json:"in_flight"`
+	Retries        int64     `json:"retries"`
 	LagSeconds     *float64  `json:"lag_seconds"`
 	LastError      string    `json:"last_error"`
+	OutageClass    string    `json:"outage_class"`
 	State          string    `json:"state"`
+	// Copy is the copy under way; nil while there is none.
+	Copy *CopyStatus `json:"copy"`
 	// Led are the partitions that it leads, where the stream is split.
 	Led []int `json:"led"`
+}
+
+// CopyStatus is how far a publisher's copy of the source has come.
+type CopyStatus struct {
+	Copied int64 `json:"copied"`
+	Total  int64 `json:"total"`
 }
 
 // Leads says whether the publisher says that it leads.
@@ -59,6 +71,14 @@ func (n *Node) ProjectorStatus(ctx context.Context) (ProjectorStatus, error) {
 	var s ProjectorStatus
 	err := n.status(ctx, &s)
 	return s, err
+}
+
+// AwaitUp waits until the node, a publisher or a projector, answers.
+func (n *Node) AwaitUp(ctx context.Context) error {
+	return poll.Until(ctx, n.Name+" to be up", func(ctx context.Context) (bool, string) {
+		err := n.status(ctx, &struct{}{})
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 func (n *Node) status(ctx context.Context, into any) error {

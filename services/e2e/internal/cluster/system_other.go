@@ -2,7 +2,10 @@
 
 package cluster
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // processAttributes puts a child into a process group of its own.
 func processAttributes() *syscall.SysProcAttr {
@@ -11,3 +14,5 @@ func processAttributes() *syscall.SysProcAttr {
 
 // residentUnit is the unit of Rusage.Maxrss in bytes.
 const residentUnit = 1
+
+func limitFileSize(int, uint64) error { return errors.ErrUnsupported }

@@ -11,15 +11,35 @@ import (
 
 // Usage is what the runs of a node took of the machine.
 type Usage struct {
-	// CPU is the processor time of all its ended runs, user and system.
+	// CPU is the processor time of all its runs, user and system. Of a run that has
+	// not ended it is known on Linux alone.
 	CPU time.Duration
 	// ResidentBytes is the highest resident memory that any of its runs had.
 	ResidentBytes int64
 }
 
-// cpu returns the processor time of an ended process.
+// cpu returns the processor time of a process.
 func (p *process) cpu() time.Duration {
+	if p.running() {
+		return cpuSoFar(p.cmd.Process.Pid)
+	}
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
+// cpuSoFar returns the processor time of a running process from /proc, 0 where
+// it is not there.
+// See proc_pid_stat(5): fields 14 and 15, counted from the 3rd behind the last
+// parenthesis, in ticks of which Linux shows 100 a second.
+func cpuSoFar(pid int) time.Duration {
+	const tick = time.Second / 100
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if err != nil || len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(string(fields[11]), 10, 64)
+	system, _ := strconv.ParseInt(string(fields[12]), 10, 64)
+	return time.Duration(user+system) * tick
 }
 
 // maxResident returns the highest resident memory of an ended process as the

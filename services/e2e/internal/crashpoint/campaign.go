@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +32,7 @@ type campaign struct {
 	dir     string
 	cluster *cluster.Cluster
 	witness *witness.Witness
-	proxies map[string][]*proxy // by node: MongoDB, Service Bus
+	proxies map[string][]*proxy // by node, then by Side
 	kills   map[string]int      // by step
 	faults  []report.Fault
 	odd     int // documents written that can not be mapped
@@ -60,17 +60,20 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*report.Report, error)
 }
 
 func (c *campaign) run(ctx context.Context, r *report.Report) error {
-	place, err := cluster.Prepare(ctx, "crashpoints", c.cfg.Dir, c.cfg.Bin)
+	place, err := cluster.Prepare(ctx, "crashpoints", cluster.Wish{Dir: c.cfg.Dir, Bin: c.cfg.Bin})
 	if err != nil {
 		return err
 	}
 	c.dir = place.Dir
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir, Publishers: 2, Projectors: 2,
-		Lease: cluster.LeaseOf(leaseTTL), Names: cluster.DefaultNames(),
-		Projections: place.Root + "/services/e2e/orders.yaml", Reach: c.reach,
+		Lease: cluster.LeaseOf(leaseTTL), Names: cluster.DefaultNames(), Canaries: true,
+		Projections: filepath.Join(place.Root, "services", "e2e", "orders.yaml"), Reach: c.reach,
 		// A restarted leader leads at once, so that many kills fit into an hour.
 		PublisherEnv: map[string]string{"INSTANCE_ID_UNIQUE": "true"},
+		// Processes die in the middle of applying, over and over, and no message is to
+		// blame: with a limit some would be parked for it.
+		ProjectorEnv: map[string]string{"CRASH_LIMIT": "1000"},
 	})
 	defer c.closeProxies()
 	defer c.cluster.Close()
@@ -104,27 +107,19 @@ const (
 	drainTime = 2 * time.Minute
 )
 
-var addresses = []*regexp.Regexp{regexp.MustCompile(`^mongodb://([^/]+)/`), regexp.MustCompile(`Endpoint=sb://([^;/]+)`)}
-
 // reach is cluster.Config.Reach: it opens the node's proxies and says where they are.
 func (c *campaign) reach(node string, e cluster.Endpoints) (cluster.Endpoints, error) {
-	for i, uri := range []*string{&e.MongoURI, &e.ServiceBus} {
-		at := addresses[i].FindStringSubmatchIndex(*uri)
-		if at == nil {
-			return e, errors.New("put a proxy before a server: no address in its connection string")
+	open := func(read func(io.Reader) ([]byte, error)) func(string) (string, error) {
+		return func(upstream string) (string, error) {
+			p, err := newProxy(node, upstream, read)
+			if err != nil {
+				return "", err
+			}
+			c.proxies[node] = append(c.proxies[node], p)
+			return p.listener.Addr().String(), nil
 		}
-		read := []func(io.Reader) ([]byte, error){readMongo, readAMQP}[i]
-		p, err := newProxy(node, (*uri)[at[2]:at[3]], read)
-		if err != nil {
-			return e, err
-		}
-		c.proxies[node] = append(c.proxies[node], p)
-		*uri = (*uri)[:at[2]] + p.listener.Addr().String() + (*uri)[at[3]:]
 	}
-	// Without directConnection the driver follows the server's own word on where
-	// it is, around the proxy.
-	e.MongoURI = "mongodb://" + c.proxies[node][Mongo].listener.Addr().String() + "/?directConnection=true"
-	return e, nil
+	return e.Through(open(readMongo), open(readAMQP))
 }
 
 func (c *campaign) closeProxies() {

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/report"
 	"changerelay/services/e2e/internal/validate"
 	"changerelay/services/e2e/internal/witness"
@@ -46,6 +47,8 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	}
 	r.Checks = append(r.Checks,
 		report.AtMost("changes that can not be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
+	leaks := c.cluster.Leaks(ctx)
+	r.Checks = append(r.Checks, report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...))
 	drain := report.AtMost("backlog that did not drain", 0, 0, report.Count)
 	if c.drained != nil {
 		drain.Passed, drain.Got, drain.Samples = false, 1, []string{c.drained.Error()}

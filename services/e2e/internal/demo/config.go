@@ -91,7 +91,8 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
 	}
-	errs = append(errs, c.backend(getenv))
+	c.Backend, err = cluster.Given(getenv, envMongo, envServiceBus)
+	errs = append(errs, err)
 	if c.Input != "" {
 		events, err := input.ReadFile(c.Input)
 		errs = append(errs, err)
@@ -125,19 +126,6 @@ func (c *Config) problems() []error {
 		errs = append(errs, fmt.Errorf("--timeout is %v, not above 0", c.Timeout))
 	}
 	return errs
-}
-
-// backend takes the servers from the environment, which must name both or none.
-func (c *Config) backend(getenv func(string) string) error {
-	mongo, bus := getenv(envMongo), getenv(envServiceBus)
-	switch {
-	case mongo == "" && bus == "":
-		return nil
-	case mongo == "" || bus == "":
-		return fmt.Errorf("%s and %s go together: set both or none", envMongo, envServiceBus)
-	}
-	c.Backend = &cluster.Endpoints{MongoURI: mongo, ServiceBus: bus}
-	return nil
 }
 
 // planned is how many events are to be written.

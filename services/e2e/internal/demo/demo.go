@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/poll"
 	"changerelay/services/e2e/internal/report"
 	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/witness"
@@ -96,27 +94,15 @@ func (d *Demo) run(ctx context.Context, r *report.Report) error {
 
 // build makes the run's directory and the binaries, unless those are given.
 func (d *Demo) build(ctx context.Context) (cluster.Binaries, error) {
-	root, err := cluster.Root()
-	if err != nil {
-		return cluster.Binaries{}, err
+	if d.cfg.Bin == "" {
+		d.say("building sandbox, publisher and projector")
 	}
-	d.root, d.dir = root, d.cfg.Dir
-	if d.dir == "" {
-		d.dir = filepath.Join(root, ".run", "demo-"+d.began.Format("20060102-150405"))
+	place, err := cluster.Prepare(ctx, "demo", cluster.Wish{Dir: d.cfg.Dir, Bin: d.cfg.Bin, Version: d.cfg.Version})
+	d.root, d.dir = place.Root, place.Dir
+	if err == nil && d.cfg.Bin == "" {
+		d.say("built in %.1f s", time.Since(d.began).Seconds())
 	}
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return cluster.Binaries{}, fmt.Errorf("make directory of the run: %w", err)
-	}
-	if d.cfg.Bin != "" {
-		return cluster.BinariesIn(d.cfg.Bin)
-	}
-	d.say("building sandbox, publisher and projector")
-	binaries, err := cluster.Build(ctx, root, filepath.Join(root, ".run", "bin"), d.cfg.Version)
-	if err != nil {
-		return cluster.Binaries{}, err
-	}
-	d.say("built in %.1f s", time.Since(d.began).Seconds())
-	return binaries, nil
+	return place.Binaries, err
 }
 
 func (d *Demo) clusterLease() cluster.Lease { return cluster.LeaseOf(d.cfg.Lease) }
@@ -130,6 +116,7 @@ func (d *Demo) layout(binaries cluster.Binaries) cluster.Config {
 		Lease:      d.clusterLease(),
 		Names:      cluster.DefaultNames(),
 		Backend:    d.cfg.Backend,
+		Canaries:   true,
 	}
 	if d.cfg.Input == "" {
 		cfg.Projections = filepath.Join(d.root, filepath.FromSlash(declaration))
@@ -177,16 +164,7 @@ func (d *Demo) up(ctx context.Context) error {
 		return err
 	}
 	d.say("%s leads term %d; logs are in %s", leader.Name, status.Term, d.dir)
-	for _, p := range d.cluster.Projectors {
-		err := poll.Until(ctx, p.Name+" to be up", func(ctx context.Context) (bool, string) {
-			_, err := p.ProjectorStatus(ctx)
-			return err == nil, fmt.Sprint(err)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.cluster.AwaitProjectors(ctx)
 }
 
 func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/report"
 	"changerelay/services/e2e/internal/validate"
 	"changerelay/services/e2e/internal/witness"
@@ -28,7 +29,9 @@ func (d *Demo) judge(ctx context.Context, r *report.Report) error {
 	if r.Figures, err = d.figures(ctx, v); err != nil {
 		return err
 	}
-	r.Checks = slices.Concat(d.faultChecks(v), setAside, []report.Check{d.drainCheck()}, d.failoverChecks(r, v.Sends))
+	leaks := d.cluster.Leaks(ctx)
+	unsaid := report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...)
+	r.Checks = slices.Concat(d.faultChecks(v), setAside, []report.Check{unsaid, d.drainCheck()}, d.failoverChecks(r, v.Sends))
 	return nil
 }
 
@@ -46,7 +49,9 @@ func (d *Demo) faultChecks(v witness.Verdict) []report.Check {
 	unseen := map[string]bool{
 		witness.OutOfOrder:          len(v.Sends) == 0,
 		witness.OverlappingTerms:    len(v.Sends) == 0,
+		witness.TermsShared:         len(d.witness.Checkpoints.History()) == 0,
 		witness.DocumentsWentBack:   len(d.witness.Applies.History()) == 0,
+		witness.WorkedOnAtOnce:      len(d.witness.Applies.History()) == 0,
 		witness.CheckpointsWentBack: len(d.witness.Checkpoints.History()) == 0,
 		witness.LeasesOverlapping:   len(d.witness.Leases.History()) == 0,
 	}

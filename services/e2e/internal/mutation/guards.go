@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life.
 func Guards() []Guard {
-	return slices.Concat(leadership(), publishing(), projecting())
+	return slices.Concat(leadership(), publishing(), reading(), holding(), delivering(), storing())
 }
 
 const (
@@ -12,6 +12,7 @@ const (
 	state      = "services/publisher/internal/mongostate"
 	checkpoint = "services/publisher/internal/checkpoint"
 	relay      = "services/publisher/internal/relay"
+	stream     = "services/publisher/internal/changestream"
 	session    = "services/projector/internal/session"
 	delivery   = "services/projector/internal/delivery"
 	readmodel  = "services/projector/internal/readmodel"
@@ -92,6 +93,14 @@ func leadership() []Guard {
 			Tests:   []string{"TestTheCheckpointsConform"},
 		},
 		{
+			Name:    "checkpoint: a token only under the options it was given out under",
+			File:    checkpoint + "/checkpoint.go",
+			Cut:     `if c.Token != nil && c.Options != "" && c.Options != options {`,
+			With:    "if false {",
+			Package: checkpoint,
+			Tests:   []string{"TestATokenIsNotUsedUnderOtherOptions"},
+		},
+		{
 			Name:    "state: majority everywhere",
 			File:    state + "/database.go",
 			Cut:     "SetWriteConcern(writeconcern.Majority())",
@@ -163,87 +172,39 @@ func publishing() []Guard {
 	}
 }
 
-func projecting() []Guard {
+func reading() []Guard {
 	return []Guard{
 		{
-			Name:    "session: a receiver is asked again only after a full receive",
-			File:    session + "/hold.go",
-			Cut:     "len(messages) < h.cfg.BatchSize ||",
+			Name:    "stream: a poll is bounded",
+			File:    stream + "/stream.go",
+			Cut:     "polling, cancel := context.WithTimeout(ctx, await+answerTimeout)",
+			With:    "polling, cancel := context.WithCancel(ctx)",
+			Package: stream,
+			Tests:   []string{"TestASilentStreamIsOpenedAgainAtItsOwnToken"},
+		},
+		{
+			Name:    "stream: a token that stands still is a dead stream",
+			File:    stream + "/stream.go",
+			Cut:     "case time.Since(s.movedAt) > silence:",
+			With:    "case false:",
+			Package: stream,
+			Tests:   []string{"TestASilentStreamIsOpenedAgainAtItsOwnToken"},
+		},
+		{
+			Name:    "stream: opened again at the last change that was handed out",
+			File:    stream + "/stream.go",
+			Cut:     "s.start.Token = changes[len(changes)-1].Token",
 			With:    "",
-			Package: session,
-			Tests:   []string{"TestAReceiverIsAskedAgainOnlyAfterAFullReceive"},
+			Package: stream,
+			Tests:   []string{"TestASilentStreamIsOpenedAgainAtItsOwnToken", "TestALostConnectionLosesNoChange"},
 		},
 		{
-			Name:    "session: broker numbers must rise",
-			File:    session + "/hold.go",
-			Cut:     "if messages[i].SequenceNumber <= h.lastNumber {",
-			With:    "if false {",
-			Package: session,
-			Tests:   []string{"TestMessagesOutOfOrderAreNotAppliedAndComeAgainInOrder"},
-		},
-		{
-			Name:    "session: nothing is applied after the lock",
-			File:    session + "/hold.go",
-			Cut:     "if _, err := h.lock.end(); err != nil {",
-			With:    "if _, err := h.lock.end(); false {",
-			Package: session,
-			Tests:   []string{"TestNothingIsDoneAfterTheLock"},
-		},
-		{
-			Name:    "session: a failed renewal ends the hold",
-			File:    session + "/lock.go",
-			Cut:     "return fmt.Errorf(\"%w: %w\", errLockDoubted, err)",
-			With:    "_ = fmt.Errorf\n\t\t\tcontinue",
-			Package: session,
-			Tests:   []string{"TestAFailedRenewalEndsTheHoldAtOnce"},
-		},
-		{
-			Name:    "session: only what has a verdict is settled",
-			File:    session + "/hold.go",
-			Cut:     "messages = messages[len(verdicts):]",
-			With:    "_ = h.settle(ctx, messages[len(verdicts):], make([]Verdict, len(messages)-len(verdicts)))\n\t\tmessages = messages[len(verdicts):]",
-			Package: session,
-			Tests:   []string{"TestOnlyWhatHasAVerdictIsSettled"},
-		},
-		{
-			Name:    "delivery: verdicts only for what is stored",
-			File:    delivery + "/delivery.go",
-			Cut:     "return h.done(b, b.stored(failed)), err",
-			With:    "return h.done(b, failed), err",
-			Package: delivery,
-			Tests:   []string{"TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored", "TestAnyReplayEndsUpTheSame"},
-		},
-		{
-			Name:    "read model: a write matches a lower sequence only",
-			File:    readmodel + "/model.go",
-			Cut:     `{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},`,
-			With:    "",
-			Package: readmodel,
-			Tests:   []string{"TestStoreConforms"},
-		},
-		{
-			Name:    "read model: a deleted document leaves its sequence behind",
-			File:    readmodel + "/model.go",
-			Cut:     "SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})",
-			With:    "SetReplacement(bson.D{})",
-			Package: readmodel,
-			Tests:   []string{"TestStoreConforms"},
-		},
-		{
-			Name:    "read model: a duplicate key of another index is no repeat",
-			File:    readmodel + "/pass.go",
-			Cut:     "failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):",
-			With:    "failure.Code == duplicateKey:",
-			Package: readmodel,
-			Tests:   []string{"TestAnotherUniqueIndexIsNotTakenForARepeat"},
-		},
-		{
-			Name:    "read model: another event with the same sequence is no repeat",
-			File:    readmodel + "/pass.go",
-			Cut:     "return e.Sequence == stored && e.ID != storedID",
-			With:    "return false",
-			Package: readmodel,
-			Tests:   []string{"TestStoreConforms"},
+			Name:    "stream: large changes are split",
+			File:    stream + "/split.go",
+			Cut:     "s.placed(options.ChangeStream()), splitStage)",
+			With:    "s.placed(options.ChangeStream()))",
+			Package: stream,
+			Tests:   []string{"TestAChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether"},
 		},
 	}
 }

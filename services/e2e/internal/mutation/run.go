@@ -109,7 +109,7 @@ func test(ctx context.Context, root string, g Guard, overlay string) (outcome, e
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	failed := cmd.Run()
-	result, err := read(&stdout)
+	result, err := read(&stdout, &stderr)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -120,15 +120,22 @@ func test(ctx context.Context, root string, g Guard, overlay string) (outcome, e
 	return result, nil
 }
 
-// read takes the outcome from what `go test -json` prints.
-func read(stdout io.Reader) (outcome, error) {
+// read takes the outcome from what `go test -json` prints. What the compiler has
+// to say goes to complaints.
+func read(stdout io.Reader, complaints io.Writer) (outcome, error) {
 	var result outcome
 	var running []string
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		var event struct{ Action, Test string }
-		if json.Unmarshal(lines.Bytes(), &event) != nil || event.Test == "" || strings.Contains(event.Test, "/") {
+		var event struct{ Action, Test, Output string }
+		if json.Unmarshal(lines.Bytes(), &event) != nil {
+			continue
+		}
+		if event.Action == "build-output" {
+			fmt.Fprint(complaints, event.Output)
+		}
+		if event.Test == "" || strings.Contains(event.Test, "/") {
 			continue
 		}
 		switch event.Action {

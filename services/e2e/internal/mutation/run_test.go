@@ -30,7 +30,9 @@ func TestACutNeedsItsPlaceOnce(t *testing.T) {
 
 func TestATestThatNeverEndsHasFailed(t *testing.T) {
 	t.Parallel()
-	got, err := read(strings.NewReader(`{"Action":"run","Test":"TestA"}
+	var complaints strings.Builder
+	got, err := read(strings.NewReader(`{"Action":"build-output","ImportPath":"a","Output":"undefined: x"}
+{"Action":"run","Test":"TestA"}
 {"Action":"run","Test":"TestB"}
 {"Action":"run","Test":"TestB/part"}
 {"Action":"fail","Test":"TestB/part"}
@@ -38,12 +40,15 @@ func TestATestThatNeverEndsHasFailed(t *testing.T) {
 {"Action":"output","Test":"TestA","Output":"panic"}
 not an event
 {"Action":"fail"}
-`))
+`), &complaints)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(got.failed, " ") != "TestA" || strings.Join(got.passed, " ") != "TestB" {
 		t.Errorf("got %v passed and %v failed, want TestB and TestA", got.passed, got.failed)
+	}
+	if complaints.String() != "undefined: x" {
+		t.Errorf("complaints: got %q, want the compiler's", complaints.String())
 	}
 }
 

@@ -13,6 +13,7 @@ const (
 	Paid      = "OrderPaid"
 	Shipped   = "OrderShipped"
 	Cancelled = "OrderCancelled"
+	Erased    = "OrderErased"
 )
 
 // Data is the payload of an order's event. Values are strings and int64 only: money is in

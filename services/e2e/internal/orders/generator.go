@@ -10,10 +10,15 @@ import (
 // events, times apart. It is not safe for concurrent use.
 //
 // Every order lives the life of an order: placed, items added and removed,
-// paid and shipped, or cancelled, and then placed again. One order in a hundred
+// paid and shipped, or cancelled, and then placed again. Where Erasing says so,
+// its document is erased before that. One order in a hundred
 // is picked far more often than the others, so that hot sessions and short ones
 // are both there.
 type Generator struct {
+	// Erasing is the share of orders that are erased once they are over; set it
+	// before the first event.
+	Erasing float64
+
 	rng    *rand.Rand
 	orders []order
 	hot    int
@@ -30,7 +35,8 @@ type order struct {
 type stage int
 
 const (
-	absent stage = iota
+	absent stage = iota // never placed, or erased
+	over                // shipped or cancelled
 	open
 	paid
 )
@@ -77,8 +83,14 @@ func (g *Generator) advance(o *order) (string, Data) {
 	switch o.stage {
 	case absent:
 		return g.place(o)
+	case over:
+		if g.Erasing > 0 && g.rng.Float64() < g.Erasing {
+			o.stage = absent
+			return Erased, Data{"request": fmt.Sprintf("R%08d", g.rng.IntN(100_000_000))}
+		}
+		return g.place(o)
 	case paid:
-		o.stage = absent
+		o.stage = over
 		return Shipped, Data{
 			"carrier":  pick(g.rng, "north", "river", "swift"),
 			"tracking": fmt.Sprintf("T%08d", g.rng.IntN(100_000_000)),
@@ -94,7 +106,7 @@ func (g *Generator) advance(o *order) (string, Data) {
 		o.stage = paid
 		return Paid, Data{"method": pick(g.rng, "card", "invoice", "transfer"), "amount": o.total}
 	case roll >= 0.95:
-		o.stage = absent
+		o.stage = over
 		return Cancelled, Data{"reason": pick(g.rng, "changed mind", "too late", "found elsewhere")}
 	}
 	return g.add(o)

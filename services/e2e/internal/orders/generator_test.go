@@ -54,6 +54,33 @@ func TestEveryTypeOfEventHappens(t *testing.T) {
 	}
 }
 
+func TestOrdersAreErasedOnlyWhenTheyAreOverAndWhereAskedTo(t *testing.T) {
+	t.Parallel()
+	g := NewGenerator(1, 30)
+	g.Erasing = 0.5
+	last, erased := map[string]string{}, 0
+	for range 5000 {
+		e := g.Next(noon)
+		before := last[e.Aggregate]
+		last[e.Aggregate] = e.Type
+		if e.Type != Erased {
+			continue
+		}
+		erased++
+		if before != Shipped && before != Cancelled {
+			t.Fatalf("%s was erased after %q, want %s or %s", e.Aggregate, before, Shipped, Cancelled)
+		}
+	}
+	if erased == 0 {
+		t.Error("no order was erased, want some")
+	}
+	for _, e := range take(1, 30, 5000) {
+		if e.Type == Erased {
+			t.Fatalf("%s was erased, though nobody asked for it", e.Aggregate)
+		}
+	}
+}
+
 func TestSomeOrdersAreHot(t *testing.T) {
 	t.Parallel()
 	events := take(1, 1000, 20_000)

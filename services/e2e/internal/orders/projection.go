@@ -62,6 +62,9 @@ func (m Model) Apply(e Event) {
 	case Cancelled:
 		doc["status"] = "cancelled"
 		doc["reason"] = data["reason"]
+	case Erased:
+		delete(m, e.Aggregate)
+		return
 	default:
 		return
 	}

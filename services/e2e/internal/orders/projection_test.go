@@ -63,6 +63,18 @@ func TestRecomputation(t *testing.T) {
 				"rounds": int64(1), "events": int64(1), "history": []any{Placed},
 			},
 		},
+		{
+			name:   "an erased order leaves nothing",
+			events: []Event{placed, {Type: Erased, Data: Data{"request": "R1"}}},
+		},
+		{
+			name:   "an order that is placed after it was erased begins anew",
+			events: []Event{placed, added("a", 500), {Type: Erased, Data: Data{"request": "R1"}}, placed},
+			want: Document{
+				"status": "placed", "customer": "c1", "channel": "web",
+				"rounds": int64(1), "events": int64(1), "history": []any{Placed},
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,49 +12,27 @@ import (
 	"changerelay/services/e2e/internal/attributes"
 )
 
-// The topic and its subscriptions, one for each way of emptying them.
-const (
-	topic                 = "changes"
-	rawSubscription       = "raw"
-	projectorSubscription = "projector"
-	plainSubscription     = "plain"
-)
-
-// entities is the sandbox's configuration.
-const entities = `{"UserConfig": {
-  "Namespaces": [{"Name": "sbemulatorns", "Queues": [], "Topics": [{
-    "Name": "changes",
-    "Properties": {"RequiresDuplicateDetection": false, "EnablePartitioning": true},
-    "Subscriptions": [
-      {"Name": "raw", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}},
-      {"Name": "projector", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}},
-      {"Name": "plain", "Properties": {"LockDuration": "PT1M", "MaxDeliveryCount": 10, "RequiresSession": true}}
-    ]
-  }]}],
-  "Logging": {"Type": "Console"}
-}}`
-
 // filler makes an event as large as those of the field: some 500 bytes.
 var filler = strings.Repeat("x", 300)
 
 func sessionID(session int) string { return fmt.Sprintf("session-%06d", session) }
 
-// fill sends a shape's messages.
-func fill(ctx context.Context, connection string, shape Shape) error {
+// fill sends the backlog.
+func (b bench) fill(ctx context.Context) error {
 	const senders = 16
-	client, err := azservicebus.NewClientFromConnectionString(connection, nil)
+	client, err := azservicebus.NewClientFromConnectionString(b.endpoints.ServiceBus, nil)
 	if err != nil {
 		return fmt.Errorf("open Service Bus: %w", err)
 	}
 	defer func() { _ = client.Close(context.WithoutCancel(ctx)) }()
-	sender, err := client.NewSender(topic, nil)
+	sender, err := client.NewSender(b.topic, nil)
 	if err != nil {
 		return fmt.Errorf("open a sender: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(senders)
-	for session := range shape.Sessions {
-		group.Go(func() error { return fillSession(ctx, sender, session, shape.Messages) })
+	for session := range b.shape.Sessions {
+		group.Go(func() error { return fillSession(ctx, sender, session, b.shape.Messages) })
 	}
 	return group.Wait()
 }

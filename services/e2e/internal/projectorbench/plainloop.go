@@ -13,22 +13,22 @@ import (
 
 // plainLoop is what one would write first: one session at a time, one message,
 // one upsert, one completion. It stops after a number of messages.
-func plainLoop(ctx context.Context, connection, uri, collection string, shape Shape, most int) (handled int, took time.Duration, err error) {
-	bus, err := azservicebus.NewClientFromConnectionString(connection, nil)
+func (b bench) plainLoop(ctx context.Context, most int) (handled int, took time.Duration, err error) {
+	bus, err := azservicebus.NewClientFromConnectionString(b.endpoints.ServiceBus, nil)
 	if err != nil {
 		return 0, 0, fmt.Errorf("open Service Bus: %w", err)
 	}
 	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
-	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	client, err := mongo.Connect(options.Client().ApplyURI(b.endpoints.MongoURI))
 	if err != nil {
 		return 0, 0, fmt.Errorf("open MongoDB: %w", err)
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	to := client.Database("plain", options.Database().SetWriteConcern(writeconcern.Majority())).Collection(collection)
+	to := client.Database(b.stage.Names(topic).ReadModelDatabase, options.Database().SetWriteConcern(writeconcern.Majority())).Collection("loop")
 	began := time.Now()
 	for handled < most {
 		// It knows how long a session is, and never waits for nothing.
-		n, err := plainSession(ctx, bus, to, min(shape.Messages, most-handled))
+		n, err := b.plainSession(ctx, bus, to, min(b.shape.Messages, most-handled))
 		handled += n
 		if err != nil {
 			return handled, 0, err
@@ -37,8 +37,8 @@ func plainLoop(ctx context.Context, connection, uri, collection string, shape Sh
 	return handled, time.Since(began), nil
 }
 
-func plainSession(ctx context.Context, bus *azservicebus.Client, to *mongo.Collection, most int) (handled int, err error) {
-	receiver, err := bus.AcceptNextSessionForSubscription(ctx, topic, plainSubscription, nil)
+func (b bench) plainSession(ctx context.Context, bus *azservicebus.Client, to *mongo.Collection, most int) (handled int, err error) {
+	receiver, err := bus.AcceptNextSessionForSubscription(ctx, b.topic, plainSubscription, nil)
 	if err != nil {
 		return 0, fmt.Errorf("accept a session: %w", err)
 	}

@@ -22,10 +22,10 @@ const (
 
 // rawSessions receives and settles everything with the bare client, and does
 // nothing else with it.
-func rawSessions(ctx context.Context, connection, subscription string, total int) (time.Duration, error) {
+func (b bench) rawSessions(ctx context.Context, subscription string) (time.Duration, error) {
 	clients := make([]*azservicebus.Client, connections)
 	for i := range clients {
-		client, err := azservicebus.NewClientFromConnectionString(connection, nil)
+		client, err := azservicebus.NewClientFromConnectionString(b.endpoints.ServiceBus, nil)
 		if err != nil {
 			return 0, fmt.Errorf("open Service Bus: %w", err)
 		}
@@ -41,11 +41,11 @@ func rawSessions(ctx context.Context, connection, subscription string, total int
 	for i := range holders {
 		group.Go(func() error {
 			for gctx.Err() == nil {
-				n, err := rawSession(gctx, clients[i%connections], subscription)
+				n, err := b.rawSession(gctx, clients[i%connections], subscription)
 				if err != nil && ctx.Err() == nil {
 					return err
 				}
-				if settled.Add(int64(n)) >= int64(total) {
+				if settled.Add(int64(n)) >= int64(b.shape.total()) {
 					took.CompareAndSwap(0, int64(time.Since(began)))
 					done()
 				}
@@ -63,9 +63,9 @@ func rawSessions(ctx context.Context, connection, subscription string, total int
 }
 
 // rawSession takes the next session and empties it.
-func rawSession(ctx context.Context, client *azservicebus.Client, subscription string) (settled int, err error) {
+func (b bench) rawSession(ctx context.Context, client *azservicebus.Client, subscription string) (settled int, err error) {
 	accept, cancel := context.WithTimeout(ctx, 5*time.Second)
-	receiver, err := client.AcceptNextSessionForSubscription(accept, topic, subscription, nil)
+	receiver, err := client.AcceptNextSessionForSubscription(accept, b.topic, subscription, nil)
 	cancel()
 	if err != nil {
 		if e, ok := errors.AsType[*azservicebus.Error](err); ok && e.Code == azservicebus.CodeTimeout || accept.Err() != nil {

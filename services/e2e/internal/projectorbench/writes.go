@@ -14,20 +14,20 @@ import (
 
 // rawWrites stores one guarded upsert for each message with the bare driver: an
 // ordered bulk for each batch of a session, in a transaction or not.
-func rawWrites(ctx context.Context, uri, collection string, shape Shape, transactions bool) (time.Duration, error) {
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMaxPoolSize(holders + 4))
+func (b bench) rawWrites(ctx context.Context, collection string, transactions bool) (time.Duration, error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(b.endpoints.MongoURI).SetMaxPoolSize(holders + 4))
 	if err != nil {
 		return 0, fmt.Errorf("open MongoDB: %w", err)
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	to := client.Database("raw", options.Database().SetWriteConcern(writeconcern.Majority())).Collection(collection)
+	to := client.Database(b.stage.Names(topic).ReadModelDatabase, options.Database().SetWriteConcern(writeconcern.Majority())).Collection(collection)
 	sessions := make(chan int)
 	group, gctx := errgroup.WithContext(ctx)
 	began := time.Now()
 	for range holders {
 		group.Go(func() error {
 			for session := range sessions {
-				if err := writeSession(gctx, client, to, session, shape.Messages, transactions); err != nil {
+				if err := writeSession(gctx, client, to, session, b.shape.Messages, transactions); err != nil {
 					return err
 				}
 			}
@@ -36,7 +36,7 @@ func rawWrites(ctx context.Context, uri, collection string, shape Shape, transac
 	}
 	group.Go(func() error {
 		defer close(sessions)
-		for session := range shape.Sessions {
+		for session := range b.shape.Sessions {
 			select {
 			case sessions <- session:
 			case <-gctx.Done():

@@ -20,8 +20,10 @@ const readBatch = 10_000
 // Model is the content of a read model's collection.
 type Model struct {
 	// Documents are the documents by id, in plain form, without id and bookkeeping.
+	// A deleted one, of which only its position is kept, is none of them.
 	Documents map[string]map[string]any
-	// Versions say which version of its aggregate each document has come to.
+	// Versions say which version of its aggregate each document has come to,
+	// deleted or not.
 	Versions map[string]int64
 }
 
@@ -51,6 +53,9 @@ func (m Model) add(doc map[string]any) {
 	id := fmt.Sprint(doc["_id"])
 	if relay, ok := doc["_relay"].(map[string]any); ok {
 		m.Versions[id], _ = relay["aggregateVersion"].(int64)
+		if _, deleted := relay["deletedAt"]; deleted {
+			return
+		}
 	}
 	delete(doc, "_id")
 	delete(doc, "_relay")

@@ -21,17 +21,23 @@ const readBatch = 10_000
 // document without an aggregate id or a version is no event and is passed over.
 // It stops at the first error of each.
 func Each(ctx context.Context, client *mongo.Client, database, collection string, each func(orders.Event) error) error {
-	events := client.Database(database).Collection(collection, options.Collection().SetReadConcern(readconcern.Majority()))
+	return read(ctx, client.Database(database).Collection(collection), bson.D{}, each)
+}
+
+// read is Each for the events that match a filter.
+func read(ctx context.Context, collection *mongo.Collection, filter bson.D, each func(orders.Event) error) error {
+	name := collection.Database().Name() + "." + collection.Name()
+	events := collection.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
 	// Ids of one aggregate sort by version, and every server has an index on ids.
-	cursor, err := events.Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetBatchSize(readBatch))
+	cursor, err := events.Find(ctx, filter, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetBatchSize(readBatch))
 	if err != nil {
-		return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+		return fmt.Errorf("read events of %s: %w", name, err)
 	}
 	defer cursor.Close(context.WithoutCancel(ctx))
 	for cursor.Next(ctx) {
 		doc, err := plain.Document(cursor.Current)
 		if err != nil {
-			return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+			return fmt.Errorf("read events of %s: %w", name, err)
 		}
 		e, ok := event(doc)
 		if !ok {
@@ -42,7 +48,7 @@ func Each(ctx context.Context, client *mongo.Client, database, collection string
 		}
 	}
 	if err := cursor.Err(); err != nil {
-		return fmt.Errorf("read events of %s.%s: %w", database, collection, err)
+		return fmt.Errorf("read events of %s: %w", name, err)
 	}
 	return nil
 }

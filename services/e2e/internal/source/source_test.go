@@ -65,6 +65,45 @@ func TestWhatIsWrittenIsReadBackByVersionAndOnce(t *testing.T) {
 	}
 }
 
+func TestWhatIsTakenIsGoneAndGivenInOrder(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	w := NewWriter(client, "db", "events")
+	if err := w.Insert(t.Context(), append(events("b", 9, 10, 11), events("a", 1)...)); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range append(events("b", 10, 9, 99), events("a", 1)...) {
+		ids = append(ids, e.ID())
+	}
+	taken, err := w.Take(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := versions(taken...); !reflect.DeepEqual(got, map[string][]int64{"a": {1}, "b": {9, 10}}) {
+		t.Errorf("taken: got %v, want version 1 of a, and 9 and 10 of b", got)
+	}
+	var left []orders.Event
+	err = Each(t.Context(), client, "db", "events", func(e orders.Event) error {
+		left = append(left, e)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := versions(left...); !reflect.DeepEqual(got, map[string][]int64{"b": {11}}) {
+		t.Errorf("left: got %v, want version 11 of b", got)
+	}
+}
+
+func versions(events ...orders.Event) map[string][]int64 {
+	of := make(map[string][]int64)
+	for _, e := range events {
+		of[e.Aggregate] = append(of[e.Aggregate], e.Version)
+	}
+	return of
+}
+
 func TestAnInsertIsTriedAgainUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"))

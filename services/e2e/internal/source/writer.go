@@ -40,7 +40,7 @@ func NewWriter(client *mongo.Client, database, collection string) *Writer {
 	return &Writer{collection: client.Database(database).Collection(collection, opts)}
 }
 
-// Retries is how many inserts had to be tried again.
+// Retries is how many inserts and removals had to be tried again.
 func (w *Writer) Retries() int { return w.retries }
 
 // Insert writes the events in order and returns when the majority has them. It
@@ -51,22 +51,34 @@ func (w *Writer) Insert(ctx context.Context, events []orders.Event) error {
 	for i, e := range events {
 		docs[i] = document(e)
 	}
-	for len(docs) > 0 {
-		done, err := w.insert(ctx, docs)
-		docs = docs[done:]
+	return w.persist(ctx, func() error {
+		for len(docs) > 0 {
+			done, err := w.insert(ctx, docs)
+			docs = docs[done:]
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// persist tries until it succeeds or ctx ends.
+func (w *Writer) persist(ctx context.Context, try func() error) error {
+	for {
+		err := try()
 		if err == nil {
-			continue
+			return nil
 		}
 		w.retries++
 		pause := time.NewTimer(retryPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return fmt.Errorf("insert %d events: %w (last error: %w)", len(docs), context.Cause(ctx), err)
+			return fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
 		case <-pause.C:
 		}
 	}
-	return nil
 }
 
 // insert tries once and returns how many of the documents are in for certain.

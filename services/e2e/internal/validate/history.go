@@ -44,11 +44,16 @@ type Apply struct {
 	Document string
 	// Version is the document's aggregate version after the write.
 	Version int64
+	// Hold is the hold of a session under which it was written; "" where the
+	// document does not say.
+	Hold string
 }
 
 // Checkpoint is one state of a stream's checkpoint, in the order of the writes.
 type Checkpoint struct {
-	Stream   string
+	Stream string
+	// Owner is who claimed the term.
+	Owner    string
 	Term     int64
 	Position string
 }

@@ -13,11 +13,11 @@ func TestRegressions(t *testing.T) {
 		want    int
 		sample  string
 	}{
-		{name: "rising versions are clean", applies: []Apply{{"a", 1}, {"b", 1}, {"a", 2}, {"a", 7}}},
-		{name: "a version that goes back is found", applies: []Apply{{"a", 3}, {"a", 2}}, want: 1, sample: "a went from version 3 to 2"},
-		{name: "a version written twice is found", applies: []Apply{{"a", 3}, {"a", 3}}, want: 1},
-		{name: "the way back up is no second fault", applies: []Apply{{"a", 3}, {"a", 2}, {"a", 4}}, want: 1},
-		{name: "documents do not mix", applies: []Apply{{"a", 3}, {"b", 2}}},
+		{name: "rising versions are clean", applies: []Apply{{Document: "a", Version: 1}, {Document: "b", Version: 1}, {Document: "a", Version: 2}, {Document: "a", Version: 7}}},
+		{name: "a version that goes back is found", applies: []Apply{{Document: "a", Version: 3}, {Document: "a", Version: 2}}, want: 1, sample: "a went from version 3 to 2"},
+		{name: "a version written twice is found", applies: []Apply{{Document: "a", Version: 3}, {Document: "a", Version: 3}}, want: 1},
+		{name: "the way back up is no second fault", applies: []Apply{{Document: "a", Version: 3}, {Document: "a", Version: 2}, {Document: "a", Version: 4}}, want: 1},
+		{name: "documents do not mix", applies: []Apply{{Document: "a", Version: 3}, {Document: "b", Version: 2}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -38,10 +38,10 @@ func TestCheckpointRegressions(t *testing.T) {
 		want    int
 		sample  string
 	}{
-		{name: "a checkpoint that moves on is clean", history: []Checkpoint{{"s", 1, "a"}, {"s", 1, "b"}, {"s", 2, "b"}, {"s", 2, "c"}}},
-		{name: "a position that goes back is found", history: []Checkpoint{{"s", 1, "b"}, {"s", 2, "a"}}, want: 1, sample: "from position b to a in term 2"},
-		{name: "a write of an old term is found", history: []Checkpoint{{"s", 2, "b"}, {"s", 1, "c"}}, want: 1, sample: "from term 2 to 1"},
-		{name: "streams do not mix", history: []Checkpoint{{"s", 2, "b"}, {"r", 1, "a"}}},
+		{name: "a checkpoint that moves on is clean", history: []Checkpoint{{Stream: "s", Term: 1, Position: "a"}, {Stream: "s", Term: 1, Position: "b"}, {Stream: "s", Term: 2, Position: "b"}, {Stream: "s", Term: 2, Position: "c"}}},
+		{name: "a position that goes back is found", history: []Checkpoint{{Stream: "s", Term: 1, Position: "b"}, {Stream: "s", Term: 2, Position: "a"}}, want: 1, sample: "from position b to a in term 2"},
+		{name: "a write of an old term is found", history: []Checkpoint{{Stream: "s", Term: 2, Position: "b"}, {Stream: "s", Term: 1, Position: "c"}}, want: 1, sample: "from term 2 to 1"},
+		{name: "streams do not mix", history: []Checkpoint{{Stream: "s", Term: 2, Position: "b"}, {Stream: "r", Term: 1, Position: "a"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -88,3 +88,22 @@ func LeaseOverlaps(history []Holding) Findings {
 	}
 	return f
 }
+
+// TermsShared finds terms of a stream that two publishers claimed: two leaders
+// in one term, which no fence keeps apart.
+func TermsShared(history []Checkpoint) Findings {
+	type term struct {
+		stream string
+		number int64
+	}
+	claimed := make(map[term]string)
+	var f Findings
+	for _, c := range history {
+		t := term{c.Stream, c.Term}
+		if first, found := claimed[t]; found && first != c.Owner {
+			f.Add("term %d of %s belongs to %s and to %s", c.Term, c.Stream, first, c.Owner)
+		}
+		claimed[t] = c.Owner
+	}
+	return f
+}

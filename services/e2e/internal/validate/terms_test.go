@@ -51,6 +51,28 @@ func TestOverlappingTerms(t *testing.T) {
 	}
 }
 
+func TestTermsShared(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		history []Checkpoint
+		want    int
+	}{
+		{name: "one owner after another is clean", history: []Checkpoint{{Stream: "s", Owner: "p", Term: 1}, {Stream: "s", Owner: "p", Term: 1, Position: "a"}, {Stream: "s", Owner: "q", Term: 2}, {Stream: "s", Owner: "p", Term: 3}}},
+		{name: "streams have terms of their own", history: []Checkpoint{{Stream: "s", Owner: "p", Term: 1}, {Stream: "r", Owner: "q", Term: 1}}},
+		{name: "a term with two owners is found", history: []Checkpoint{{Stream: "s", Owner: "p", Term: 1}, {Stream: "s", Owner: "q", Term: 1}}, want: 1},
+		{name: "so is one that an earlier owner comes back to", history: []Checkpoint{{Stream: "s", Owner: "p", Term: 1}, {Stream: "s", Owner: "q", Term: 2}, {Stream: "s", Owner: "q", Term: 1}}, want: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if f := TermsShared(tt.history); f.Count != tt.want {
+				t.Errorf("got %d %q, want %d", f.Count, f.Samples, tt.want)
+			}
+		})
+	}
+}
+
 func TestHandovers(t *testing.T) {
 	t.Parallel()
 	got := Handovers([]Send{sent(1, 0), sent(1, 10), sent(4, 510), sent(4, 600), sent(1, 550), sent(5, 640)})

@@ -48,6 +48,9 @@ func (a *Applies) add(c change) {
 		return
 	}
 	apply := validate.Apply{Document: c.id(), Version: n}
+	if hold, found := c.field(bookkeeping, "by"); found {
+		apply.Hold, _ = hold.StringValueOK()
+	}
 	a.mu.Lock()
 	a.history = append(a.history, apply)
 	a.mu.Unlock()

@@ -40,6 +40,9 @@ func (c *Checkpoints) add(w change) {
 	defer c.mu.Unlock()
 	state := c.last[w.id()]
 	state.Stream = w.id()
+	if v, found := w.field("", "owner"); found {
+		state.Owner, _ = v.StringValueOK()
+	}
 	if v, found := w.field("", "term"); found {
 		state.Term, _ = v.AsInt64OK()
 	}

@@ -17,8 +17,12 @@ const idleWait = 500 * time.Millisecond
 // change is one write to a document.
 type change struct{ raw bson.Raw }
 
-// reopenPause is how long a stream that failed waits before it is opened again.
-const reopenPause = 200 * time.Millisecond
+const (
+	// reopenPause is how long a stream that failed waits before it is opened again.
+	reopenPause = 200 * time.Millisecond
+	// reopenTime is how long it is tried.
+	reopenTime = time.Minute
+)
 
 // follow opens a change stream on the collection and returns a function that
 // hands over every write from now on, until ctx ends, which is no error. A
@@ -31,6 +35,7 @@ func follow(ctx context.Context, collection *mongo.Collection, each func(change)
 	}
 	return func(ctx context.Context) error {
 		defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+		var failing time.Time // since when; zero while it does not
 		for {
 			for stream.Next(ctx) {
 				each(change{stream.Current})
@@ -39,7 +44,10 @@ func follow(ctx context.Context, collection *mongo.Collection, each func(change)
 				return nil
 			}
 			failure := stream.Err()
-			if lost(failure) {
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if lost(failure) || time.Since(failing) > reopenTime {
 				return fmt.Errorf("watch %s: %w", collection.Name(), failure)
 			}
 			pause := time.NewTimer(reopenPause)
@@ -50,7 +58,7 @@ func follow(ctx context.Context, collection *mongo.Collection, each func(change)
 			pause.Stop()
 			if again, err := open(ctx, collection, stream.ResumeToken()); err == nil {
 				_ = stream.Close(ctx)
-				stream = again
+				stream, failing = again, time.Time{}
 			}
 		}
 	}, nil

@@ -38,9 +38,9 @@ func TestAppliesAreTakenFromEveryKindOfWrite(t *testing.T) {
 	a.add(write(t, "update", updated(d{{Key: "_relay.aggregateVersion", Value: int32(2)}})))
 	a.add(write(t, "update", updated(d{{Key: "_relay", Value: relay(3)}})))
 	a.add(write(t, "update", updated(d{{Key: "unrelated", Value: 1}})))
-	a.add(write(t, "replace", full(d{{Key: "_relay", Value: relay(4)}})))
+	a.add(write(t, "replace", full(d{{Key: "_relay", Value: append(relay(4), bson.E{Key: "by", Value: "p/1"})}})))
 	a.add(write(t, "delete"))
-	want := []validate.Apply{{Document: "a", Version: 1}, {Document: "a", Version: 2}, {Document: "a", Version: 3}, {Document: "a", Version: 4}}
+	want := []validate.Apply{{Document: "a", Version: 1}, {Document: "a", Version: 2}, {Document: "a", Version: 3}, {Document: "a", Version: 4, Hold: "p/1"}}
 	if got := a.History(); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(told, want) {
 		t.Errorf("history: got %v, told of %v, want %v", got, told, want)
 	}
@@ -49,11 +49,11 @@ func TestAppliesAreTakenFromEveryKindOfWrite(t *testing.T) {
 func TestACheckpointKeepsWhatAWriteLeavesAlone(t *testing.T) {
 	t.Parallel()
 	c := &Checkpoints{last: make(map[string]validate.Checkpoint)}
-	c.add(write(t, "insert", full(d{{Key: "term", Value: int64(1)}})))
+	c.add(write(t, "insert", full(d{{Key: "term", Value: int64(1)}, {Key: "owner", Value: "p"}})))
 	c.add(write(t, "update", updated(d{{Key: "position", Value: "p1"}})))
 	c.add(write(t, "update", updated(d{{Key: "updatedAt", Value: time.Now()}})))
-	c.add(write(t, "update", updated(d{{Key: "term", Value: int64(2)}})))
-	want := []validate.Checkpoint{{Stream: "a", Term: 1}, {Stream: "a", Term: 1, Position: "p1"}, {Stream: "a", Term: 2, Position: "p1"}}
+	c.add(write(t, "update", updated(d{{Key: "term", Value: int64(2)}, {Key: "owner", Value: "q"}})))
+	want := []validate.Checkpoint{{Stream: "a", Owner: "p", Term: 1}, {Stream: "a", Owner: "p", Term: 1, Position: "p1"}, {Stream: "a", Owner: "q", Term: 2, Position: "p1"}}
 	if got := c.History(); !reflect.DeepEqual(got, want) {
 		t.Errorf("history:\ngot  %v\nwant %v", got, want)
 	}

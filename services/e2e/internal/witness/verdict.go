@@ -11,6 +11,7 @@ import (
 
 // Names of the faults that a verdict looks for.
 const (
+	LostAtSource        = "acknowledged by the source, but not in it"
 	LostBeforeTopic     = "lost between source and topic"
 	LostBeforeReadModel = "lost between source and read model"
 	AppliedTwice        = "applied more than once"
@@ -19,7 +20,9 @@ const (
 	SharedIDs           = "message ids that name two events"
 	OverlappingTerms    = "sent by an old term after a new one began"
 	WrongDocuments      = "read documents unlike the recomputation"
+	TermsShared         = "terms that two publishers claimed"
 	DocumentsWentBack   = "read documents that went back"
+	WorkedOnAtOnce      = "read documents written by a hold after another took over"
 	CheckpointsWentBack = "checkpoints that went back"
 	LeasesOverlapping   = "leases taken from a holder before their time"
 )
@@ -53,9 +56,9 @@ func (v Verdict) Fault(name string) validate.Findings {
 }
 
 // Judge reads source and read model, which must be at rest, and judges all that
-// was seen.
+// was seen. It can be asked for once where Archive was called.
 func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
-	events, want, err := w.recompute(ctx)
+	truth, err := w.recompute(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -66,12 +69,13 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	for _, doc := range model.Documents {
 		orders.SortSets(doc)
 	}
+	events := truth.events
 	v := Verdict{Events: events, Sends: w.Observer.Sends()}
 	accepted := validate.EventsOf(v.Sends)
-	counts := w.counts(events, model)
-	missing, extra := validate.Counted(events, counts)
+	missing, extra := validate.Counted(events, truth.counts(model))
 	v.Applied = events.Len() - missing.Count
 	v.Faults = []Fault{
+		{LostAtSource, w.lostAtSource(events)},
 		{LostBeforeTopic, w.lost(events, v.Sends)},
 		{LostBeforeReadModel, missing},
 		{AppliedTwice, extra},
@@ -79,12 +83,20 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		{NeverWritten, validate.Unknown(events, accepted)},
 		{SharedIDs, validate.IDsShared(v.Sends)},
 		{OverlappingTerms, validate.OverlappingTerms(v.Sends)},
-		{WrongDocuments, validate.Differences(want, model.Documents)},
+		{TermsShared, validate.TermsShared(w.Checkpoints.History())},
+		{WrongDocuments, validate.Differences(truth.documents(), model.Documents)},
 		{DocumentsWentBack, validate.Regressions(w.Applies.History())},
+		{WorkedOnAtOnce, validate.Interleaved(w.Applies.History())},
 		{CheckpointsWentBack, validate.CheckpointRegressions(w.Checkpoints.History())},
 		{LeasesOverlapping, validate.LeaseOverlaps(w.Leases.History())},
 	}
 	return v, nil
+}
+
+// lostAtSource counts writes that the source acknowledged and does not have.
+func (w *Witness) lostAtSource(events validate.Source) validate.Findings {
+	written, _ := w.Ledger.Counts()
+	return validate.Findings{Count: max(written-events.Len(), 0)}
 }
 
 // lost finds events that the topic did not accept. Where the observation itself
@@ -97,44 +109,13 @@ func (w *Witness) lost(events validate.Source, sends []validate.Send) validate.F
 	return f
 }
 
-// recompute reads the source and computes the read model anew.
-func (w *Witness) recompute(ctx context.Context) (validate.Source, map[string]map[string]any, error) {
-	events, model, latest := validate.Source{}, orders.Model{}, orders.Latest{}
+// recompute reads what is left in the source and adds it to what Archive took.
+func (w *Witness) recompute(ctx context.Context) (*record, error) {
+	r := w.archived
+	w.archived = newRecord(w.projection)
 	err := source.Each(ctx, w.Client, w.names.SourceDatabase, w.names.SourceCollection, func(e orders.Event) error {
-		events[e.Aggregate] = append(events[e.Aggregate], e.Version)
-		if w.projection == Orders {
-			model.Apply(e)
-		} else {
-			latest.Apply(e)
-		}
+		r.add(e)
 		return nil
 	})
-	want := make(map[string]map[string]any, len(model)+len(latest))
-	for id, doc := range model {
-		orders.SortSets(doc)
-		want[id] = doc
-	}
-	for id, data := range latest {
-		want[id] = map[string]any{"data": data}
-	}
-	return events, want, err
-}
-
-// counts returns how many events of each aggregate are in the read model: a
-// document may count them itself; else only its version is known, and that all
-// up to it were applied.
-func (w *Witness) counts(events validate.Source, m readmodel.Model) map[string]int64 {
-	counts := make(map[string]int64)
-	for aggregate, versions := range events {
-		if w.projection.Counts {
-			counts[aggregate], _ = m.Documents[aggregate]["events"].(int64)
-			continue
-		}
-		for _, v := range versions {
-			if reached, found := m.Versions[aggregate]; found && v <= reached {
-				counts[aggregate]++
-			}
-		}
-	}
-	return counts
+	return r, err
 }

@@ -12,6 +12,7 @@ import (
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/observe"
 	"changerelay/services/e2e/internal/poll"
+	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/watch"
 )
 
@@ -26,7 +27,8 @@ const (
 type Projection struct {
 	// Collection is where its documents are.
 	Collection string
-	// Counts says that a document counts its events in a field of its own.
+	// Counts says that it is what orders.yaml declares, whose documents count their
+	// events in a field of their own.
 	Counts bool
 }
 
@@ -38,7 +40,8 @@ var (
 	Latest = Projection{Collection: "latest"}
 )
 
-// Witness watches one relay. Its methods are safe for concurrent use.
+// Witness watches one relay. Its methods are safe for concurrent use, where
+// they do not say otherwise.
 type Witness struct {
 	// Client is the witness's own connection to MongoDB.
 	Client *mongo.Client
@@ -56,6 +59,8 @@ type Witness struct {
 	names      cluster.Names
 	endpoints  cluster.Endpoints
 	projection Projection
+	// archived is what Archive took out of the source.
+	archived *record
 }
 
 // Open connects and begins to watch. What happened before is not seen.
@@ -74,7 +79,7 @@ func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names,
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}
-	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection}
+	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection)}
 	if err := w.open(ctx, mode); err != nil {
 		w.Close(ctx)
 		return nil, err
@@ -126,6 +131,17 @@ func (w *Witness) State() *mongo.Database { return w.Client.Database(w.names.Sta
 
 // ReadModel is the read model's database.
 func (w *Witness) ReadModel() *mongo.Database { return w.Client.Database(w.names.ReadModelDatabase) }
+
+// Archive removes events from the source and remembers them for the verdict, so
+// that a long run does not fill its servers. It is not to be called while Judge
+// is, nor by two at once; events of one aggregate must be given in their order.
+func (w *Witness) Archive(ctx context.Context, from *source.Writer, ids []string) error {
+	events, err := from.Take(ctx, ids)
+	for _, e := range events {
+		w.archived.add(e)
+	}
+	return err
+}
 
 // AwaitDrain waits until all that was written has been seen on the topic and in
 // the read model.

@@ -67,6 +67,18 @@ func (s *stage) write(t *testing.T, aggregate string, version int64) {
 	s.Ledger.Wrote(batch)
 }
 
+// archive moves events out of the source.
+func (s *stage) archive(t *testing.T, aggregate string, versions ...int64) {
+	t.Helper()
+	var ids []string
+	for _, v := range versions {
+		ids = append(ids, orders.Event{Aggregate: aggregate, Version: v}.ID())
+	}
+	if err := s.Archive(t.Context(), s.writer, ids); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // send sends an event as a publisher of the term would, under a fresh id.
 func (s *stage) send(t *testing.T, aggregate string, version, term int64) {
 	t.Helper()
@@ -85,29 +97,34 @@ func (s *stage) send(t *testing.T, aggregate string, version, term int64) {
 // apply brings a read document to a version, as a projector would.
 func (s *stage) apply(t *testing.T, aggregate string, version int64) {
 	t.Helper()
+	s.applyUnder(t, aggregate, version, "p/1")
+}
+
+// applyUnder is apply by a hold.
+func (s *stage) applyUnder(t *testing.T, aggregate string, version int64, hold string) {
+	t.Helper()
 	docs := s.ReadModel().Collection(Latest.Collection)
-	update := bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: bson.D{{Key: "n", Value: version}}}, {Key: "_relay", Value: bson.D{{Key: "aggregateVersion", Value: version}}}}}}
-	result, err := docs.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: aggregate}}, update)
+	fields := bson.D{{Key: "data", Value: bson.D{{Key: "n", Value: version}}}, {Key: "_relay", Value: bson.D{{Key: "aggregateVersion", Value: version}, {Key: "by", Value: hold}}}}
+	result, err := docs.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: aggregate}}, bson.D{{Key: "$set", Value: fields}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if result.MatchedCount == 1 {
 		return
 	}
-	doc := bson.D{{Key: "_id", Value: aggregate}, {Key: "data", Value: bson.D{{Key: "n", Value: version}}}, {Key: "_relay", Value: bson.D{{Key: "aggregateVersion", Value: version}}}}
-	if _, err := docs.InsertOne(t.Context(), doc); err != nil {
+	if _, err := docs.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: aggregate}}, fields...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // checkpoint writes a checkpoint, whoever may.
-func (s *stage) checkpoint(t *testing.T, term int64, position string) {
+func (s *stage) checkpoint(t *testing.T, owner string, term int64, position string) {
 	t.Helper()
 	c := s.State().Collection(checkpoints)
 	if _, err := c.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "stream"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "stream"}, {Key: "term", Value: term}, {Key: "position", Value: position}}); err != nil {
+	if _, err := c.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "stream"}, {Key: "owner", Value: owner}, {Key: "term", Value: term}, {Key: "position", Value: position}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,8 +158,18 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 					s.write(t, "a", v)
 					s.send(t, "a", v, 1)
 					s.apply(t, "a", v)
-					s.checkpoint(t, 1, fmt.Sprint(v))
+					s.checkpoint(t, "p", 1, fmt.Sprint(v))
 				}
+			},
+		},
+		{
+			name: "an event that the source acknowledged and lost", want: map[string]int{LostAtSource: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.send(t, "a", 1, 1)
+				s.apply(t, "a", 1)
+				s.Ledger.Wrote([]orders.Event{{Aggregate: "a", Version: 2}})
 			},
 		},
 		{
@@ -161,6 +188,19 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 				s.write(t, "a", 2)
 				s.send(t, "a", 1, 1)
 				s.send(t, "a", 2, 1)
+			},
+		},
+		{
+			name: "events that were archived, of which one was not sent and one not applied", want: map[string]int{LostBeforeTopic: 1, LostBeforeReadModel: 1, WrongDocuments: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				for v := int64(1); v <= 3; v++ {
+					s.write(t, "a", v)
+				}
+				s.send(t, "a", 2, 1)
+				s.send(t, "a", 3, 1)
+				s.apply(t, "a", 2)
+				s.archive(t, "a", 1, 2)
 			},
 		},
 		{
@@ -188,6 +228,19 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
+			name: "a read document that two worked on at once", want: map[string]int{WorkedOnAtOnce: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				for v, hold := range []string{1: "p/1", 2: "q/1", 3: "p/1", 4: "q/2"} {
+					if v > 0 {
+						s.write(t, "a", int64(v))
+						s.send(t, "a", int64(v), 1)
+						s.applyUnder(t, "a", int64(v), hold)
+					}
+				}
+			},
+		},
+		{
 			name: "an event that nobody wrote", want: map[string]int{NeverWritten: 1, WrongDocuments: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
@@ -199,9 +252,17 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			name: "a checkpoint written by an old term, and one that went back", want: map[string]int{CheckpointsWentBack: 2},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
-				s.checkpoint(t, 2, "b")
-				s.checkpoint(t, 1, "c")
-				s.checkpoint(t, 1, "a")
+				s.checkpoint(t, "p", 2, "b")
+				s.checkpoint(t, "p", 1, "c")
+				s.checkpoint(t, "p", 1, "a")
+			},
+		},
+		{
+			name: "a term that two publishers claimed", want: map[string]int{TermsShared: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.checkpoint(t, "p", 1, "a")
+				s.checkpoint(t, "q", 1, "b")
 			},
 		},
 		{

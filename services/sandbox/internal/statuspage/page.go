@@ -82,9 +82,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close gives the address free when Run is never called.
-func (s *Server) Close() error { return s.listener.Close() }
-
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -33,15 +33,21 @@ var built struct {
 	dir string
 }
 
-// Sandbox starts a sandbox for the test and returns where it is. The binary is
-// the one that SANDBOX_BIN names, or is built once.
-func Sandbox(t *testing.T) cluster.Endpoints {
+// Binary returns the path of the sandbox's binary: the one that SANDBOX_BIN
+// names, or one that is built once.
+func Binary(t *testing.T) string {
 	t.Helper()
 	binary, err := find(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.New(cluster.Config{Binaries: cluster.Binaries{Sandbox: binary}, Dir: t.TempDir()})
+	return binary
+}
+
+// Sandbox starts a sandbox for the test and returns where it is.
+func Sandbox(t *testing.T) cluster.Endpoints {
+	t.Helper()
+	c := cluster.New(cluster.Config{Binaries: cluster.Binaries{Sandbox: Binary(t)}, Dir: t.TempDir()})
 	t.Cleanup(c.Close)
 	if err := c.StartSandbox(t.Context()); err != nil {
 		t.Fatal(err)

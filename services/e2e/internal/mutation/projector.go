@@ -1,0 +1,243 @@
+package mutation
+
+// holding are the guards of a session that is held.
+func holding() []Guard {
+	return []Guard{
+		{
+			Name:    "session: a receiver is asked again only after a full receive",
+			File:    session + "/hold.go",
+			Cut:     "len(messages) < asked ||",
+			With:    "",
+			Package: session,
+			Tests:   []string{"TestAReceiverIsAskedAgainOnlyAfterAFullReceive"},
+		},
+		{
+			Name:    "session: a session that may be kept is asked for one message at a time",
+			File:    session + "/receive.go",
+			Cut:     "if h.steady {\n\t\treturn 1",
+			With:    "if false {\n\t\treturn 1",
+			Package: session,
+			Tests:   []string{"TestASteadySessionIsKeptWhileNobodyWaits"},
+		},
+		{
+			Name:    "session: a kept session that falls behind is read in batches",
+			File:    session + "/receive.go",
+			Cut:     "there := asked.Sub(enqueued) > h.quickest",
+			With:    "there := false",
+			Package: session,
+			Tests:   []string{"TestASessionThatFallsBehindIsReadInBatches"},
+		},
+		{
+			Name:    "session: a kept session makes room for others",
+			File:    session + "/keep.go",
+			Cut:     "k.idle.Remove(longest).(context.CancelFunc)()",
+			With:    "_ = longest.Value.(context.CancelFunc)",
+			Package: session,
+			Tests:   []string{"TestKeptSessionsMakeRoomForOthersAtOnce"},
+		},
+		{
+			Name:    "session: broker numbers must rise",
+			File:    session + "/hold.go",
+			Cut:     "if messages[i].SequenceNumber <= h.lastNumber {",
+			With:    "if false {",
+			Package: session,
+			Tests:   []string{"TestMessagesOutOfOrderAreNotAppliedAndComeAgainInOrder"},
+		},
+		{
+			Name:    "session: nothing is applied after the lock",
+			File:    session + "/hold.go",
+			Cut:     "if _, err := h.lock.end(); err != nil {",
+			With:    "if _, err := h.lock.end(); false {",
+			Package: session,
+			Tests:   []string{"TestNothingIsDoneAfterTheLock"},
+		},
+		{
+			Name:    "session: a failed renewal ends the hold",
+			File:    session + "/lock.go",
+			Cut:     "return fmt.Errorf(\"%w: %w\", errLockDoubted, err)",
+			With:    "_ = fmt.Errorf\n\t\t\tcontinue",
+			Package: session,
+			Tests:   []string{"TestAFailedRenewalEndsTheHoldAtOnce"},
+		},
+		{
+			Name:    "session: only what has a verdict is settled",
+			File:    session + "/hold.go",
+			Cut:     "messages = messages[len(verdicts):]",
+			With:    "_ = h.settle(ctx, messages[len(verdicts):], make([]Verdict, len(messages)-len(verdicts)))\n\t\tmessages = messages[len(verdicts):]",
+			Package: session,
+			Tests:   []string{"TestOnlyWhatHasAVerdictIsSettled"},
+		},
+	}
+}
+
+// delivering are the guards between a message and its writes.
+func delivering() []Guard {
+	return []Guard{
+		{
+			Name:    "delivery: an event is applied only after the one with the version before it",
+			File:    delivery + "/gaps.go",
+			Cut:     "if gap := missing(last, next); gap != \"\" {",
+			With:    "if gap := missing(last, next); false {",
+			Package: delivery,
+			Tests:   []string{"TestAnEventWaitsForTheOneBeforeIt"},
+		},
+		{
+			Name:    "delivery: what is stored before a failure has its version noted before it is settled",
+			File:    delivery + "/delivery.go",
+			Cut:     "if unnoted := h.reach(ctx, b, stored); unnoted != nil {",
+			With:    "if unnoted := error(nil); unnoted != nil {",
+			Package: delivery,
+			Tests:   []string{"TestWhatIsStoredBeforeAFailureHasItsVersionNoted"},
+		},
+		{
+			Name:    "delivery: nothing is settled before its version is noted",
+			File:    delivery + "/delivery.go",
+			Cut:     "if err := h.reach(ctx, b, failed); err != nil {\n\t\treturn nil, err",
+			With:    "if err := h.reach(ctx, b, failed); err != nil {\n\t\treturn h.done(b, failed), err",
+			Package: delivery,
+			Tests:   []string{"TestAVersionIsNotedOnlyAfterItIsStored"},
+		},
+		{
+			Name:    "delivery: what closes a gap is settled only after what waited for it was applied",
+			File:    delivery + "/gaps.go",
+			Cut:     "case err != nil:\n\t\treturn nil, err",
+			With:    "case err != nil:\n\t\treturn verdicts, err",
+			Package: delivery,
+			Tests:   []string{"TestHoweverVersionsComeTheyAreAppliedInOrder"},
+		},
+		{
+			Name:    "delivery: a redrive stops before a gap",
+			File:    delivery + "/redrive.go",
+			Cut:     "if gap != \"\" {",
+			With:    "if false {",
+			Package: delivery,
+			Tests:   []string{"TestARedriveStopsAtAGapUnlessGapsAreAccepted"},
+		},
+		{
+			Name:    "delivery: verdicts only for what is stored",
+			File:    delivery + "/delivery.go",
+			Cut:     "stored := b.stored(failed)",
+			With:    "stored := failed",
+			Package: delivery,
+			Tests:   []string{"TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored", "TestAnyReplayEndsUpTheSame"},
+		},
+		{
+			Name:    "delivery: what follows a halt is parked and not applied",
+			File:    delivery + "/delivery.go",
+			Cut:     "if halted {",
+			With:    "if halted && false {",
+			Package: delivery,
+			Tests:   []string{"TestNoReplicaAppliesWhatFollowsAHalt"},
+		},
+		{
+			Name:    "delivery: a halted message is settled when every list names its aggregate",
+			File:    delivery + "/park.go",
+			Cut:     "if err := h.halts.settle(ctx, h.aggregate); err != nil {",
+			With:    "if err := error(nil); err != nil {",
+			Package: delivery,
+			Tests:   []string{"TestNoReplicaAppliesWhatFollowsAHalt"},
+		},
+		{
+			Name:    "delivery: a write says under which hold it is made",
+			File:    delivery + "/delivery.go",
+			Cut:     "writes[i].By = h.by",
+			With:    "_ = i",
+			Package: delivery,
+			Tests:   []string{"TestEachWriteSaysUnderWhichHoldItIsMade"},
+		},
+		{
+			Name:    "delivery: a redrive keeps the mark until the halt is lifted",
+			File:    delivery + "/redrive.go",
+			Cut:     "writes[i].Halted = mark",
+			With:    "_, _ = mark, i",
+			Package: delivery,
+			Tests:   []string{"TestDocumentsAreMarkedUntilTheHaltIsLifted"},
+		},
+	}
+}
+
+// storing are the guards of the read models and their versions.
+func storing() []Guard {
+	return []Guard{
+		{
+			Name:    "read model: a write matches a lower sequence only",
+			File:    readmodel + "/model.go",
+			Cut:     `{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},`,
+			With:    "",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: a deleted document leaves its sequence behind",
+			File:    readmodel + "/model.go",
+			Cut:     "SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})",
+			With:    "SetReplacement(bson.D{})",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: a duplicate key of another index is no repeat",
+			File:    readmodel + "/pass.go",
+			Cut:     "failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):",
+			With:    "failure.Code == duplicateKey:",
+			Package: readmodel,
+			Tests:   []string{"TestAnotherUniqueIndexIsNotTakenForARepeat"},
+		},
+		{
+			Name:    "read model: another event with the same sequence is no repeat",
+			File:    readmodel + "/pass.go",
+			Cut:     "return e.Sequence == stored && e.ID != storedID",
+			With:    "return false",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: the ledger moves only from below the event",
+			File:    readmodel + "/ledger.go",
+			Cut:     `Value: bson.D{{Key: "$lt", Value: first.Sequence}}`,
+			With:    `Value: bson.D{{Key: "$ne", Value: first.Sequence + "+"}}`,
+			Package: readmodel,
+			Tests:   []string{"TestTotalsCountOnceWhereverTheProcessDies"},
+		},
+		{
+			Name:    "read model: a halt marks the read documents",
+			File:    readmodel + "/parked.go",
+			Cut:     "return s.mark(ctx, e.AggregateID, &mark)",
+			With:    "return nil",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: what is written under a halt keeps its mark",
+			File:    readmodel + "/model.go",
+			Cut:     "if w.Halted != nil {",
+			With:    "if false {",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "read model: a halt is lifted together with its mark",
+			File:    readmodel + "/shelf.go",
+			Cut:     "return s.unmark(ctx, aggregate)",
+			With:    "return nil",
+			Package: readmodel,
+			Tests:   []string{"TestStoreConforms"},
+		},
+		{
+			Name:    "versions: one that has not caught up is not switched to",
+			File:    "services/projector/internal/app/versions.go",
+			Cut:     "if len(left) > 0 {",
+			With:    "if false {",
+			Package: "services/projector/internal/app",
+			Tests:   []string{"TestAVersionIsSwitchedToOnceItHasCaughtUp"},
+		},
+		{
+			Name:    "versions: a halt of one group is none of another",
+			File:    "services/projector/internal/projection/collections.go",
+			Cut:     `return name + "." + group`,
+			With:    "return name",
+			Package: readmodel,
+			Tests:   []string{"TestHaltsOfOneGroupHoldUpNoOther"},
+		},
+	}
+}

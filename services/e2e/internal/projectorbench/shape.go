@@ -1,0 +1,28 @@
+package projectorbench
+
+import "changerelay/services/e2e/internal/stage"
+
+// Shape is a backlog of sessions of the same length.
+type Shape struct {
+	Sessions, Messages int // messages in each session
+}
+
+func (s Shape) total() int { return s.Sessions * s.Messages }
+
+// The topic and its subscriptions, one for each way of emptying them.
+const (
+	topic                 = "backlog"
+	rawSubscription       = "raw"
+	projectorSubscription = "projector"
+	plainSubscription     = "plain"
+)
+
+// Topic is what a stage needs for Compare.
+func Topic() stage.Topic {
+	return stage.Topic{Name: topic, Partitioned: true, Subscriptions: []string{rawSubscription, projectorSubscription, plainSubscription}}
+}
+
+// ProjectorTopic is what a stage needs for Drain.
+func ProjectorTopic() stage.Topic {
+	return stage.Topic{Name: topic, Partitioned: true, Subscriptions: []string{projectorSubscription}}
+}

@@ -1,0 +1,68 @@
+package speed
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"changerelay/services/e2e/internal/cluster"
+)
+
+// publish runs publishers over all events, and counts from when the first of
+// them leads. That is before it has opened the stream and connected to the
+// broker, which is against it.
+func (s *site) publish(ctx context.Context, publishers int, settings map[string]string) (took, error) {
+	env := map[string]string{"START_AT": s.start.UTC().Format(time.RFC3339)}
+	maps.Copy(env, settings)
+	c, err := s.stage.Services(cluster.Config{
+		Publishers: publishers, Lease: cluster.LeaseOf(15 * time.Second), Names: s.stage.Names(topic), Backend: &s.endpoints, PublisherEnv: env,
+	})
+	if err != nil {
+		return took{}, err
+	}
+	defer c.Close()
+	if err := c.StartServices(); err != nil {
+		return took{}, err
+	}
+	cpu := func() (sum time.Duration) {
+		for _, p := range c.Publishers {
+			sum += p.Usage().CPU
+		}
+		return sum
+	}
+	t, err := s.sent(ctx, c, cpu)
+	if err != nil {
+		return took{}, fmt.Errorf("%w\n%s", err, c.Publishers[0].Log())
+	}
+	c.Close()
+	for _, p := range c.Publishers {
+		t.memory = max(t.memory, p.Usage().ResidentBytes)
+	}
+	return t, nil
+}
+
+// sent waits until everything is sent.
+func (s *site) sent(ctx context.Context, c *cluster.Cluster, cpu func() time.Duration) (took, error) {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	var sinceLead func(int) took
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return took{}, context.Cause(ctx)
+		}
+		sent := 0
+		for _, p := range c.Publishers {
+			status, err := p.PublisherStatus(ctx)
+			if err == nil && status.Leads() && sinceLead == nil {
+				sinceLead = since(cpu)
+			}
+			sent += int(status.Sent)
+		}
+		if sent >= s.total && sinceLead != nil {
+			return sinceLead(sent), nil
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package suite
+
+import "time"
+
+// Scale says how much of everything is measured.
+type Scale struct {
+	// Repeats is how often each measurement is made.
+	Repeats int `json:"repeats"`
+	// Events go over the whole path in each measurement of it, of Aggregates.
+	Events     int `json:"events"`
+	Aggregates int `json:"aggregates"`
+
+	// Rates are written for Steady each, in events a second, to see how long an
+	// event takes.
+	Rates  []int         `json:"rates"`
+	Steady time.Duration `json:"steady_ns"`
+
+	// Failovers of each kind are made, with a lease of that length.
+	Failovers int           `json:"failovers"`
+	Lease     time.Duration `json:"lease_ns"`
+
+	// Sizes are the sizes of documents, each with its events.
+	Sizes []Size `json:"sizes"`
+	// Spreads are numbers of aggregates that the same events are spread over.
+	Spreads []int `json:"spreads"`
+
+	// Projectors and Partitions are the steps of growth.
+	Projectors []int `json:"projectors"`
+	Partitions []int `json:"partitions"`
+	// Backlog is how many events are waiting for the publisher alone, Messages how
+	// many messages for the projector alone.
+	Backlog  int `json:"backlog"`
+	Messages int `json:"messages"`
+	// HotMessages are in each of the hot sessions.
+	HotMessages int `json:"hot_messages"`
+	// Plain is how long the plain loop of the publisher runs, PlainMessages how
+	// many messages that of the projector takes.
+	Plain         time.Duration `json:"plain_ns"`
+	PlainMessages int           `json:"plain_messages"`
+	// Near is how much farther the servers are in the second half of comparing
+	// parts and for the growth of projectors, Far the broker for that of partitions. Servers
+	// of one's own are where they are.
+	Near time.Duration `json:"near_ns"`
+	Far  time.Duration `json:"far_ns"`
+}
+
+// Size is a size of source documents, and how many events are carried of it.
+type Size struct {
+	Bytes  int `json:"bytes"`
+	Events int `json:"events"`
+}
+
+// full is what the documentation shows.
+func full() Scale {
+	return Scale{
+		Repeats: 3, Events: 40_000, Aggregates: 20_000,
+		Rates: []int{100, 500, 1000}, Steady: 10 * time.Second,
+		Failovers: 20, Lease: 6 * time.Second,
+		Sizes:      []Size{{200, 10_000}, {2_000, 10_000}, {20_000, 5_000}, {200_000, 1_000}},
+		Spreads:    []int{100, 1_000, 10_000, 100_000, 1_000_000},
+		Projectors: []int{1, 2, 4, 8}, Partitions: []int{1, 2, 4},
+		Backlog: 60_000, Messages: 30_000, HotMessages: 500, Plain: 3 * time.Second, PlainMessages: 150,
+		Near: 5 * time.Millisecond, Far: 20 * time.Millisecond,
+	}
+}
+
+// quick shows in a few minutes that everything can be measured.
+func quick() Scale {
+	s := full()
+	s.Repeats, s.Events, s.Aggregates = 1, 8_000, 4_000
+	s.Rates, s.Steady = []int{100, 500}, 5*time.Second
+	s.Failovers, s.Lease = 3, 3*time.Second
+	s.Sizes = []Size{{200, 4_000}, {2_000, 4_000}, {20_000, 1_000}, {200_000, 200}}
+	s.Backlog, s.Messages, s.HotMessages, s.Plain, s.PlainMessages = 20_000, 8_000, 100, time.Second, 100
+	return s
+}

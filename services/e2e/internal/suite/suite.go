@@ -1,0 +1,146 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/results"
+	"changerelay/services/e2e/internal/stage"
+)
+
+// experiment is one question, and the rounds that answer it.
+type experiment struct {
+	name, title, shows string
+	rounds             []round
+}
+
+// round measures some points of an experiment once.
+type round struct {
+	name string
+	// usual is how long it takes on an idle machine with two cores; only what is
+	// left to do is estimated from it.
+	usual   time.Duration
+	measure func(context.Context, *bench) ([]results.Point, error)
+}
+
+// bench is where rounds are made.
+type bench struct {
+	cfg   stage.Config
+	scale Scale
+	root  string
+	run   string
+	count int
+	say   func(format string, args ...any)
+}
+
+// open sets up a stage for one measurement.
+func (b *bench) open(ctx context.Context, topics ...stage.Topic) (*stage.Stage, error) {
+	b.count++
+	return stage.Open(ctx, b.cfg, fmt.Sprintf("bench_%s_%d", b.run, b.count), topics...)
+}
+
+// Run measures, prints progress to out, and writes the result. The error is why
+// it could not be written, or not be begun; what went wrong on the way is in the
+// result.
+func Run(ctx context.Context, cfg Config, out io.Writer) (*results.Result, error) {
+	if cfg.From != "" {
+		return show(cfg, out)
+	}
+	fmt.Fprintln(out, "building sandbox, publisher and projector")
+	place, err := cluster.Prepare(ctx, "bench", cluster.Wish{Dir: cfg.Dir, Bin: cfg.Bin})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("the run took longer than %v", cfg.Timeout))
+	defer cancel()
+	began := time.Now()
+	r := &results.Result{
+		Started: began.UTC(), Quick: cfg.Quick, Parameters: cfg.Scale,
+		Machine: results.ThisMachine(ctx, place.Root, servers(cfg.Given)),
+	}
+	b := &bench{
+		cfg: stage.Config{Place: place, Given: cfg.Given}, scale: cfg.Scale, root: place.Root, run: began.Format("20060102_150405"),
+	}
+	all := slices.DeleteFunc(experiments(cfg.Scale), func(e experiment) bool {
+		return len(cfg.Only) > 0 && !slices.Contains(cfg.Only, e.name)
+	})
+	p := newProgress(out, all)
+	b.say = p.note
+	cfg.JSON = cmp.Or(cfg.JSON, filepath.Join(place.Dir, "bench.json"))
+	cfg.Page = cmp.Or(cfg.Page, filepath.Join(place.Dir, "bench.html"))
+	for _, e := range all {
+		r.Experiments = append(r.Experiments, b.experiment(ctx, e, p))
+		r.Seconds = time.Since(began).Seconds()
+		// What was measured is kept, should the run be ended before its time.
+		if err := r.WriteJSON(cfg.JSON); err != nil {
+			return r, err
+		}
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+	}
+	return r, write(r, cfg, out)
+}
+
+func servers(given *cluster.Endpoints) string {
+	if given != nil {
+		return "servers of your own"
+	}
+	return "the sandbox, on the same machine"
+}
+
+// show writes what an earlier run measured.
+func show(cfg Config, out io.Writer) (*results.Result, error) {
+	r, err := results.Read(cfg.From)
+	if err != nil {
+		return nil, err
+	}
+	return r, write(r, cfg, out)
+}
+
+// write prints the tables and writes the files that are named.
+func write(r *results.Result, cfg Config, out io.Writer) error {
+	fmt.Fprintf(out, "\n%s\n", r.Markdown())
+	for _, file := range []struct {
+		path  string
+		write func(string) error
+	}{{cfg.JSON, r.WriteJSON}, {cfg.Page, r.WritePageFile}, {cfg.Update, r.Update}} {
+		if file.path == "" {
+			continue
+		}
+		if err := file.write(file.path); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "wrote", file.path)
+	}
+	return nil
+}
+
+// experiment makes the rounds. One that can not be made is told of in the result
+// and does not keep the others from being made.
+func (b *bench) experiment(ctx context.Context, e experiment, p *progress) results.Experiment {
+	r := results.Experiment{Name: e.name, Title: e.title, Shows: e.shows}
+	began := time.Now()
+	for _, round := range e.rounds {
+		if ctx.Err() != nil {
+			break
+		}
+		p.begin(e, round)
+		points, err := round.measure(ctx, b)
+		if err != nil {
+			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s", round.name, strings.TrimSpace(err.Error())))
+			p.note("%s: %v", round.name, err)
+		}
+		r.Add(points...)
+		p.end(round, points)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r
+}
