@@ -97,10 +97,10 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	bus := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
-	mongoWay, busWay := newProxy(t, mongoURL.Host), newProxy(t, bus)
+	mongoWay, busWay := sandboxtest.NewProxy(t, mongoURL.Host), sandboxtest.NewProxy(t, bus)
 	cfg := config(t, "restart", database)
-	cfg.MongoURI = settings.Secret("mongodb://" + mongoWay.addr + "/?directConnection=true")
-	cfg.ServiceBusConnectionString = settings.Secret(strings.Replace(servers.ServiceBus, bus, busWay.addr, 1))
+	cfg.MongoURI = settings.Secret("mongodb://" + mongoWay.Addr + "/?directConnection=true")
+	cfg.ServiceBusConnectionString = settings.Secret(strings.Replace(servers.ServiceBus, bus, busWay.Addr, 1))
 	send(t, "restart", happened("a", 1, 5)...)
 
 	p := start(t, cfg, parse(t))
@@ -108,23 +108,23 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	until(t, "it waits for MongoDB and says why", func() bool {
 		return state() == "waiting for MongoDB" && p.Status().LastError != ""
 	})
-	mongoWay.open(t)
+	mongoWay.Open(t)
 	until(t, "it waits for Service Bus", func() bool { return state() == "waiting for Service Bus" })
-	busWay.open(t)
+	busWay.Open(t)
 	db := client.Database(database)
 	until(t, "the messages are applied", func() bool { return complete(t, db, 1, 5) })
 
 	// Both go away and come back under load.
 	for round := range int64(3) {
-		mongoWay.cut()
+		mongoWay.Cut()
 		send(t, "restart", happened("a", 6+round*20, 15+round*20)...)
 		until(t, "it waits for MongoDB again", func() bool { return state() == "waiting for MongoDB" })
 		until(t, "it says since when a message waits", func() bool { return p.Status().OldestUnapplied != nil })
-		mongoWay.open(t)
-		busWay.cut()
+		mongoWay.Open(t)
+		busWay.Cut()
 		send(t, "restart", happened("a", 16+round*20, 25+round*20)...)
 		until(t, "it waits for Service Bus again", func() bool { return state() == "waiting for Service Bus" })
-		busWay.open(t)
+		busWay.Open(t)
 	}
 	until(t, "all messages are applied", func() bool { return complete(t, db, 1, 65) })
 	until(t, "it runs", func() bool { return state() == "running" })

@@ -50,15 +50,22 @@ func classify(err error) class {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return cancelled
 	}
+	if errors.Is(err, errUsedUp{}) {
+		return broken
+	}
 	if e, ok := errors.AsType[*azservicebus.Error](err); ok {
 		switch e.Code {
 		case azservicebus.CodeTimeout:
 			return noSession
-		case azservicebus.CodeLockLost:
+		case azservicebus.CodeLockLost, azservicebus.CodeClosed:
 			return lost
 		case azservicebus.CodeUnauthorizedAccess, azservicebus.CodeNotFound:
 			return refused
 		}
+	}
+	// The condition of a connection's end is not about the entity.
+	if _, ok := errors.AsType[*amqp.ConnError](err); ok {
+		return broken
 	}
 	if e, ok := errors.AsType[*amqp.Error](err); ok {
 		if c, known := conditions[e.Condition]; known {

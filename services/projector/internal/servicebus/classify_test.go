@@ -29,6 +29,7 @@ func TestClassify(t *testing.T) {
 		{"a lost session lock, as the service says it", condition("com.microsoft:session-lock-lost"), lost},
 		{"a session that another has taken", condition("com.microsoft:session-cannot-be-locked"), lost},
 		{"a link that the service cuts", &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondDetachForced}}, lost},
+		{"a link closed before", &azservicebus.Error{Code: azservicebus.CodeClosed}, lost},
 		{"a link taken over", condition(amqp.ErrCondStolen), lost},
 		{"wrong credentials", &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, refused},
 		{"credentials that can not be had", fmt.Errorf("get token: %w", badCredentials{errors.New("no such tenant")}), refused},
@@ -42,6 +43,7 @@ func TestClassify(t *testing.T) {
 		{"our own cancellation", context.Canceled, cancelled},
 		{"a lost connection", &azservicebus.Error{Code: azservicebus.CodeConnectionLost}, broken},
 		{"a closed socket", io.EOF, broken},
+		{"a connection that the service ends", &amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, broken},
 		{"an error that nobody knows", errors.New("odd"), broken},
 		{"a condition that nobody knows", condition("com.example:odd"), broken},
 	}

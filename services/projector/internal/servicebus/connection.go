@@ -17,10 +17,11 @@ const (
 
 var errClosed = errors.New("the subscription is closed")
 
-// connection is one client, replaced when it is in doubt. The client shares one
-// AMQP connection among all its sessions.
+// connection is one client, replaced when its AMQP connection, which all its
+// sessions share, has ended or is in doubt.
 type connection struct {
-	dial    func() (*azservicebus.Client, error)
+	// dial makes a client that calls ended when its connection ends.
+	dial    func(ended func()) (*azservicebus.Client, error)
 	discard func(*azservicebus.Client)
 	log     zerolog.Logger
 
@@ -38,13 +39,21 @@ func (c *connection) current() (*azservicebus.Client, error) {
 		return nil, errClosed
 	}
 	if c.client == nil {
-		client, err := c.dial()
+		var client *azservicebus.Client
+		client, err := c.dial(func() { c.ended(client) })
 		if err != nil {
 			return nil, err
 		}
 		c.client = client
 	}
 	return c.client, nil
+}
+
+// uses tells whether client is still the one in use.
+func (c *connection) uses(client *azservicebus.Client) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.client == client
 }
 
 // trust notes a good answer of the service.
@@ -72,8 +81,22 @@ func (c *connection) doubt(client *azservicebus.Client, weight int) {
 		level = zerolog.WarnLevel
 	}
 	c.log.WithLevel(level).Int("doubts", c.doubts).Msg("the Service Bus connection is replaced")
+	c.replace()
+}
+
+// ended notes that client has lost its connection, and replaces it.
+func (c *connection) ended(client *azservicebus.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == client {
+		c.replace()
+	}
+}
+
+// replace has the next accept make a new client. c.mu is held.
+func (c *connection) replace() {
+	c.discard(c.client)
 	c.client, c.doubts = nil, 0
-	c.discard(client)
 }
 
 func (c *connection) close() {

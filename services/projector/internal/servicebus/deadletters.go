@@ -30,7 +30,7 @@ const deadPage = 100
 
 // OpenDeadLetters opens the dead-letter queue of the configured subscription.
 func OpenDeadLetters(cfg Config) (*DeadLetters, error) {
-	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial()
+	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {})
 	if err != nil {
 		return nil, err
 	}

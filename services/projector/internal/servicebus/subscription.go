@@ -51,18 +51,19 @@ func New(cfg Config, log zerolog.Logger) (*Subscription, error) {
 	for range max(cfg.Connections, 1) {
 		s.conns = append(s.conns, &connection{dial: s.dial, discard: s.discard, log: log})
 	}
-	client, err := s.dial()
-	if err != nil {
+	if _, err := s.conns[0].current(); err != nil {
 		return nil, err
 	}
-	s.conns[0].client = client
 	return s, nil
 }
 
-// dial makes a client; the client connects when it is first used.
-func (s *Subscription) dial() (*azservicebus.Client, error) {
+// dial makes a client; the client connects when it is first used, once, and
+// ended is called when that connection ends.
+func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
+	way := &singleUse{plain: emulator(s.cfg.ConnectionString), ended: ended}
 	options := &azservicebus.ClientOptions{
-		ApplicationID: "change-relay-projector",
+		ApplicationID:    "change-relay-projector",
+		NewWebSocketConn: way.connect,
 		// The engine decides what is tried again. Retries inside the client
 		// would take a lost session again.
 		RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
@@ -106,6 +107,9 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 		conn.trust()
 		return nil, session.ErrNoSession
 	case refused:
+		if !conn.uses(client) {
+			return nil, fmt.Errorf("the connection was replaced meanwhile: %w", err)
+		}
 		return nil, fmt.Errorf("subscription %q of topic %q refuses: %w", s.cfg.Subscription, s.cfg.Topic, err)
 	case broken:
 		if ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "together", "waiting"))
+	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "late", "together", "waiting"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -41,8 +42,13 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, topic, subscription string) *servicebus.Subscription {
 	t.Helper()
+	return openBy(t, servers.ServiceBus, topic, subscription)
+}
+
+func openBy(t *testing.T, connectionString, topic, subscription string) *servicebus.Subscription {
+	t.Helper()
 	s, err := servicebus.New(servicebus.Config{
-		ConnectionString: servers.ServiceBus, Topic: topic, Subscription: subscription,
+		ConnectionString: connectionString, Topic: topic, Subscription: subscription,
 		Connections: 2, Linger: 50 * time.Millisecond, CloseTime: 5 * time.Second,
 	}, zerolog.Nop())
 	if err != nil {
@@ -287,6 +293,41 @@ func TestADoubtedConnectionIsReplaced(t *testing.T) {
 		t.Errorf("got %s, want message 1", got.ID)
 	}
 	release(t, again)
+}
+
+// The client closes the connection it has when a receiver finds that its own is
+// gone, be that another by now.
+func TestASessionThatLearnsLateOfALostConnectionHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	bus := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
+	way := sandboxtest.NewProxy(t, bus)
+	way.Open(t)
+	s := openBy(t, strings.Replace(servers.ServiceBus, bus, way.Addr, 1), "late", "projector")
+	sandboxtest.Send(t, servers, "late", message("1", "a"), message("2", "b"))
+	const slot = 0
+	late := []session.Receiver{mustAccept(t, s, slot), mustAccept(t, s, slot)}
+	way.Cut()
+	way.Open(t)
+	// Both sessions are free again; one is taken over the next connection.
+	var r session.Receiver
+	for err := errors.New("none yet"); err != nil; {
+		if t.Context().Err() != nil {
+			t.Fatalf("accept over the next connection: %v", err)
+		}
+		r, err = accept(t, s, slot, 5*time.Second)
+	}
+	got := receive(t, r, 1)[0]
+	for _, old := range late {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if messages, err := old.Receive(ctx, 1); len(messages) > 0 || ctx.Err() != nil {
+			t.Errorf("receive over the lost connection: got %d messages and %v, want none at once", len(messages), err)
+		}
+		cancel()
+	}
+	if err := r.Settle(t.Context(), got, session.Verdict{}); err != nil {
+		t.Errorf("complete over the next connection: %v", err)
+	}
+	release(t, r)
 }
 
 func TestWhatIsRefusedSaysWhatAndWhere(t *testing.T) {

@@ -218,6 +218,13 @@ func (c *conn) handle(channel uint16, p amqp.Performative, payload []byte) error
 	}
 	s := c.sessions[channel]
 	if s == nil || s.ending {
+		switch p.(type) {
+		case *amqp.End, *amqp.Detach:
+			// The vendor's own library lets these pass, as the session may have ended
+			// meanwhile (Azure/azure-amqp, AmqpConnection.OnReceiveSessionFrame). The
+			// Go client ends a session twice when it gives up on cleaning up.
+			return nil
+		}
 		return &amqp.Error{Condition: amqp.ConditionNotAllowed, Description: "The channel has no session."}
 	}
 	if _, ok := p.(*amqp.End); ok {

@@ -88,6 +88,17 @@ func TestProtocolViolationsCloseTheConnection(t *testing.T) {
 	}
 }
 
+func TestASessionMayBeEndedTwice(t *testing.T) {
+	t.Parallel()
+	w := openWire(t, startNamespace(t))
+	w.send(0, &amqp.End{})
+	expect[*amqp.End](w)
+	w.send(0, &amqp.Detach{Handle: 0})
+	w.send(0, &amqp.End{})
+	w.send(0, &amqp.Begin{})
+	expect[*amqp.Begin](w)
+}
+
 func TestSessionViolationsEndTheSessionOnly(t *testing.T) {
 	t.Parallel()
 	attach := &amqp.Attach{Name: "x", Handle: 3, Role: amqp.RoleReceiver, Source: &amqp.Source{Address: "$cbs"}, Target: &amqp.Target{}}

@@ -1,4 +1,4 @@
-package app_test
+package sandboxtest
 
 import (
 	"io"
@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// proxy is a way to a server that can be cut and opened again, at one address.
-type proxy struct {
+// Proxy is a way to a server that can be cut and opened again, at one address.
+type Proxy struct {
+	// Addr is where the way begins, host:port.
+	Addr   string
 	target string
-	addr   string
 
 	mu       sync.Mutex
 	listener net.Listener          // guarded by mu; nil while cut
@@ -18,24 +19,25 @@ type proxy struct {
 	running  sync.WaitGroup
 }
 
-// newProxy reserves an address; the way is cut until open.
-func newProxy(t *testing.T, target string) *proxy {
+// NewProxy reserves an address; the way to target is cut until Open.
+func NewProxy(t *testing.T, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{target: target, addr: l.Addr().String(), conns: map[net.Conn]struct{}{}}
+	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.cut)
+	t.Cleanup(p.Cut)
 	return p
 }
 
-func (p *proxy) open(t *testing.T) {
+// Open lets connections through.
+func (p *Proxy) Open(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", p.addr)
+	l, err := net.Listen("tcp", p.Addr)
 	if err != nil {
 		t.Fatalf("open the way again: %v", err)
 	}
@@ -53,7 +55,7 @@ func (p *proxy) open(t *testing.T) {
 	})
 }
 
-func (p *proxy) carry(from net.Conn) {
+func (p *Proxy) carry(from net.Conn) {
 	to, err := net.Dial("tcp", p.target)
 	if err != nil {
 		_ = from.Close()
@@ -77,8 +79,8 @@ func (p *proxy) carry(from net.Conn) {
 	p.mu.Unlock()
 }
 
-// cut closes the address and every connection, and waits for them to be gone.
-func (p *proxy) cut() {
+// Cut closes the address and every connection, and waits for them to be gone.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	if p.listener != nil {
 		_ = p.listener.Close()

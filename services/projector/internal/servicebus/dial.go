@@ -1,0 +1,91 @@
+package servicebus
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// singleUse lets a client make one AMQP connection in its life, and tells when
+// that ends.
+//
+// The client would connect again by itself. But a receiver that notices late
+// that the connection is gone then closes whatever connection the client has by
+// that time, and with it the sessions of others, which notice in their turn
+// (azservicebus v1.11.0, AMQPLinksImpl.CloseIfNeeded).
+type singleUse struct {
+	// plain leaves TLS out, as the emulator asks.
+	plain bool
+	// ended is called when the connection has ended, before anybody who uses it
+	// learns that, and maybe more than once.
+	ended func()
+	// used is guarded by the client, which makes one connection at a time.
+	used bool
+}
+
+// errUsedUp is what a client gets that connects again. It is not retriable for
+// the client, which would otherwise try for as long as it has time.
+type errUsedUp struct{}
+
+func (errUsedUp) Error() string { return "the connection of this client has ended" }
+
+func (errUsedUp) NonRetriable() {}
+
+// connect is the client's way to get a connection. The option is meant for
+// websockets; the client asks no more of it than a stream to the service.
+func (s *singleUse) connect(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+	if s.used {
+		return nil, errUsedUp{}
+	}
+	where, err := url.Parse(args.Host)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.dial(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	s.used = true
+	return watched{conn, s.ended}, nil
+}
+
+func (s *singleUse) dial(ctx context.Context, where *url.URL) (net.Conn, error) {
+	address := func(port string) string {
+		if where.Port() != "" {
+			port = where.Port()
+		}
+		return net.JoinHostPort(where.Hostname(), port)
+	}
+	if s.plain {
+		return new(net.Dialer).DialContext(ctx, "tcp", address("5672"))
+	}
+	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+	return dialer.DialContext(ctx, "tcp", address("5671"))
+}
+
+// watched tells when it is closed.
+type watched struct {
+	net.Conn
+	closed func()
+}
+
+func (w watched) Close() error {
+	w.closed()
+	return w.Conn.Close()
+}
+
+// emulator tells whether a connection string is for the emulator, which has no TLS.
+func emulator(connectionString string) bool {
+	for part := range strings.SplitSeq(connectionString, ";") {
+		if key, value, _ := strings.Cut(part, "="); strings.EqualFold(key, "UseDevelopmentEmulator") {
+			is, _ := strconv.ParseBool(value) // the client refuses what is neither
+			return is
+		}
+	}
+	return false
+}
