@@ -24,7 +24,10 @@ type conn struct {
 	// greeted tells that a hello has come; only the first may describe the client.
 	greeted bool
 	appName string
-	login   login
+	// told is the election's counter in the last reply to the exhaust request
+	// under way, or 0.
+	told  int64
+	login login
 }
 
 // errHangUp ends a connection without a word, as a fail point may ask for.
@@ -101,6 +104,7 @@ func (c *conn) handle(ctx context.Context, requests <-chan *mongowire.Request) e
 // https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md).
 func (c *conn) answer(ctx context.Context, request *mongowire.Request) error {
 	responseTo := request.ID
+	c.told = 0
 	for {
 		body, more, err := c.server.run(ctx, c, request)
 		if err != nil {

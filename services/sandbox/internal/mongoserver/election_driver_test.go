@@ -116,10 +116,15 @@ func TestAMemberStandsForElectionByItselfWhenItsTimeHasCome(t *testing.T) {
 
 func TestMonitorsAreToldOfAStepDownAtOnce(t *testing.T) {
 	t.Parallel()
+	// It is disconnected after the server's end: the driver waits for its monitor,
+	// and that for the next change.
+	var client *mongo.Client
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
 	h := start(t, engine.Config{})
 	var heartbeats atomic.Int64
 	lost, found := make(chan struct{}, 100), make(chan struct{}, 100)
-	client, err := mongo.Connect(options.Client().ApplyURI(h.server.URI()).SetHeartbeatInterval(time.Hour).
+	var err error
+	client, err = mongo.Connect(options.Client().ApplyURI(h.server.URI()).SetHeartbeatInterval(time.Hour).
 		SetServerMonitor(&driverevent.ServerMonitor{
 			ServerHeartbeatSucceeded: func(*driverevent.ServerHeartbeatSucceededEvent) { heartbeats.Add(1) },
 			ServerDescriptionChanged: func(e *driverevent.ServerDescriptionChangedEvent) {
@@ -132,7 +137,6 @@ func TestMonitorsAreToldOfAStepDownAtOnce(t *testing.T) {
 			},
 		}))
 	must(t, err)
-	defer client.Disconnect(context.WithoutCancel(t.Context()))
 	<-found
 	h.stepDown(t)
 	<-lost

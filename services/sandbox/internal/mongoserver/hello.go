@@ -41,13 +41,21 @@ func hello(ctx context.Context, c *call, r *reply) error {
 	}
 	if a.topology != nil {
 		c.more = c.request.Flags&mongowire.ExhaustAllowed != 0
-		if counter, known := c.knownTopology(a.topology); known {
+		counter, known := c.knownTopology(a.topology)
+		if c.conn.told > 0 {
+			counter, known = c.conn.told, true
+		}
+		if known {
 			if err := c.server.election.await(ctx, counter, a.await); err != nil {
 				return err
 			}
 		}
 	}
-	c.describe(r, a)
+	now := c.server.election.now()
+	if c.more {
+		c.conn.told = now.counter
+	}
+	c.describe(r, a, now)
 	return nil
 }
 
@@ -94,8 +102,8 @@ func (c *call) knownTopology(seen bson.Raw) (counter int64, known bool) {
 	return counter, isID && isNumber && id == c.server.process
 }
 
-func (c *call) describe(r *reply, a helloArguments) {
-	me, now := c.address(), c.server.election.now()
+func (c *call) describe(r *reply, a helloArguments, now standing) {
+	me := c.address()
 	c.server.topologyVersion(r, now)
 	r.strings("hosts", []string{me})
 	r.text("setName", SetName)

@@ -236,10 +236,10 @@ func TestTheServersEndIsTheStreamsEnd(t *testing.T) {
 	}
 }
 
-func TestExhaustHello(t *testing.T) {
-	t.Parallel()
-	h := start(t, engine.Config{})
-	client := newRawClient(t, h.server.Addr().String())
+// exhaustHello is a hello that asks for one reply after another, from what the
+// server says now.
+func exhaustHello(t *testing.T, client *rawClient, await time.Duration) message {
+	t.Helper()
 	hello := func(more ...bson.E) message {
 		body, err := bson.Marshal(append(bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}}, more...))
 		must(t, err)
@@ -248,10 +248,17 @@ func TestExhaustHello(t *testing.T) {
 	reply, err := client.roundTrip(hello(), stepLimit)
 	must(t, err)
 	streamed := hello(
-		bson.E{Key: "topologyVersion", Value: reply.Lookup("topologyVersion")}, bson.E{Key: "maxAwaitTimeMS", Value: int64(5)},
+		bson.E{Key: "topologyVersion", Value: reply.Lookup("topologyVersion")}, bson.E{Key: "maxAwaitTimeMS", Value: await.Milliseconds()},
 	)
 	streamed.flags = 1 << 16
-	got, err := client.stream(streamed, 4, stepLimit)
+	return streamed
+}
+
+func TestExhaustHello(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	client := newRawClient(t, h.server.Addr().String())
+	got, err := client.stream(exhaustHello(t, client, 5*time.Millisecond), 4, stepLimit)
 	must(t, err)
 	for i, reply := range got {
 		if !reply.more || i > 0 && reply.responseTo != got[i-1].id {
@@ -260,5 +267,26 @@ func TestExhaustHello(t *testing.T) {
 		if writable, _ := reply.body.Lookup("isWritablePrimary").BooleanOK(); !writable {
 			t.Errorf("reply %d: got %s, want a writable primary", i, reply.body)
 		}
+	}
+}
+
+// Each reply is about what has changed since the one before, not since the
+// request; or a stream would never pause again after an election.
+func TestAnExhaustHelloWaitsForTheNextChange(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	client := newRawClient(t, h.server.Addr().String())
+	hello := exhaustHello(t, client, time.Hour)
+	h.stepDown(t)
+	got, err := client.stream(hello, 1, stepLimit)
+	must(t, err)
+	if writable, _ := got[0].body.Lookup("isWritablePrimary").BooleanOK(); writable {
+		t.Fatalf("after the step-down: got %s, want no primary", got[0].body)
+	}
+	h.stepUp(t)
+	next, err := client.readReply()
+	must(t, err)
+	if writable, _ := next.body.Lookup("isWritablePrimary").BooleanOK(); !writable {
+		t.Errorf("the next reply: got %s, want the primary again", next.body)
 	}
 }
