@@ -93,3 +93,23 @@ func BenchmarkFindByID(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "finds/s")
 }
+
+func BenchmarkFindManyByID(b *testing.B) {
+	h := start(b, engine.Config{})
+	coll := h.db.Collection("events")
+	insertEvents(b.Context(), b, coll, 20_000)
+	var ids bson.A
+	cursor, err := coll.Find(b.Context(), bson.D{}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetLimit(1000))
+	must(b, err)
+	for cursor.Next(b.Context()) {
+		ids = append(ids, cursor.Current.Lookup("_id"))
+	}
+	must(b, cursor.Err())
+	var found []bson.Raw
+	for b.Loop() {
+		cursor, err := coll.Find(b.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}})
+		must(b, err)
+		must(b, cursor.All(b.Context(), &found))
+	}
+	b.ReportMetric(float64(len(found)*b.N)/b.Elapsed().Seconds(), "documents/s")
+}

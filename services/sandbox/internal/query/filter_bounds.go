@@ -86,14 +86,15 @@ func (c *comparison) bounds() Bounds {
 }
 
 func (m *membership) bounds() Bounds {
-	b := Bounds{}
+	// All at once: one after another would take the square of their number.
+	var all Bounds
 	for _, v := range m.values {
-		b = b.union((&comparison{op: opEq, value: v}).bounds())
+		all.spans = append(all.spans, (&comparison{op: opEq, value: v}).bounds().spans...)
 	}
 	for _, r := range m.regexes {
-		b = b.union(r.bounds())
+		all.spans = append(all.spans, r.bounds().spans...)
 	}
-	return b
+	return all.union(Bounds{})
 }
 
 func (r *regex) bounds() Bounds {
