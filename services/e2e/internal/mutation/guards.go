@@ -14,6 +14,7 @@ const (
 	relay      = "services/publisher/internal/relay"
 	stream     = "services/publisher/internal/changestream"
 	session    = "services/projector/internal/session"
+	bus        = "services/projector/internal/servicebus"
 	delivery   = "services/projector/internal/delivery"
 	readmodel  = "services/projector/internal/readmodel"
 )

@@ -36,6 +36,22 @@ func holding() []Guard {
 			Tests:   []string{"TestKeptSessionsMakeRoomForOthersAtOnce"},
 		},
 		{
+			Name:    "servicebus: a client does not outlive its connection",
+			File:    bus + "/dial.go",
+			Cut:     "\tw.closed()\n",
+			With:    "\t_ = w.closed\n",
+			Package: bus,
+			Tests:   []string{"TestASessionThatLearnsLateOfALostConnectionHarmsNoOther"},
+		},
+		{
+			Name:    "servicebus: a client connects once",
+			File:    bus + "/dial.go",
+			Cut:     "s.used = true",
+			With:    "s.used = false",
+			Package: bus,
+			Tests:   []string{"TestAClientConnectsOnceInItsLife"},
+		},
+		{
 			Name:    "session: broker numbers must rise",
 			File:    session + "/hold.go",
 			Cut:     "if messages[i].SequenceNumber <= h.lastNumber {",

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -119,20 +118,11 @@ func (a *App) connect() error {
 	if err != nil {
 		return errors.New("open the read database: " + a.redact(err.Error()))
 	}
-	bus := servicebus.Config{
-		ConnectionString: a.cfg.ServiceBusConnectionString.Reveal(),
-		Namespace:        a.cfg.ServiceBusNamespace,
-		Topic:            a.cfg.Topic,
-		Subscription:     a.cfg.Subscription,
-		Connections:      a.cfg.connections(),
-		Linger:           a.cfg.ReceiveLinger,
-		CloseTime:        a.cfg.closeTime() / 2,
+	bus, err := a.cfg.bus().reach()
+	if err != nil {
+		return err
 	}
-	if bus.ConnectionString == "" {
-		if bus.Credential, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
-			return fmt.Errorf("find Entra ID credentials: %w", err)
-		}
-	}
+	bus.Connections, bus.Linger, bus.CloseTime = a.cfg.connections(), a.cfg.ReceiveLinger, a.cfg.closeTime()/2
 	a.subscription, err = servicebus.New(bus, a.log)
 	return err
 }

@@ -25,6 +25,10 @@ type Config struct {
 	ServiceBusConnectionString settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"Service Bus connection string; either this or SERVICEBUS_NAMESPACE"`
 	// ServiceBusNamespace is entered with Entra ID.
 	ServiceBusNamespace string `envconfig:"SERVICEBUS_NAMESPACE" desc:"host name of the Service Bus namespace, entered with Entra ID"`
+	// ServiceBusWebSockets goes through port 443.
+	ServiceBusWebSockets bool `envconfig:"SERVICEBUS_WEBSOCKETS" default:"false" desc:"true connects by websockets on port 443 instead of AMQP on 5671, through the proxy that HTTPS_PROXY names"`
+	// AzureCredential names the Entra ID credential.
+	AzureCredential string `envconfig:"AZURE_CREDENTIAL" default:"default" desc:"Entra ID credential: default (tries them all), workload, managed, environment or cli; production names one"`
 	// Topic and Subscription say what is read. The subscription requires sessions.
 	Topic        string `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic that carries the changes"`
 	Subscription string `envconfig:"SERVICEBUS_SUBSCRIPTION" required:"true" desc:"subscription to read; it must require sessions"`
@@ -130,12 +134,9 @@ func (c *Config) readModel(projections projection.Projections) readmodel.Config 
 
 // check finds what no single field shows.
 func (c *Config) check() []*settings.Problem {
-	var problems []*settings.Problem
+	problems := c.bus().check()
 	bad := func(variable, format string, args ...any) {
 		problems = append(problems, settings.Problemf(variable, format, args...))
-	}
-	if c.ServiceBusConnectionString == "" && c.ServiceBusNamespace == "" {
-		bad("SERVICEBUS_CONNECTION_STRING", "is required, or SERVICEBUS_NAMESPACE for Entra ID")
 	}
 	if c.MongoURI != "" && options.Client().ApplyURI(c.MongoURI.Reveal()).Validate() != nil {
 		// The driver's text may quote the password.

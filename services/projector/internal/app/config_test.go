@@ -63,7 +63,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		t.Fatal("got nil, want an error")
 	}
 	for _, want := range []string{
-		"SERVICEBUS_CONNECTION_STRING: is required, or SERVICEBUS_NAMESPACE",
+		"SERVICEBUS_CONNECTION_STRING: set either this or SERVICEBUS_NAMESPACE",
 		"SERVICEBUS_TOPIC: is required",
 		"READMODEL_MONGODB_URI: is not a valid MongoDB connection string",
 		`PROJECTIONS: ` + file + `:4: projection "p": event type "E": unknown operator "put"`,
@@ -84,6 +84,29 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 	if strings.Contains(stderr.String(), canary) {
 		t.Errorf("a secret is shown:\n%s", &stderr)
+	}
+}
+
+func TestServiceBusIsReachedInOneWay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pairs []string
+		want  string // "" for no problem
+	}{
+		"both ways":                 {[]string{"SERVICEBUS_NAMESPACE", "ns.example"}, "SERVICEBUS_CONNECTION_STRING: set either this or SERVICEBUS_NAMESPACE"},
+		"a string that is none":     {[]string{"SERVICEBUS_CONNECTION_STRING", canary}, "SERVICEBUS_CONNECTION_STRING: the Service Bus connection string is not valid"},
+		"an unknown credential":     {[]string{"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_NAMESPACE", "ns.example", "AZURE_CREDENTIAL", "magic"}, `AZURE_CREDENTIAL: "magic" is not one of`},
+		"a credential not set up":   {[]string{"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_NAMESPACE", "ns.example", "AZURE_CREDENTIAL", "workload"}, "AZURE_CREDENTIAL: no client ID"},
+		"any credential":            {[]string{"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_NAMESPACE", "ns.example"}, ""},
+		"the machine's own":         {[]string{"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_NAMESPACE", "ns.example", "AZURE_CREDENTIAL", "managed"}, ""},
+		"websockets and the string": {[]string{"SERVICEBUS_WEBSOCKETS", "true"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			environment(t, tt.pairs...)
+			_, _, err := app.LoadConfig()
+			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), canary)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 }
 

@@ -4,24 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/settings"
 )
-
-// busConfig is what commands that work on the subscription need.
-type busConfig struct {
-	ConnectionString settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"Service Bus connection string; either this or SERVICEBUS_NAMESPACE"`
-	Namespace        string          `envconfig:"SERVICEBUS_NAMESPACE" desc:"host name of the Service Bus namespace, entered with Entra ID"`
-	Topic            string          `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic that carries the changes"`
-	Subscription     string          `envconfig:"SERVICEBUS_SUBSCRIPTION" required:"true" desc:"subscription to read"`
-}
 
 // deadLine is a dead letter as it is printed.
 type deadLine struct {
@@ -79,23 +68,13 @@ func deadCommand(name string, args []string) deadCommandFunc {
 // onDeadLetters runs a command on the dead letters of the subscription.
 func onDeadLetters(ctx context.Context, stdout, stderr io.Writer, command deadCommandFunc) error {
 	var cfg busConfig
-	err := settings.Load(&cfg, func() []*settings.Problem {
-		if cfg.ConnectionString == "" && cfg.Namespace == "" {
-			return []*settings.Problem{settings.Problemf("SERVICEBUS_CONNECTION_STRING", "is required, or SERVICEBUS_NAMESPACE for Entra ID")}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := settings.Load(&cfg, cfg.check); err != nil {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	bus := servicebus.Config{
-		ConnectionString: cfg.ConnectionString.Reveal(), Namespace: cfg.Namespace, Topic: cfg.Topic, Subscription: cfg.Subscription,
-	}
-	if bus.ConnectionString == "" {
-		if bus.Credential, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
-			return fmt.Errorf("find Entra ID credentials: %w", err)
-		}
+	bus, err := cfg.reach()
+	if err != nil {
+		return err
 	}
 	letters, err := servicebus.OpenDeadLetters(bus)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"changerelay/services/projector/internal/doctor"
 	"changerelay/services/projector/internal/projection"
@@ -71,14 +70,7 @@ func (e *examination) subscription(ctx context.Context, o azcore.ClientOptions) 
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	subject := fmt.Sprintf("subscription %q", e.cfg.Subscription)
-	bus := servicebus.Config{
-		ConnectionString: e.cfg.ServiceBusConnectionString.Reveal(), Namespace: e.cfg.ServiceBusNamespace,
-		Topic: e.cfg.Topic, Subscription: e.cfg.Subscription,
-	}
-	var err error
-	if bus.ConnectionString == "" {
-		bus.Credential, err = azidentity.NewDefaultAzureCredential(nil)
-	}
+	bus, err := e.cfg.bus().reach()
 	var facts doctor.Subscription
 	if err == nil {
 		facts, err = servicebus.Examine(ctx, bus, o)

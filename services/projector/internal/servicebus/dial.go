@@ -1,14 +1,17 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/coder/websocket"
 )
 
 // singleUse lets a client make one AMQP connection in its life, and tells when
@@ -19,8 +22,7 @@ import (
 // that time, and with it the sessions of others, which notice in their turn
 // (azservicebus v1.11.0, AMQPLinksImpl.CloseIfNeeded).
 type singleUse struct {
-	// plain leaves TLS out, as the emulator asks.
-	plain bool
+	cfg *Config
 	// ended is called when the connection has ended, before anybody who uses it
 	// learns that, and maybe more than once.
 	ended func()
@@ -42,11 +44,11 @@ func (s *singleUse) connect(ctx context.Context, args azservicebus.NewWebSocketC
 	if s.used {
 		return nil, errUsedUp{}
 	}
-	where, err := url.Parse(args.Host)
-	if err != nil {
-		return nil, err
+	dial := s.socket
+	if s.cfg.WebSockets {
+		dial = s.webSocket
 	}
-	conn, err := s.dial(ctx, where)
+	conn, err := dial(ctx, args.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +56,33 @@ func (s *singleUse) connect(ctx context.Context, args azservicebus.NewWebSocketC
 	return watched{conn, s.ended}, nil
 }
 
-func (s *singleUse) dial(ctx context.Context, where *url.URL) (net.Conn, error) {
-	address := func(port string) string {
-		if where.Port() != "" {
-			port = where.Port()
-		}
-		return net.JoinHostPort(where.Hostname(), port)
+// webSocket opens a websocket that speaks AMQP, through the proxy that the
+// environment names, if any.
+// See AMQP 1.0 WebSocket Binding, section 2.1, for the subprotocol.
+func (s *singleUse) webSocket(ctx context.Context, where string) (net.Conn, error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.cfg.TLS.Clone()}
+	socket, _, err := websocket.Dial(ctx, where, &websocket.DialOptions{
+		Subprotocols: []string{"amqp"},
+		HTTPClient:   &http.Client{Transport: transport},
+	})
+	if err != nil {
+		return nil, err
 	}
-	if s.plain {
+	// The connection outlives the attempt to make it.
+	return websocket.NetConn(context.WithoutCancel(ctx), socket, websocket.MessageBinary), nil
+}
+
+// socket opens a socket to the host that the client would reach by websocket.
+func (s *singleUse) socket(ctx context.Context, where string) (net.Conn, error) {
+	at, err := url.Parse(where)
+	if err != nil {
+		return nil, err
+	}
+	address := func(port string) string { return net.JoinHostPort(at.Hostname(), cmp.Or(at.Port(), port)) }
+	if emulator(s.cfg.ConnectionString) {
 		return new(net.Dialer).DialContext(ctx, "tcp", address("5672"))
 	}
-	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+	dialer := tls.Dialer{Config: s.cfg.TLS}
 	return dialer.DialContext(ctx, "tcp", address("5671"))
 }
 

@@ -2,6 +2,7 @@ package servicebus
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,6 +22,10 @@ type Config struct {
 	// Namespace is the host name of the namespace, entered with Credential.
 	Namespace  string
 	Credential azcore.TokenCredential
+	// WebSockets goes through port 443, as some networks ask, instead of 5671.
+	WebSockets bool
+	// TLS is nil for the system's roots.
+	TLS *tls.Config
 
 	Topic, Subscription string
 
@@ -60,7 +65,7 @@ func New(cfg Config, log zerolog.Logger) (*Subscription, error) {
 // dial makes a client; the client connects when it is first used, once, and
 // ended is called when that connection ends.
 func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
-	way := &singleUse{plain: emulator(s.cfg.ConnectionString), ended: ended}
+	way := &singleUse{cfg: &s.cfg, ended: ended}
 	options := &azservicebus.ClientOptions{
 		ApplicationID:    "change-relay-projector",
 		NewWebSocketConn: way.connect,

@@ -1,10 +1,15 @@
 package servicebus_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -27,7 +32,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "late", "together", "waiting"))
+	servers, err = sandboxtest.Start(sandboxtest.Topics("whole", "none", "given", "dead", "renew", "lost", "panics", "cancel", "doubt", "late", "secure", "together", "waiting"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -47,10 +52,13 @@ func open(t *testing.T, topic, subscription string) *servicebus.Subscription {
 
 func openBy(t *testing.T, connectionString, topic, subscription string) *servicebus.Subscription {
 	t.Helper()
-	s, err := servicebus.New(servicebus.Config{
-		ConnectionString: connectionString, Topic: topic, Subscription: subscription,
-		Connections: 2, Linger: 50 * time.Millisecond, CloseTime: 5 * time.Second,
-	}, zerolog.Nop())
+	return openAs(t, servicebus.Config{ConnectionString: connectionString, Topic: topic, Subscription: subscription})
+}
+
+func openAs(t *testing.T, cfg servicebus.Config) *servicebus.Subscription {
+	t.Helper()
+	cfg.Connections, cfg.Linger, cfg.CloseTime = 2, 50*time.Millisecond, 5*time.Second
+	s, err := servicebus.New(cfg, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -295,8 +303,64 @@ func TestADoubtedConnectionIsReplaced(t *testing.T) {
 	release(t, again)
 }
 
+func TestSessionsAreTakenByTLSAndByWebSockets(t *testing.T) {
+	t.Parallel()
+	if servers.ManagementURL == "" {
+		t.Skip("the certificate of other servers is not known")
+	}
+	cfg := servicebus.Config{
+		ConnectionString: strings.Replace(servers.ServiceBus, "UseDevelopmentEmulator=true;", "", 1),
+		Topic:            "secure", Subscription: "projector",
+	}
+	large := message("1", "a")
+	large.Body = bytes.Repeat([]byte("large"), 20_000)
+	cfg.TLS = trust(t, servers.ManagementURL)
+	for _, cfg.WebSockets = range []bool{false, true} {
+		sandboxtest.Send(t, servers, "secure", large)
+		r := mustAccept(t, openAs(t, cfg), 0)
+		got := receive(t, r, 1)[0]
+		if !slices.Equal(got.Body, large.Body) {
+			t.Errorf("websockets %t: got %d bytes, want the %d of the message", cfg.WebSockets, len(got.Body), len(large.Body))
+		}
+		if err := r.Settle(t.Context(), got, session.Verdict{}); err != nil {
+			t.Errorf("complete, websockets %t: %v", cfg.WebSockets, err)
+		}
+		release(t, r)
+	}
+	// The sandbox speaks plain AMQP on this port, too: without its certificate it
+	// is not trusted, so what came before came by TLS.
+	cfg.TLS = nil
+	for _, cfg.WebSockets = range []bool{false, true} {
+		if _, err := accept(t, openAs(t, cfg), 0, 10*time.Second); err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("accept without trust, websockets %t: %v, want the certificate refused", cfg.WebSockets, err)
+		}
+	}
+}
+
+// trust trusts the sandbox's certificate.
+func trust(t *testing.T, management string) *tls.Config {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, management+"/$certificate", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	certificate, err := io.ReadAll(response.Body)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(certificate) {
+		t.Fatalf("no certificate (%v) in %q", err, certificate)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+}
+
 // The client closes the connection it has when a receiver finds that its own is
-// gone, be that another by now.
+// gone, be that another by now; and for a settlement it takes the session again.
 func TestASessionThatLearnsLateOfALostConnectionHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	bus := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
@@ -306,21 +370,23 @@ func TestASessionThatLearnsLateOfALostConnectionHarmsNoOther(t *testing.T) {
 	sandboxtest.Send(t, servers, "late", message("1", "a"), message("2", "b"))
 	const slot = 0
 	late := []session.Receiver{mustAccept(t, s, slot), mustAccept(t, s, slot)}
+	received := receive(t, late[0], 1)[0]
 	way.Cut()
 	way.Open(t)
-	// Both sessions are free again; one is taken over the next connection.
-	var r session.Receiver
-	for err := errors.New("none yet"); err != nil; {
-		if t.Context().Err() != nil {
-			t.Fatalf("accept over the next connection: %v", err)
-		}
-		r, err = accept(t, s, slot, 5*time.Second)
+	// Both sessions are free again; one is taken over the next connection. Only an
+	// accept that was under way when the loss was noticed may fail of it.
+	r, err := accept(t, s, slot, 5*time.Second)
+	if err != nil {
+		r = mustAccept(t, s, slot)
 	}
 	got := receive(t, r, 1)[0]
 	for _, old := range late {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		if messages, err := old.Receive(ctx, 1); len(messages) > 0 || ctx.Err() != nil {
 			t.Errorf("receive over the lost connection: got %d messages and %v, want none at once", len(messages), err)
+		}
+		if err := old.Settle(ctx, received, session.Verdict{}); err == nil || ctx.Err() != nil {
+			t.Errorf("complete over the lost connection: %v, want an error at once", err)
 		}
 		cancel()
 	}

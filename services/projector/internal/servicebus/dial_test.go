@@ -1,0 +1,39 @@
+package servicebus
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+func TestAClientConnectsOnceInItsLife(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ended := 0
+	s := &singleUse{cfg: &Config{ConnectionString: "Endpoint=sb://x;usedevelopmentemulator=True"}, ended: func() { ended++ }}
+	connect := func(host string) (net.Conn, error) {
+		return s.connect(t.Context(), azservicebus.NewWebSocketConnArgs{Host: "wss://" + host + "/$servicebus/websocket"})
+	}
+	if _, err := connect("127.0.0.1:0"); err == nil || errors.Is(err, errUsedUp{}) {
+		t.Fatalf("connect to nobody: got %v, want that nobody is there", err)
+	}
+	conn, err := connect(listener.Addr().String())
+	if err != nil {
+		t.Fatalf("connect after an attempt in vain: %v", err)
+	}
+	if ended != 0 {
+		t.Error("the connection counts as ended before it is closed")
+	}
+	if err := conn.Close(); err != nil || ended != 1 {
+		t.Errorf("close: got %v, and the end told of %d times, want once", err, ended)
+	}
+	if _, err := connect(listener.Addr().String()); !errors.Is(err, errUsedUp{}) {
+		t.Errorf("connect again: got %v, want %v", err, errUsedUp{})
+	}
+}
