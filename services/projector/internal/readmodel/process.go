@@ -109,41 +109,40 @@ func (p *Process) Stop(ctx context.Context) error {
 // Careful implements delivery.Care.
 func (p *Process) Careful() bool { return p.careful.Load() }
 
-// attempt is a document of the attempts: who has a message in hand.
-type attempt struct {
-	Key       attemptKey `bson:"_id"`
-	Processes []string   `bson:"processes"`
+// attempts is an aggregate's document: which processes have which of its
+// messages in hand. What is done is taken out, so it stays small however often
+// the aggregate has had its turn.
+type attempts struct {
+	InHand []attempt `bson:"inHand"`
 }
 
-type attemptKey struct {
-	AggregateID string `bson:"aggregateId"`
-	MessageID   string `bson:"messageId"`
+type attempt struct {
+	MessageID string `bson:"messageId"`
+	Process   string `bson:"process"`
 }
 
 // Suspects implements delivery.Care.
 func (p *Process) Suspects(ctx context.Context, aggregate string) (map[string]int, error) {
-	cursor, err := p.store.own(projection.Attempts).Find(ctx, bson.D{{Key: "_id", Value: bson.D{
-		{Key: "$gte", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "messageId", Value: ""}}},
-		{Key: "$lt", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "messageId", Value: bson.MaxKey{}}}},
-	}}, {Key: "processes", Value: bson.D{{Key: "$ne", Value: bson.A{}}}}})
-	if err != nil {
+	var noted attempts
+	err := p.store.own(projection.Attempts).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}}).Decode(&noted)
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, fmt.Errorf("look up attempts at aggregate %q: %w", aggregate, err)
 	}
-	var attempts []attempt
-	if err := cursor.All(ctx, &attempts); err != nil {
-		return nil, fmt.Errorf("look up attempts at aggregate %q: %w", aggregate, err)
+	processes := map[string]bson.A{}
+	for _, a := range noted.InHand {
+		processes[a.MessageID] = append(processes[a.MessageID], a.Process)
 	}
 	suspects := map[string]int{}
-	for _, a := range attempts {
+	for message, ids := range processes {
 		n, err := p.store.own(projection.Processes).CountDocuments(ctx, bson.D{
-			{Key: "_id", Value: bson.D{{Key: "$in", Value: a.Processes}}},
+			{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}},
 			{Key: "diedAt", Value: bson.D{{Key: "$ne", Value: nil}}},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("count the dead processes: %w", err)
 		}
 		if n > 0 {
-			suspects[a.Key.MessageID] = int(n)
+			suspects[message] = int(n)
 		}
 	}
 	return suspects, nil
@@ -151,22 +150,17 @@ func (p *Process) Suspects(ctx context.Context, aggregate string) (map[string]in
 
 // Note implements delivery.Care.
 func (p *Process) Note(ctx context.Context, aggregate, messageID string) error {
-	return p.attempt(ctx, aggregate, messageID, bson.D{
-		{Key: "$addToSet", Value: bson.D{{Key: "processes", Value: p.id}}},
-		{Key: "$set", Value: bson.D{{Key: "at", Value: time.Now()}}},
-	})
+	return p.note(ctx, aggregate, bson.E{Key: "$addToSet", Value: bson.D{{Key: "inHand", Value: attempt{messageID, p.id}}}})
 }
 
 // Clear implements delivery.Care.
 func (p *Process) Clear(ctx context.Context, aggregate, messageID string) error {
-	return p.attempt(ctx, aggregate, messageID, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "processes", Value: bson.A{}}, {Key: "at", Value: time.Now()}}},
-	})
+	return p.note(ctx, aggregate, bson.E{Key: "$pull", Value: bson.D{{Key: "inHand", Value: bson.D{{Key: "messageId", Value: messageID}}}}})
 }
 
-func (p *Process) attempt(ctx context.Context, aggregate, messageID string, update bson.D) error {
-	_, err := p.store.own(projection.Attempts).UpdateOne(ctx,
-		bson.D{{Key: "_id", Value: attemptKey{aggregate, messageID}}}, update, options.UpdateOne().SetUpsert(true))
+func (p *Process) note(ctx context.Context, aggregate string, change bson.E) error {
+	_, err := p.store.own(projection.Attempts).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
+		bson.D{change, {Key: "$set", Value: bson.D{{Key: "at", Value: time.Now()}}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("note an attempt at aggregate %q: %w", aggregate, err)
 	}

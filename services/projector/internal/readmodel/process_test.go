@@ -40,6 +40,10 @@ func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	if err := first.Clear(ctx, "a", "m-1"); err != nil {
 		t.Fatal(err)
 	}
+	var noted bson.M
+	if err := s.db.Collection("apply_attempts").FindOne(ctx, bson.D{{Key: "_id", Value: "a"}}).Decode(&noted); err != nil || len(noted["inHand"].(bson.A)) != 1 {
+		t.Errorf("attempts: got %v and %v, want that at m-2 alone", noted, err)
+	}
 	beat(first, false, false)
 	died(first, "a", "m-2", 0)
 
