@@ -12,7 +12,7 @@ import (
 const (
 	// mostUnderWay is how many events may be written and not yet applied: the
 	// source keeps its history for a time, and a backlog must not outgrow it.
-	mostUnderWay = 50_000
+	mostUnderWay = 100_000
 	// lookPause is the time between two looks whether the backlog has shrunk.
 	lookPause = 100 * time.Millisecond
 	// stays is how long an event stays in the source before it is archived.
