@@ -23,11 +23,11 @@ type phase struct {
 }
 
 var phases = []phase{
-	{name: "steady", share: 1, aggregates: 5000},
+	{name: "steady", share: 1, aggregates: 1000},
 	// Each event is a session of its own, which costs the relay the most.
 	{name: "many", share: 0.15, aggregates: 200_000},
 	{name: "hot", share: 1, aggregates: 5},
-	{name: "burst", share: 4, aggregates: 2000},
+	{name: "burst", share: 4, aggregates: 500},
 	{name: "large", share: 0.02, aggregates: 100, padding: 200_000},
 	{name: "idle"},
 }
