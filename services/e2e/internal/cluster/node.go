@@ -194,6 +194,7 @@ func (n *Node) usage() Usage {
 		return total
 	}
 	total.CPU += n.run.cpu()
+	n.notePeak()
 	peak := n.peak
 	if peak == 0 && !n.run.running() {
 		peak = n.run.maxResident()
@@ -206,6 +207,11 @@ func (n *Node) usage() Usage {
 func (n *Node) measure() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.notePeak()
+}
+
+// notePeak is measure; the caller holds mu.
+func (n *Node) notePeak() {
 	if n.run == nil || !n.run.running() {
 		return
 	}

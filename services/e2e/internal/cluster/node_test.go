@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,6 +130,9 @@ func TestAPausedNodeCanBeKilled(t *testing.T) {
 func TestUsageSumsUpRunsAndKeepsThePeak(t *testing.T) {
 	t.Parallel()
 	n := started(t, "service")
+	if running := n.Usage(); runtime.GOOS == "linux" && running.ResidentBytes < 64<<20 {
+		t.Errorf("memory of the running program: got %d bytes, want the ballast of 64 MiB", running.ResidentBytes)
+	}
 	n.Kill()
 	first := n.Usage()
 	if first.ResidentBytes < 64<<20 || first.ResidentBytes > 512<<20 {

@@ -14,7 +14,8 @@ type Usage struct {
 	// CPU is the processor time of all its runs, user and system. Of a run that has
 	// not ended it is known on Linux alone.
 	CPU time.Duration
-	// ResidentBytes is the highest resident memory that any of its runs had.
+	// ResidentBytes is the highest resident memory that any of its runs had. Of a
+	// run that has not ended it is known on Linux alone.
 	ResidentBytes int64
 }
 
