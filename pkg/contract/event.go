@@ -7,9 +7,11 @@ import (
 
 // Content types of Event.Data.
 const (
-	// ContentTypeJSON is relaxed MongoDB Extended JSON v2.
+	// ContentTypeJSON is relaxed MongoDB Extended JSON v2, with integers of 64 bits
+	// as {"$numberLong": "5"}, so that they are read back as such.
 	ContentTypeJSON = "application/json"
-	// ContentTypeBSON is one BSON document.
+	// ContentTypeBSON is one BSON document. It carries what Extended JSON cannot:
+	// documents with fields that look like a type, such as $oid.
 	ContentTypeBSON = "application/bson"
 )
 

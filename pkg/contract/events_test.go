@@ -90,6 +90,16 @@ func samples() []sample {
 		{name: "update-unversioned", event: change(func(e *contract.Event) {
 			e.Operation, e.Version, e.Time, e.Type = contract.Update, contract.Version{}, time.Time{}, "update"
 		})},
+		{name: "insert-types", event: change(func(e *contract.Event) {
+			e.Data = []byte(`{"int":5,"long":{"$numberLong":"5"},"double":5.0,"negativeZero":-0.0,"nan":{"$numberDouble":"NaN"},` +
+				`"decimal":{"$numberDecimal":"129.50"},"date":{"$date":"2025-11-22T15:08:17.123Z"},"early":{"$date":{"$numberLong":"-1"}},` +
+				`"id":{"$oid":"6740b7c1a1b2c3d4e5f60718"},"binary":{"$binary":{"base64":"AQI=","subType":"00"}},"timestamp":{"$timestamp":{"t":1,"i":2}},` +
+				`"pattern":{"$regularExpression":{"pattern":"a","options":"i"}},"least":{"$minKey":1},"greatest":{"$maxKey":1},"nothing":null}`)
+		})},
+		{name: "insert-reserved-name-bson", event: change(func(e *contract.Event) {
+			e.ContentType = contract.ContentTypeBSON
+			e.Data = []byte("\x14\x00\x00\x00\x02$oid\x00\x05\x00\x00\x00text\x00\x00")
+		})},
 		{name: "replace-bson", event: change(func(e *contract.Event) {
 			e.Operation, e.Type, e.ContentType = contract.Replace, "replace", contract.ContentTypeBSON
 			e.Data = []byte{12, 0, 0, 0, 0x10, 'n', 0, 1, 0, 0, 0, 0}

@@ -31,9 +31,13 @@ func FuzzDecode(f *testing.F) {
 			Properties: readProperties(properties), Body: body,
 		}
 		event, err := contract.Decode(m, contract.DecodeOptions{MaxDataBytes: fuzzBound})
+		place, placed := contract.Place(m)
 		if err != nil {
 			checkRefusal(t, err)
 			return
+		}
+		if !placed || place.ID != event.ID || place.AggregateID != event.AggregateID || place.Sequence != event.Sequence || place.Version != event.Version {
+			t.Errorf("got place %+v and %t, want that of %+v", place, placed, event)
 		}
 		if len(event.Data) > fuzzBound {
 			t.Fatalf("got %d bytes of data, want %d at most", len(event.Data), fuzzBound)
