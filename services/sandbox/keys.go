@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"changerelay/services/sandbox/internal/sas"
+	"changerelay/services/sandbox/internal/servicebus/sas"
 )
 
 // SASKey is a shared access key.

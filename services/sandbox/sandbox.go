@@ -23,18 +23,19 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"changerelay/services/sandbox/internal/access"
-	"changerelay/services/sandbox/internal/amqpserver"
-	"changerelay/services/sandbox/internal/broker"
-	"changerelay/services/sandbox/internal/busfaults"
-	"changerelay/services/sandbox/internal/emulatorconfig"
-	"changerelay/services/sandbox/internal/engine"
 	"changerelay/services/sandbox/internal/faults"
-	"changerelay/services/sandbox/internal/gateway"
 	"changerelay/services/sandbox/internal/journal"
-	"changerelay/services/sandbox/internal/management"
-	"changerelay/services/sandbox/internal/mongofaults"
-	"changerelay/services/sandbox/internal/mongoserver"
+	"changerelay/services/sandbox/internal/mongodb/access"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/mongofaults"
+	"changerelay/services/sandbox/internal/mongodb/mongoserver"
+	"changerelay/services/sandbox/internal/servicebus/amqpserver"
+	"changerelay/services/sandbox/internal/servicebus/broker"
+	"changerelay/services/sandbox/internal/servicebus/busfaults"
+	"changerelay/services/sandbox/internal/servicebus/emulatorconfig"
+	"changerelay/services/sandbox/internal/servicebus/gateway"
+	"changerelay/services/sandbox/internal/servicebus/management"
 	"changerelay/services/sandbox/internal/statuspage"
 )
 
@@ -63,6 +64,10 @@ type Config struct {
 	// it. With them clients have to authenticate, and may do what their roles
 	// say; by default everybody may do everything.
 	Accounts io.Reader
+	// MongoVersion is the version of MongoDB to stand in for: 4.4, 5.0, 6.0, 7.0
+	// or 8.0. By default clients are told 4.4.1, and what later versions added is
+	// there as well.
+	MongoVersion string
 	// OplogEntries and OplogBytes bound the history that change streams can
 	// resume from; 0 takes the default.
 	OplogEntries int
@@ -70,11 +75,17 @@ type Config struct {
 	// TTLInterval is the pause between two deletions of expired documents,
 	// 0 for a minute.
 	TTLInterval time.Duration
-	Log         zerolog.Logger
+	// World is what the servers' surroundings are like; the zero World is none.
+	// SetWorld changes it.
+	World World
+	Log   zerolog.Logger
 }
 
 // ErrEntities is what New returns for Entities that can not be read.
 var ErrEntities = errors.New("read the Service Bus configuration")
+
+// ErrVersion is what New returns for a MongoVersion that is none.
+var ErrVersion = errors.New("choose the version of MongoDB")
 
 // ErrAccounts is what New returns for Accounts that can not be read.
 var ErrAccounts = errors.New("read the MongoDB users and roles")
@@ -82,7 +93,7 @@ var ErrAccounts = errors.New("read the MongoDB users and roles")
 // Sandbox is a running pair of stand-ins, with a status page.
 type Sandbox struct {
 	engine     *engine.Engine
-	mongo      *mongoserver.Server
+	mongo      *command.Server
 	broker     *broker.Broker
 	gateway    *gateway.Gateway
 	amqp       *amqpserver.Server
@@ -90,6 +101,8 @@ type Sandbox struct {
 	faults     *faults.Registry
 	page       *statuspage.Server
 	journals   []*journal.Journal
+
+	surroundings surroundings
 }
 
 // New binds all addresses, so that they are known, and serves nothing yet.
@@ -126,12 +139,18 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 		return err
 	}
 	if s.gateway, err = gateway.New(gateway.Config{
-		Addresses: []string{addressOr(config.ServiceBusAddress), addressOr(config.ManagementAddress)}, Log: config.Log,
+		Addresses: []string{addressOr(config.ServiceBusAddress), addressOr(config.ManagementAddress)},
+		Network:   s.surroundings.messaging.Listener, Log: config.Log,
 	}); err != nil {
 		return err
 	}
-	if s.mongo, err = mongoserver.New(mongoserver.Config{
-		Address: addressOr(config.MongoAddress), Engine: s.engine, Accounts: accounts, TLS: s.gateway.TLS(), Log: config.Log,
+	version, err := command.ParseVersion(config.MongoVersion)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrVersion, err)
+	}
+	if s.mongo, err = mongoserver.New(command.Config{
+		Address: addressOr(config.MongoAddress), Engine: s.engine, Version: version, Accounts: accounts, TLS: s.gateway.TLS(),
+		Network: s.surroundings.mongo.Listener, Log: config.Log,
 	}); err != nil {
 		return err
 	}
@@ -151,7 +170,8 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 		Keys: keys, Log: config.Log,
 	})
 	s.faults = faults.New(append(mongofaults.Kinds(s.mongo), busfaults.Kinds(s.broker, s.amqp)...)...)
-	s.page, err = statuspage.New(addressOr(config.HTTPAddress), s.status, s.faults.Handler())
+	s.SetWorld(config.World)
+	s.page, err = s.newPage(addressOr(config.HTTPAddress), keys)
 	return err
 }
 
@@ -164,16 +184,16 @@ func (s *Sandbox) newEngine(config Config) (*engine.Engine, error) {
 		return engine.New(c), nil
 	}
 	return engine.Recover(c, func(replay func([]byte) error) (engine.Journal, error) {
-		return s.openJournal(filepath.Join(config.DataDir, "mongodb"), config.Log, replay)
+		return s.openJournal(filepath.Join(config.DataDir, mongoDir), config.Log, replay)
 	})
 }
 
 func (s *Sandbox) newBroker(config Config) (*broker.Broker, error) {
-	b, err := broker.New(broker.Config{Log: config.Log})
+	b, err := broker.New(broker.Config{MaxMessageBytes: config.World.ServiceBus.MaxMessageBytes, Log: config.Log})
 	if err != nil || config.DataDir == "" {
 		return b, err
 	}
-	j, err := s.openJournal(filepath.Join(config.DataDir, "servicebus"), config.Log, b.Restore)
+	j, err := s.openJournal(filepath.Join(config.DataDir, serviceBusDir), config.Log, b.Restore)
 	if err != nil {
 		return nil, fmt.Errorf("recover the Service Bus namespace: %w", err)
 	}
@@ -184,6 +204,9 @@ func (s *Sandbox) newBroker(config Config) (*broker.Broker, error) {
 // openJournal replays a directory and keeps its journal to be closed.
 func (s *Sandbox) openJournal(dir string, log zerolog.Logger, replay func([]byte) error) (*journal.Journal, error) {
 	j, found, err := journal.Open(dir, replay)
+	if errors.Is(err, journal.ErrDamaged) {
+		return nil, fmt.Errorf("%w: sandbox salvage --data %s keeps what can be read, and says what is lost", err, filepath.Dir(dir))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -257,17 +280,6 @@ func (s *Sandbox) ServiceBusCertificatePEM() []byte { return s.gateway.Certifica
 
 // URL is where the status page and the faults' API are.
 func (s *Sandbox) URL() string { return s.page.URL() }
-
-func (s *Sandbox) status() statuspage.Status {
-	report := s.mongo.Report()
-	return statuspage.Status{
-		Service: "sandbox", At: time.Now(), MongoDB: &report,
-		ServiceBus: &statuspage.ServiceBus{
-			ConnectionString: s.ServiceBusConnectionString(), ManagementURL: s.ManagementURL(),
-			Namespace: s.broker.Snapshot(),
-		},
-	}
-}
 
 // hostPort is an address a client on this machine can use: a listener on all
 // addresses is reached at the loopback one.

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"changerelay/services/sandbox"
+	"changerelay/services/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,16 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // running runs a sandbox until the test ends.
 func running(t *testing.T, config sandbox.Config) *sandbox.Sandbox {
 	t.Helper()
-	s, err := sandbox.New(config)
-	must(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		must(t, <-done)
-	})
-	return s
+	return sandboxtest.StartWith(t, config)
 }
 
 func must(t *testing.T, err error) {

@@ -18,7 +18,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"changerelay/services/sandbox/internal/driversuite"
+	"changerelay/services/sandbox/internal/mongodb/driversuite"
 )
 
 func main() {

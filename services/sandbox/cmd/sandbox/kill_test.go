@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -137,12 +139,22 @@ func tear(t *testing.T, dir string, random *rand.Rand) {
 		}
 		file, err := os.OpenFile(segments[len(segments)-1], os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)
-		part := make([]byte, 1+random.IntN(200))
-		for i := range part {
-			part[i] = byte(random.Uint32())
-		}
+		part := frame(random)
+		part = part[:1+random.IntN(len(part)-1)]
 		_, err = file.Write(part)
 		must(t, err)
 		must(t, file.Close())
 	}
+}
+
+// frame is a record as the journal writes it: length, checksums, content.
+func frame(random *rand.Rand) []byte {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	record := make([]byte, 200)
+	for i := range record {
+		record[i] = byte(random.Uint32())
+	}
+	length := binary.LittleEndian.AppendUint32(nil, uint32(len(record)))
+	head := binary.LittleEndian.AppendUint32(length, crc32.Checksum(length, table))
+	return append(binary.LittleEndian.AppendUint32(head, crc32.Checksum(record, table)), record...)
 }

@@ -33,9 +33,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	health := len(args) > 0 && args[0] == "health"
-	if health {
-		args = args[1:]
+	command := ""
+	if len(args) > 0 && (args[0] == "health" || args[0] == "salvage") {
+		command, args = args[0], args[1:]
 	}
 	settings, err := parse(args, stderr)
 	switch {
@@ -47,15 +47,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case settings.version:
 		fmt.Fprintln(stdout, "sandbox", version)
 		return stopped
-	case health:
+	case command == "health":
 		return checkHealth(ctx, settings.config.HTTPAddress, stderr)
+	case command == "salvage":
+		return salvage(settings.config.DataDir, stdout, stderr)
 	}
 	return serve(ctx, settings, stdout, stderr)
 }
 
 // isConfiguration tells what its user can put right from what went wrong.
 func isConfiguration(err error) bool {
-	for _, target := range []error{sandbox.ErrEntities, sandbox.ErrAccounts, sandbox.ErrKey, os.ErrNotExist} {
+	for _, target := range []error{sandbox.ErrEntities, sandbox.ErrAccounts, sandbox.ErrVersion, sandbox.ErrKey, sandbox.ErrWorld, os.ErrNotExist} {
 		if errors.Is(err, target) {
 			return true
 		}

@@ -19,6 +19,7 @@ type settings struct {
 	config     sandbox.Config
 	configFile string
 	authFile   string
+	world      string
 	level      zerolog.Level
 	version    bool
 }
@@ -30,9 +31,11 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&o.config.MongoAddress, "mongo", "127.0.0.1:27017", "`address` for MongoDB clients; port 0 takes a free one")
 	flags.StringVar(&o.config.ServiceBusAddress, "servicebus", "127.0.0.1:5672", "`address` for AMQP clients")
 	flags.StringVar(&o.config.ManagementAddress, "management", "127.0.0.1:5300", "`address` of the Service Bus management API")
-	flags.StringVar(&o.config.HTTPAddress, "http", "127.0.0.1:8080", "`address` of the status page")
+	flags.StringVar(&o.config.HTTPAddress, "http", "127.0.0.1:8090", "`address` of the status page")
 	flags.StringVar(&o.configFile, "config", "", "`file` in the form of the Service Bus emulator's Config.json (default: topic changes with subscriptions projector and observer)")
 	flags.StringVar(&o.authFile, "auth", "", "`file` with the users and roles of MongoDB; clients then have to authenticate (default: everybody may do everything)")
+	flags.StringVar(&o.world, "world", "loopback", "the `name` of a world, or a file with one: distance, bandwidth, limits and times ("+strings.Join(sandbox.WorldNames(), ", ")+")")
+	flags.StringVar(&o.config.MongoVersion, "mongodb-version", "", "`version` of MongoDB to stand in for: 4.4, 5.0, 6.0, 7.0 or 8.0 (default: 4.4.1 with what later versions added)")
 	flags.BoolVar(&o.config.CheckSAS, "check-sas", false, "check the tokens of Service Bus clients, signed with the key in the connection string or with a --sas-key")
 	flags.Func("sas-key", "a further `key` NAME:RIGHTS=SECRET, with rights such as Listen,Send; may be given more than once", o.addKey)
 	flags.StringVar(&o.config.DataDir, "data", "", "`directory` that keeps every acknowledged write (default: all is in memory)")
@@ -89,6 +92,10 @@ func (o settings) build(log zerolog.Logger) (*sandbox.Sandbox, error) {
 		}
 		defer file.Close()
 		o.config.Accounts = file
+	}
+	var err error
+	if o.config.World, err = sandbox.FindWorld(o.world); err != nil {
+		return nil, err
 	}
 	return sandbox.New(o.config)
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 
-	"changerelay/services/sandbox/internal/sdksuite"
+	"changerelay/services/sandbox/internal/servicebus/sdksuite"
 )
 
 func main() {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 )
 
 const (
-	magic       = "change-relay journal 1\n"
-	frameHeader = 8
+	magic       = "change-relay journal 2\n"
+	olderMagic  = "change-relay journal 1\n"
+	frameHeader = 12
 	// MaxRecord bounds one record.
 	MaxRecord = 256 << 20
 )
@@ -23,13 +25,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func appendFrame(buf, record []byte) []byte {
 	var head [frameHeader]byte
 	binary.LittleEndian.PutUint32(head[:4], uint32(len(record)))
-	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, record)
-	binary.LittleEndian.PutUint32(head[4:], sum)
+	binary.LittleEndian.PutUint32(head[4:8], crc32.Checksum(head[:4], castagnoli))
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(record, castagnoli))
 	return append(append(buf, head[:]...), record...)
 }
 
-// errTorn is a frame that is not whole or not as it was written.
-var errTorn = errors.New("damaged frame")
+// ErrDamaged is a directory that is not as it was written.
+var ErrDamaged = errors.New("the record is damaged")
+
+// errTorn is a file that ends within a frame, or in zeroes.
+var errTorn = fmt.Errorf("%w: the file ends within it", ErrDamaged)
 
 // frameReader reads frames and knows where the last good one ended.
 type frameReader struct {
@@ -52,15 +57,18 @@ func newFrameReader(file *os.File) (*frameReader, error) {
 		return f, errTorn
 	case err != nil:
 		return f, err
+	case string(head) == olderMagic:
+		return f, fmt.Errorf("it was written by an earlier version: begin with an empty directory")
 	case string(head) != magic:
-		return f, fmt.Errorf("it does not begin with %q", magic)
+		return f, fmt.Errorf("%w: it does not begin with %q", ErrDamaged, magic)
 	}
 	f.good = int64(len(magic))
 	return f, nil
 }
 
 // next returns the next record, which is good until the call after; io.EOF
-// right behind a whole frame, errTorn elsewhere.
+// right behind a whole frame, errTorn where the file ends within one, ErrDamaged
+// for one that is not as it was written.
 func (f *frameReader) next() ([]byte, error) {
 	var head [frameHeader]byte
 	n, err := io.ReadFull(f.from, head[:])
@@ -68,11 +76,14 @@ func (f *frameReader) next() ([]byte, error) {
 	case n == 0 && errors.Is(err, io.EOF):
 		return nil, io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errTorn
+		return nil, f.short(head[:n])
 	case err != nil:
 		return nil, err
 	}
 	length := binary.LittleEndian.Uint32(head[:4])
+	if crc32.Checksum(head[:4], castagnoli) != binary.LittleEndian.Uint32(head[4:8]) {
+		return nil, f.zeroes(head[:])
+	}
 	if int64(length) > f.size-f.good-frameHeader {
 		return nil, errTorn
 	}
@@ -86,10 +97,53 @@ func (f *frameReader) next() ([]byte, error) {
 		}
 		return nil, err
 	}
-	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, record)
-	if sum != binary.LittleEndian.Uint32(head[4:]) {
-		return nil, errTorn
+	if crc32.Checksum(record, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
+		return nil, ErrDamaged
 	}
 	f.good += frameHeader + int64(length)
 	return record, nil
+}
+
+// short tells a torn header from the rest of a damaged file.
+func (f *frameReader) short(head []byte) error {
+	if len(head) < 8 || crc32.Checksum(head[:4], castagnoli) == binary.LittleEndian.Uint32(head[4:8]) {
+		return errTorn
+	}
+	return f.zeroes(head)
+}
+
+// zeroes tells a tail that storage has made room for, and nothing more, from
+// damage.
+func (f *frameReader) zeroes(head []byte) error {
+	rest := io.MultiReader(bytes.NewReader(head), f.from)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := rest.Read(buf)
+		if len(bytes.TrimLeft(buf[:n], "\x00")) > 0 {
+			return ErrDamaged
+		}
+		if errors.Is(err, io.EOF) {
+			return errTorn
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// frameAt returns the record of a whole frame at the beginning of b, and the
+// frame's size; 0 where there is none.
+func frameAt(b []byte) (record []byte, size int) {
+	if len(b) < frameHeader || crc32.Checksum(b[:4], castagnoli) != binary.LittleEndian.Uint32(b[4:8]) {
+		return nil, 0
+	}
+	length := int64(binary.LittleEndian.Uint32(b))
+	if length > int64(len(b)-frameHeader) {
+		return nil, 0
+	}
+	record = b[frameHeader : frameHeader+length]
+	if crc32.Checksum(record, castagnoli) != binary.LittleEndian.Uint32(b[8:12]) {
+		return nil, 0
+	}
+	return record, frameHeader + len(record)
 }

@@ -220,7 +220,7 @@ func flip(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content[len(content)-9] ^= 1
+	content[len(content)-1] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}

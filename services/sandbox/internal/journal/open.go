@@ -49,6 +49,10 @@ func (j *Journal) recover(replay func([]byte) error) (Recovered, error) {
 		found.Records++
 		return replay(record)
 	}
+	head, err := j.readHead()
+	if err != nil {
+		return found, err
+	}
 	snapshots, segments, err := j.list()
 	if err != nil {
 		return found, err
@@ -63,24 +67,38 @@ func (j *Journal) recover(replay func([]byte) error) (Recovered, error) {
 	segments = slices.DeleteFunc(segments, func(n uint64) bool { return n < first })
 	for i, n := range segments {
 		if n != first+uint64(i) {
-			return found, fmt.Errorf("%s is missing", j.path(segmentKind, first+uint64(i)))
+			return found, missing(j.path(segmentKind, first+uint64(i)))
 		}
-		cut, err := j.replaySegment(n, i == len(segments)-1, count)
+		cut, err := j.replaySegment(n, i == len(segments)-1, n > head, count)
 		if err != nil {
 			return found, err
 		}
 		found.Cut += cut
 	}
-	j.segment = first
-	switch {
-	case len(segments) == 0 && len(snapshots) > 0:
-		return found, fmt.Errorf("%s is missing", j.path(segmentKind, first))
-	case len(segments) == 0:
+	if next := first + uint64(len(segments)); next <= head || len(segments) == 0 && len(snapshots) > 0 {
+		return found, missing(j.path(segmentKind, next))
+	}
+	if head == 0 && found.Records > 0 {
+		return found, missing(j.headPath())
+	}
+	if j.segment = first; len(segments) == 0 {
 		return found, j.create()
 	}
 	j.segment = segments[len(segments)-1]
-	return found, j.reopen()
+	if err := j.reopen(); err != nil || j.segment == head {
+		return found, err
+	}
+	return found, j.writeHead()
 }
+
+// missing is the error for a file that was there.
+func missing(path string) error { return &lostFile{path} }
+
+// lostFile is a kind of damage.
+type lostFile struct{ path string }
+
+func (e *lostFile) Error() string { return e.path + " is missing" }
+func (e *lostFile) Unwrap() error { return ErrDamaged }
 
 // list returns the numbers of snapshots and segments, in order, and removes
 // what an interrupted compaction has left.
@@ -132,8 +150,9 @@ func (j *Journal) replaySnapshot(n uint64, replay func([]byte) error) error {
 	return fmt.Errorf("replay %s at %d: %w", file.Name(), frames.good, err)
 }
 
-// replaySegment cuts a torn tail off the last segment.
-func (j *Journal) replaySegment(n uint64, last bool, replay func([]byte) error) (cut int64, err error) {
+// replaySegment cuts a torn tail off the last segment. Its first line may be torn
+// only where the segment is newer than the head.
+func (j *Journal) replaySegment(n uint64, last, newer bool, replay func([]byte) error) (cut int64, err error) {
 	file, err := os.OpenFile(j.path(segmentKind, n), os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
@@ -144,7 +163,7 @@ func (j *Journal) replaySegment(n uint64, last bool, replay func([]byte) error) 
 		var record []byte
 		record, err = frames.next()
 		if err == nil && len(record) == 0 {
-			err = errTorn // only zeroes have an empty frame in a segment
+			err = ErrDamaged // only a snapshot has an empty frame
 		}
 		if err == nil {
 			err = replay(record)
@@ -154,7 +173,7 @@ func (j *Journal) replaySegment(n uint64, last bool, replay func([]byte) error) 
 	switch {
 	case errors.Is(err, io.EOF):
 		return 0, nil
-	case errors.Is(err, errTorn) && last:
+	case errors.Is(err, errTorn) && last && (frames.good > 0 || newer):
 		info, err := file.Stat()
 		if err != nil {
 			return 0, err
@@ -173,7 +192,7 @@ func (j *Journal) create() error {
 	if _, err := file.WriteString(magic); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	if err := errors.Join(file.Sync(), j.syncDir()); err != nil {
+	if err := errors.Join(file.Sync(), j.syncDir(), j.writeHead()); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	j.file = file

@@ -1,0 +1,131 @@
+package command
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+// generic are the arguments that any command may have ("Generic command
+// arguments" in the server).
+type generic struct {
+	db    string
+	hasDB bool
+	// lsid is {id: UUID, uid: Binary}; nil for none.
+	lsid             bson.Raw
+	TxnNumber        *int64
+	startTransaction bool
+	autocommit       *bool
+	MaxTime          time.Duration
+	ReadConcern      readConcern
+	writeConcern     writeConcern
+}
+
+// IsGeneric tells argument names that parseGeneric deals with, or that change
+// nothing.
+func IsGeneric(name string) bool {
+	switch name {
+	case "$db", "lsid", "txnNumber", "startTransaction", "autocommit", "maxTimeMS", "readConcern", "writeConcern",
+		"comment", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$oplogQueryData",
+		"$queryOptions", "$replData", "allowImplicitCollectionCreation", "coordinator", "databaseVersion", "help",
+		"maxTimeMSOpOnly", "shardVersion", "tracking_info", "$topologyTime":
+		return true
+	}
+	return false
+}
+
+func parseGeneric(body bson.Raw, owner []byte) (generic, error) {
+	var g generic
+	a := Arguments{Mismatch: mongoerr.TypeMismatch}
+	for it := bsonkit.Iterate(body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case "$db":
+			g.db, g.hasDB = a.Text(name, v), true
+		case "lsid":
+			g.lsid = ParseSessionID(&a, v, owner)
+		case "txnNumber":
+			if number, ok := v.Int64OK(); ok {
+				g.TxnNumber = &number
+			} else {
+				a.WrongType(name, v, "long")
+			}
+		case "startTransaction":
+			g.startTransaction = a.Boolean(name, v)
+		case "autocommit":
+			autocommit := a.Boolean(name, v)
+			g.autocommit = &autocommit
+		case "maxTimeMS":
+			g.MaxTime = a.Milliseconds(name, v)
+		case "readConcern":
+			g.ReadConcern = a.readConcern(v)
+		case "writeConcern":
+			g.writeConcern = a.writeConcern(v)
+		}
+	}
+	return g, a.Err
+}
+
+// ParseSessionID reads {id: UUID} and adds the uid of its owner: nobody has
+// sessions of others.
+func ParseSessionID(a *Arguments, v bson.RawValue, owner []byte) bson.Raw {
+	doc := a.Document("lsid", v)
+	if a.Err != nil {
+		return nil
+	}
+	var id []byte
+	for it := bsonkit.Iterate(doc); it.Next(); {
+		switch name := string(it.Key()); name {
+		case "id":
+			subtype, data, ok := it.Value().BinaryOK()
+			if !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
+				a.WrongType("lsid.id", it.Value(), "binData (UUID)")
+				return nil
+			}
+			id = data
+		case "uid", "txnNumber", "txnUUID":
+			// Those are the server's to say.
+		default:
+			a.Fail(40415, "BSON field 'OperationSessionInfo.lsid.%s' is an unknown field.", name)
+			return nil
+		}
+	}
+	if id == nil {
+		a.Fail(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+		return nil
+	}
+	return bson.Raw(bsoncore.NewDocumentBuilder().
+		AppendBinary("id", bson.TypeBinaryUUID, id).
+		AppendBinary("uid", bson.TypeBinaryGeneric, owner).
+		Build())
+}
+
+func (g generic) InTransaction() bool { return g.autocommit != nil }
+
+// check refuses arguments that do not go together, or not with the command.
+func (g *generic) check(c *Command) error {
+	switch {
+	case g.TxnNumber == nil && (g.autocommit != nil || g.startTransaction):
+		return mongoerr.New(mongoerr.InvalidOptions, "'autocommit' and 'startTransaction' need a txnNumber")
+	case g.TxnNumber != nil && g.lsid == nil:
+		return mongoerr.New(mongoerr.InvalidOptions, "Transaction number requires a session ID to also be specified")
+	case g.TxnNumber != nil && *g.TxnNumber < 0:
+		return mongoerr.New(mongoerr.InvalidOptions, "Transaction number cannot be negative")
+	case g.autocommit != nil && *g.autocommit:
+		return mongoerr.New(mongoerr.InvalidOptions, "Specifying autocommit=true is not allowed.")
+	case g.startTransaction && g.autocommit == nil:
+		return mongoerr.New(mongoerr.InvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+	case g.InTransaction() && !c.InTransaction:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "the command can not be run in a transaction")
+	case !g.InTransaction() && g.TxnNumber != nil && !c.Write:
+		return mongoerr.New(50768, "the command cannot be part of a retryable write")
+	}
+	if err := g.checkReadConcern(c); err != nil {
+		return err
+	}
+	return g.checkWriteConcern(c)
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+func startSession(_ context.Context, _ *command.Call, r *command.Reply) error {
+	id := uuid.New()
+	r.OpenDocument("id")
+	r.Binary("id", bson.TypeBinaryUUID, id[:])
+	r.Close()
+	r.Int32("timeoutMinutes", command.SessionMinutes)
+	return nil
+}
+
+// refreshSessions needs to do nothing: a session that is not known is made when
+// it is used.
+func refreshSessions(_ context.Context, c *command.Call, _ *command.Reply) error {
+	_, err := sessionIDs(c)
+	return err
+}
+
+// endSessions is also killSessions: both end what the sessions have open.
+func endSessions(ctx context.Context, c *command.Call, _ *command.Reply) error {
+	ids, err := sessionIDs(c)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.Server.Cursors.KillWhere(func(cur *command.Cursor) bool { return cur.Lsid == string(id) })
+		if err := c.Server.Engine.EndSession(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killAllSessions ends what all sessions have open. There are no users to kill
+// those of one alone.
+func killAllSessions(_ context.Context, c *command.Call, _ *command.Reply) error {
+	c.Server.Cursors.KillWhere(func(cur *command.Cursor) bool { return cur.Lsid != "" })
+	c.Server.Engine.AbortTransactions()
+	return nil
+}
+
+// sessionIDs are the lsids in the command's first field.
+func sessionIDs(c *command.Call) ([]bson.Raw, error) {
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	first, _ := c.Body.IndexErr(0)
+	var ids []bson.Raw
+	for _, element := range a.Array(c.Name, first.Value()) {
+		ids = append(ids, command.ParseSessionID(&a, element, c.Conn.Login.SessionOwner()))
+	}
+	for it := bsonkit.Iterate(c.Body); it.Next(); {
+		if name := string(it.Key()); name != c.Name && !command.IsGeneric(name) {
+			a.Unknown(40415, c.Name, name)
+		}
+	}
+	return ids, a.Err
+}

@@ -1,0 +1,196 @@
+package data
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
+	"changerelay/services/sandbox/internal/mongodb/query/match"
+)
+
+// aggregation are the arguments of aggregate.
+type aggregation struct {
+	// ns has no collection for {aggregate: 1}.
+	ns        oplog.Namespace
+	stages    []bson.Raw
+	batchSize int
+	hint      storage.Hint
+	collation *collation.Collation
+	explain   bool
+	spills    bool
+}
+
+func aggregate(ctx context.Context, c *command.Call, r *command.Reply) error {
+	g, err := parseAggregate(c, c.Body)
+	if err != nil {
+		return err
+	}
+	if err := checkFirstStages(g.stages); err != nil {
+		return err
+	}
+	if g.explain {
+		return explainAggregate(ctx, c, r, g, queryPlanner)
+	}
+	if command.OpensStream(g.stages) {
+		return watch(ctx, c, r, g)
+	}
+	if err := checkOutStage(c, g); err != nil {
+		return err
+	}
+	if n := len(g.stages); n > 0 && command.IsOutStage(command.StageName(g.stages[n-1])) {
+		return aggregateInto(ctx, c, r, g)
+	}
+	src, err := aggregateSource(ctx, c, g)
+	if err != nil {
+		return err
+	}
+	ns := g.ns
+	if ns.Collection == "" {
+		ns.Collection = "$cmd.aggregate"
+	}
+	return c.Open(ctx, r, c.NewCursor(ns, src), g.batchSize, false)
+}
+
+// checkFirstStages refuses stages that only a pipeline can begin with in any
+// other place.
+func checkFirstStages(stages []bson.Raw) error {
+	for i, stage := range stages {
+		switch name := command.StageName(stage); name {
+		case "$changeStream", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$geoNear",
+			"$planCacheStats":
+			if i > 0 {
+				return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", name)
+			}
+		}
+	}
+	return nil
+}
+
+func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
+	g := aggregation{batchSize: command.FirstBatch}
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	hasPipeline, hasCursor := false, false
+	for it := bsonkit.Iterate(body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case "aggregate":
+			g.ns = aggregateNamespace(&a, c.DB, v)
+		case "pipeline":
+			g.stages, hasPipeline = a.Documents(name, v), true
+		case "cursor":
+			hasCursor = true
+			g.batchSize = a.BatchSize(a.Document(name, v))
+		case "allowDiskUse":
+			g.spills = a.Boolean(name, v)
+		case "bypassDocumentValidation":
+			a.Truth(name, v)
+		case "hint":
+			g.hint = a.Hint(name, v)
+		case "collation":
+			g.collation = a.Collation(v)
+		case "explain":
+			g.explain = a.Boolean(name, v)
+		default:
+			if !command.IsGeneric(name) {
+				a.Fail(mongoerr.FailedToParse, "unrecognized field '%s'", name)
+			}
+		}
+	}
+	if !hasPipeline {
+		a.Fail(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array")
+	}
+	if !hasCursor && !g.explain {
+		a.Fail(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	return g, a.Err
+}
+
+func aggregateNamespace(a *command.Arguments, db string, v bson.RawValue) oplog.Namespace {
+	if bsonkit.IsNumber(v.Type) {
+		if a.Integer("aggregate", v) != 1 {
+			a.Fail(mongoerr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+		}
+		return oplog.Namespace{DB: db}
+	}
+	ns := oplog.Namespace{DB: db, Collection: a.Text("aggregate", v)}
+	if err := ns.Validate(); err != nil && a.Err == nil {
+		a.Err = err
+	}
+	return ns
+}
+
+// aggregateSource compiles a pipeline and begins to run it.
+func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (command.Source, error) {
+	first := command.StageName(command.FirstStage(g.stages))
+	if g.ns.Collection == "" {
+		if first == "$listLocalSessions" {
+			return sessionsSource(ctx, c, g)
+		}
+		if first == "$currentOp" {
+			return operationsSource(ctx, c, g)
+		}
+		return nil, mongoerr.New(mongoerr.InvalidNamespace,
+			"{aggregate: 1} is not valid for '%s'; a collection is required.", first)
+	}
+	if first == "$indexStats" {
+		return indexStatsSource(ctx, c, g)
+	}
+	if first == "$collStats" {
+		stats, err := statsSource(c, g)
+		if err != nil {
+			return nil, err
+		}
+		return c.Through(ctx, g.stages[1:], stats)
+	}
+	var err error
+	if g.ns, g.stages, _, err = c.Resolve(g.ns, g.stages); err != nil {
+		return nil, err
+	}
+	env := c.Env(nil)
+	env.Collation, env.Spills = c.CollationOf(g.ns, g.collation), g.spills
+	if err := command.CollatedStages(env.Collation, g.stages); err != nil {
+		return nil, err
+	}
+	pipeline, err := query.CompilePipeline(g.stages, query.PipelineEnv{
+		Env:        env,
+		Collection: c.Foreign(g.ns.DB),
+	})
+	if err != nil {
+		return nil, err
+	}
+	filter, rest := pipeline.LeadingMatch()
+	if filter == nil {
+		if filter, err = match.Compile(nil, env); err != nil {
+			return nil, err
+		}
+	}
+	sort, _ := rest.LeadingSort()
+	view, err := c.View(g.ns)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := view.Documents(filter, sort, g.hint)
+	if err != nil {
+		return nil, err
+	}
+	docs.Interrupted = c.Interrupted
+	return command.Pull(rest.Run(ctx, command.Each(docs))), nil
+}
+
+// throughView gives the documents of a view that stages leave; nil if the
+// namespace is no view.
+func throughView(ctx context.Context, c *command.Call, ns oplog.Namespace, by *collation.Collation, stages ...bson.Raw,
+) (command.Source, error) {
+	below, stages, isView, err := c.Resolve(ns, stages)
+	if err != nil || !isView {
+		return nil, err
+	}
+	return aggregateSource(ctx, c, aggregation{ns: below, stages: stages, collation: by})
+}

@@ -1,0 +1,122 @@
+package data
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
+)
+
+// findArguments are those of find.
+type findArguments struct {
+	filter, sort, projection bson.Raw
+	min, max                 bson.Raw
+	hint                     storage.Hint
+	skip, limit              int64
+	batchSize                int
+	single                   bool
+	collation                *collation.Collation
+	returnKey, showRecordID  bool
+	tailable, awaitData      bool
+	spills                   bool
+}
+
+func parseFind(body bson.Raw) (findArguments, error) {
+	f := findArguments{batchSize: command.FirstBatch}
+	a := command.Arguments{Mismatch: mongoerr.FailedToParse}
+	for it := bsonkit.Iterate(body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case "find":
+		case "allowDiskUse":
+			f.spills = a.Boolean(name, v)
+		case "allowPartialResults", "noCursorTimeout", "oplogReplay":
+			a.Boolean(name, v)
+		case "filter":
+			f.filter = a.Document(name, v)
+		case "sort":
+			f.sort = a.Document(name, v)
+		case "projection":
+			f.projection = a.Document(name, v)
+		case "hint":
+			f.hint = a.Hint(name, v)
+		case "skip":
+			f.skip = a.Count(name, v)
+		case "limit":
+			f.limit = a.Count(name, v)
+		case "batchSize":
+			f.batchSize = int(min(a.Count(name, v), command.NoLimit))
+		case "singleBatch":
+			f.single = a.Boolean(name, v)
+		case "collation":
+			f.collation = a.Collation(v)
+		case "tailable":
+			f.tailable = a.Boolean(name, v)
+		case "awaitData":
+			f.awaitData = a.Boolean(name, v)
+		case "returnKey":
+			f.returnKey = a.Boolean(name, v)
+		case "showRecordId":
+			f.showRecordID = a.Boolean(name, v)
+		case "min":
+			f.min = a.Document(name, v)
+		case "max":
+			f.max = a.Document(name, v)
+		default:
+			if !command.IsGeneric(name) {
+				a.Fail(mongoerr.FailedToParse, "Failed to parse: Unrecognized field '%s'.", name)
+			}
+		}
+	}
+	f.refuse(&a)
+	return f, a.Err
+}
+
+// refuse finds arguments that do not go together, and puts the bounds into the
+// hint that they need.
+func (f *findArguments) refuse(a *command.Arguments) {
+	if len(f.min) > len(bsonkit.Empty) {
+		f.hint.Min = f.min
+	}
+	if len(f.max) > len(bsonkit.Empty) {
+		f.hint.Max = f.max
+	}
+	bounded := f.hint.Min != nil || f.hint.Max != nil
+	switch {
+	case bounded && f.hint.IsZero():
+		a.Fail(51173, "When using min()/max() a hint of which index to use must be provided")
+	case f.awaitData && !f.tailable:
+		a.Fail(mongoerr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	case f.tailable && f.single:
+		a.Fail(mongoerr.BadValue, "cannot use tailable option with the 'singleBatch' option")
+	case f.tailable && len(f.sort) > len(bsonkit.Empty) && !f.naturally():
+		a.Fail(mongoerr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
+	}
+}
+
+// naturally tells a find in the order of insertion.
+func (f *findArguments) naturally() bool {
+	natural, _ := bsonkit.Get(f.sort, "$natural")
+	n, _ := natural.AsInt64OK()
+	return n > 0
+}
+
+// stages are a find on a view as a pipeline.
+func (f findArguments) stages() []bson.Raw {
+	return slices.Concat(command.StageOf("$match", f.filter), command.StageOf("$sort", f.sort), countStage("$skip", f.skip),
+		countStage("$limit", f.limit), command.StageOf("$project", f.projection))
+}
+
+// countStage makes a stage with a number; nil for 0.
+func countStage(name string, n int64) []bson.Raw {
+	if n == 0 {
+		return nil
+	}
+	return []bson.Raw{bson.Raw(bsoncore.NewDocumentBuilder().AppendInt64(name, n).Build())}
+}

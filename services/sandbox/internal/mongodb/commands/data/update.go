@@ -1,0 +1,161 @@
+package data
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
+	"changerelay/services/sandbox/internal/mongodb/query/match"
+	"changerelay/services/sandbox/internal/mongodb/query/modify"
+)
+
+func update(ctx context.Context, c *command.Call, r *command.Reply) error {
+	w, err := parseWrite(c, "updates")
+	if err != nil {
+		return err
+	}
+	statements := make([]updateStatement, len(w.statements))
+	for i, doc := range w.statements {
+		if statements[i], err = parseUpdateStatement(c, w.ns, doc); err != nil {
+			return err
+		}
+	}
+	failed := writeErrors{ordered: w.ordered}
+	var upserted []engine.Result
+	var upsertedAt []int
+	matched, modified := 0, 0
+	for i, statement := range statements {
+		result, err := runUpdate(ctx, c, w, i, statement)
+		if err == nil {
+			matched += result.Matched
+			modified += result.Modified
+			if result.Upserted.Type != 0 {
+				upserted, upsertedAt = append(upserted, result), append(upsertedAt, i)
+			}
+			continue
+		}
+		// What a statement did before it failed is not counted, as on the server.
+		if err := failed.add(c, i, err); err != nil {
+			return err
+		}
+		if failed.over {
+			break
+		}
+	}
+	r.Int32("n", int32(matched))
+	r.Int32("nModified", int32(modified))
+	if len(upserted) > 0 {
+		r.OpenArray("upserted")
+		for i, result := range upserted {
+			r.OpenDocument(bsonkit.ArrayKey(i))
+			r.Int32("index", int32(upsertedAt[i]))
+			r.Value("_id", result.Upserted)
+			r.Close()
+		}
+		r.Close()
+	}
+	failed.append(r)
+	return nil
+}
+
+// updateStatement is one element of updates.
+type updateStatement struct {
+	filter       bson.Raw
+	update       bson.RawValue
+	constants    bson.Raw
+	arrayFilters []bson.Raw
+	multi        bool
+	upsert       bool
+	hint         storage.Hint
+	collation    *collation.Collation
+	// change is the compiled update; or refused says why it is none.
+	change  *modify.Update
+	refused error
+}
+
+func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (updateStatement, error) {
+	var u updateStatement
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	hasQuery := false
+	for it := bsonkit.Iterate(doc); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case "q":
+			u.filter, hasQuery = a.Document(name, v), true
+		case "u":
+			u.update = v
+		case "c":
+			u.constants = a.Document(name, v)
+		case "multi":
+			u.multi = a.Boolean(name, v)
+		case "upsert":
+			u.upsert = a.Boolean(name, v)
+		case "arrayFilters":
+			u.arrayFilters = a.Documents(name, v)
+		case "hint":
+			u.hint = a.Hint(name, v)
+		case "collation":
+			u.collation = a.Collation(v)
+		default:
+			a.Unknown(40415, "update.updates", name)
+		}
+	}
+	if !hasQuery {
+		a.Fail(40414, "BSON field 'update.updates.q' is missing but a required field")
+	}
+	if u.update.Type == 0 {
+		a.Fail(40414, "BSON field 'update.updates.u' is missing but a required field")
+	}
+	if a.Err != nil {
+		return u, a.Err
+	}
+	env := c.Env(u.constants)
+	env.Collation = c.CollationOf(ns, u.collation)
+	u.change, u.refused = modify.Compile(u.update, modify.Options{ArrayFilters: u.arrayFilters, Env: env})
+	if u.update.Type == bson.TypeArray {
+		// A pipeline that is none fails the command, not the statement.
+		return u, u.refused
+	}
+	return u, nil
+}
+
+func runUpdate(ctx context.Context, c *command.Call, w writeCommand, i int, u updateStatement) (engine.Result, error) {
+	env := c.Env(nil)
+	env.Collation = c.CollationOf(w.ns, u.collation)
+	filter, err := match.Compile(u.filter, env)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if u.refused != nil {
+		return engine.Result{}, u.refused
+	}
+	if u.multi && u.change.IsReplacement() {
+		return engine.Result{}, mongoerr.New(mongoerr.FailedToParse, "multi update is not supported for replacement-style update")
+	}
+	if u.multi && c.Retry != nil {
+		return engine.Result{}, mongoerr.New(mongoerr.InvalidOptions, "Cannot use retryable writes with multi=true")
+	}
+	return c.Server.Engine.Update(ctx, w.write(c, i), w.ns, newUpdate(filter, u.change, nil, u.hint, u.multi, u.upsert))
+}
+
+// newUpdate makes the engine's statement of a compiled update.
+func newUpdate(
+	filter *match.Filter, change *modify.Update, sort *query.Sort, hint storage.Hint, multi, upsert bool,
+) engine.Update {
+	u := engine.Update{
+		Selection: engine.Selection{Filter: filter, Sort: sort, Hint: hint, Multi: multi},
+		Apply:     func(doc bson.Raw) (modify.Applied, error) { return change.Apply(doc, filter) },
+	}
+	if upsert {
+		u.Upsert = func() (bson.Raw, error) { return change.Upsert(filter) }
+	}
+	return u
+}

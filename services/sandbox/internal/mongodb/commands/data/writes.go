@@ -1,0 +1,131 @@
+package data
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+// writeCommand are the arguments that insert, update and delete share.
+type writeCommand struct {
+	ns         oplog.Namespace
+	ordered    bool
+	bypass     bool
+	statements []bson.Raw
+}
+
+// parseWrite reads such a command; its statements may be in the body or in a
+// document sequence.
+func parseWrite(c *command.Call, statements string) (writeCommand, error) {
+	w := writeCommand{ordered: true}
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	given := false
+	for _, sequence := range c.Request.Sequences {
+		if sequence.Name != statements {
+			a.Unknown(40415, c.Name, sequence.Name)
+		}
+		w.statements, given = sequence.Documents, true
+	}
+	for it := bsonkit.Iterate(c.Body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case c.Name:
+		case statements:
+			if v.Type != bson.TypeArray {
+				a.Fail(40422, "BSON field '%s.%s' is the wrong type '%s', expected type 'array'", c.Name, name, v.Type)
+			}
+			w.statements, given = a.Documents(name, v), true
+		case "ordered":
+			w.ordered = a.Boolean(name, v)
+		case "bypassDocumentValidation":
+			w.bypass = a.Truth(name, v)
+		case "stmtId", "stmtIds":
+			a.Fail(mongoerr.NotImplemented, "%s is not supported", name)
+		default:
+			if !command.IsGeneric(name) {
+				a.Unknown(40415, c.Name, name)
+			}
+		}
+	}
+	switch {
+	case a.Err != nil:
+	case !given:
+		a.Fail(40414, "BSON field '%s.%s' is missing but a required field", c.Name, statements)
+	case len(w.statements) == 0 || len(w.statements) > command.MaxWriteBatch:
+		a.Fail(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
+			command.MaxWriteBatch, len(w.statements))
+	}
+	if a.Err != nil {
+		return w, a.Err
+	}
+	var err error
+	if w.ns, err = c.Collection(); err != nil {
+		return w, err
+	}
+	return w, c.NotView(w.ns)
+}
+
+// write is in whose name one statement of the command runs.
+func (w writeCommand) write(c *command.Call, statement int) engine.Write {
+	write := c.Write()
+	write.Statement, write.BypassValidation = int32(statement), w.bypass
+	return write
+}
+
+// writeErrors collects what went wrong with single statements.
+type writeErrors struct {
+	ordered bool
+	indexes []int
+	errors  []*mongoerr.Error
+	// over tells that the statements that follow are not run.
+	over bool
+}
+
+// add notes the error of a statement. It returns an error where the command
+// ends with it: for errors after which a transaction may be run again, and for
+// those that concern the whole server. Any other error ends a transaction, and
+// is reported as that of its statement.
+func (w *writeErrors) add(c *command.Call, statement int, err error) error {
+	e := mongoerr.From(err)
+	if e.Code == mongoerr.InternalError || command.IsRetryableWriteError(e.Code) || e.Code == mongoerr.InvalidNamespace ||
+		isInterruption(e.Code) || c.Generic.InTransaction() && command.IsTransient(e.Code, false) {
+		return err
+	}
+	w.indexes = append(w.indexes, statement)
+	w.errors = append(w.errors, e)
+	w.over = w.ordered
+	if c.Generic.InTransaction() {
+		c.Abort()
+		w.over = true
+	}
+	return nil
+}
+
+// isInterruption tells errors of a command that has been stopped.
+func isInterruption(code mongoerr.Code) bool {
+	switch code {
+	case mongoerr.MaxTimeMSExpired, mongoerr.CursorKilled, mongoerr.Interrupted, mongoerr.InterruptedAtShutdown:
+		return true
+	}
+	return false
+}
+
+func (w *writeErrors) append(r *command.Reply) {
+	if len(w.errors) == 0 {
+		return
+	}
+	r.OpenArray("writeErrors")
+	for i, e := range w.errors {
+		r.OpenDocument(bsonkit.ArrayKey(i))
+		r.Int32("index", int32(w.indexes[i]))
+		r.Int32("code", int32(e.Code))
+		r.Extra(e)
+		r.Text("errmsg", e.Message)
+		r.Close()
+	}
+	r.Close()
+}

@@ -1,0 +1,75 @@
+package schema
+
+import (
+	"context"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+func createIndexes(ctx context.Context, c *command.Call, r *command.Reply) error {
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	ns, err := c.Collection()
+	if err != nil {
+		return err
+	}
+	if err := c.NotView(ns); err != nil {
+		return err
+	}
+	var specs []storage.IndexSpec
+	given := false
+	for it := bsonkit.Iterate(c.Body); it.Next(); {
+		name, v := string(it.Key()), it.Value()
+		switch name {
+		case c.Name, "commitQuorum", "ignoreUnknownIndexOptions":
+		case "indexes":
+			given = true
+			docs := a.Documents(name, v)
+			if a.Err != nil {
+				return a.Err
+			}
+			for _, doc := range docs {
+				spec, err := parseIndexSpec(doc, c.CollationOf(ns, nil))
+				if err != nil {
+					return err
+				}
+				specs = append(specs, spec)
+			}
+		default:
+			if !command.IsGeneric(name) {
+				a.Unknown(40415, "createIndexes", name)
+			}
+		}
+	}
+	switch {
+	case !given:
+		a.Fail(mongoerr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
+	case len(specs) == 0:
+		a.Fail(mongoerr.BadValue, "Must specify at least one index to create")
+	}
+	if a.Err != nil {
+		return a.Err
+	}
+	built, err := c.Server.Engine.CreateIndexes(ctx, c.Txn, ns, specs)
+	if err != nil {
+		return err
+	}
+	if built.Before < built.After || built.CollectionCreated {
+		r.Boolean("createdCollectionAutomatically", built.CollectionCreated)
+	}
+	r.Int32("numIndexesBefore", int32(built.Before))
+	r.Int32("numIndexesAfter", int32(built.After))
+	switch {
+	case built.Before == built.After:
+		r.Text("note", "all indexes already exist")
+		return nil
+	case built.Present:
+		r.Text("note", "index already exists")
+	}
+	if c.Txn == nil {
+		r.Text("commitQuorum", "votingMembers")
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/query/match"
+)
+
+// found are the records that a statement has selected and not dealt with yet.
+type found struct {
+	ids []int64
+	// checked tells that the records are as they were when they were selected.
+	checked bool
+}
+
+// find selects the records of a statement before any of them is changed, so
+// that no document is met twice. A nil target has no records.
+func (t *target) find(ctx context.Context, s Selection) (*found, error) {
+	f := &found{checked: true}
+	if t == nil {
+		return f, nil
+	}
+	a, err := storage.Choose(t.table, s.Filter, s.Sort, s.Hint)
+	if err != nil {
+		return nil, err
+	}
+	if !s.Multi && s.Sort != nil && !a.Sorted {
+		return f, f.pickFirst(ctx, t.table, a, s)
+	}
+	for sc, n := storage.NewScan(t.table, a), 1; s.Multi || len(f.ids) == 0; n++ {
+		id, rec, ok := sc.Step()
+		if !ok {
+			return f, nil
+		}
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		matches, err := s.Filter.Match(rec.Doc)
+		if err != nil {
+			return nil, err
+		}
+		if matches {
+			f.ids = append(f.ids, id)
+		}
+	}
+	return f, nil
+}
+
+// pickFirst selects the least record by the sort.
+func (f *found) pickFirst(ctx context.Context, t *storage.Table, a storage.Access, s Selection) error {
+	var least bson.Raw
+	for sc, n := storage.NewScan(t, a), 1; ; n++ {
+		id, rec, ok := sc.Step()
+		if !ok {
+			return nil
+		}
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		matches, err := s.Filter.Match(rec.Doc)
+		if err != nil {
+			return err
+		}
+		if matches && (least == nil || s.Sort.Compare(rec.Doc, least) < 0) {
+			least = rec.Doc
+			f.ids = append(f.ids[:0], id)
+		}
+	}
+}
+
+// each gives the records one by one to act. When act fails the record stays,
+// and the next call goes on with it: by then others may have changed the
+// records, so each is looked at again.
+func (f *found) each(ctx context.Context, t *target, filter *match.Filter, act func(int64, storage.Record) error) error {
+	defer func() { f.checked = false }()
+	if t == nil {
+		return nil // dropped since
+	}
+	for n := 1; len(f.ids) > 0; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		id := f.ids[0]
+		rec, ok := t.table.Records.Get(id)
+		if ok && !f.checked {
+			var err error
+			if ok, err = filter.Match(rec.Doc); err != nil {
+				return err
+			}
+		}
+		if ok {
+			if err := act(id, rec); err != nil {
+				return err
+			}
+		}
+		f.ids = f.ids[1:]
+	}
+	return nil
+}

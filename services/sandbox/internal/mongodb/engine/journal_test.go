@@ -1,0 +1,314 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"pgregory.net/rapid"
+
+	"changerelay/services/sandbox/internal/journal"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+)
+
+// recovered opens an engine on a directory.
+func recovered(t testing.TB, dir string) (*Engine, *journal.Journal) {
+	t.Helper()
+	var j *journal.Journal
+	e, err := Recover(Config{}, func(replay func([]byte) error) (Journal, error) {
+		var err error
+		j, _, err = journal.Open(dir, replay)
+		return j, err
+	})
+	must(t, err)
+	return e, j
+}
+
+// state describes all that is to outlive the process.
+func (e *Engine) state(t testing.TB) []string {
+	t.Helper()
+	var lines []string
+	for _, info := range e.Collections("") {
+		lines = append(lines, fmt.Sprint(info.NS, " ", info.UUID, " ", info.Options.Listed))
+		for _, spec := range info.Indexes {
+			lines = append(lines, "  index "+spec.Listed.String())
+		}
+		for _, doc := range e.contents(t, nil, info.NS) {
+			lines = append(lines, "  "+doc)
+		}
+	}
+	entries := e.OplogEntries(false)
+	for {
+		entry, err := entries.Next()
+		must(t, err)
+		if entry == nil {
+			break
+		}
+		lines = append(lines, entry.String())
+	}
+	for session, k := range e.kept {
+		lines = append(lines, fmt.Sprintf("session %x: %d %t %v", session, k.number, k.committed, k.results))
+	}
+	slices.Sort(lines[len(lines)-len(e.kept):])
+	return lines
+}
+
+// withoutLast drops the entry that every start adds.
+func withoutLast(lines []string, kept int) []string {
+	at := len(lines) - kept - 1
+	return slices.Delete(slices.Clone(lines), at, at+1)
+}
+
+// TestEverythingOutlivesTheProcess makes random changes of every kind, opens
+// the directory again after some of them, with and without a compaction before,
+// and compares.
+func TestEverythingOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := t.TempDir()
+		e, j := recovered(t, dir)
+		for range rapid.IntRange(1, 3).Draw(rt, "lives") {
+			for range rapid.IntRange(0, 15).Draw(rt, "changes") {
+				anyChange(t, rt, e)
+			}
+			if rapid.Bool().Draw(rt, "compacted") {
+				must(t, e.compact())
+				anyChange(t, rt, e)
+			}
+			want := e.state(t)
+			must(t, j.Close())
+			e, j = recovered(t, dir)
+			if got := withoutLast(e.state(t), len(e.kept)); !slices.Equal(got, want) {
+				rt.Fatalf("got %q, want %q", got, want)
+			}
+			checkRecovered(rt, e)
+		}
+		must(t, j.Close())
+	})
+}
+
+func checkRecovered(t *rapid.T, e *Engine) {
+	for _, coll := range e.collections {
+		checkRebuilt(t, coll.table)
+	}
+}
+
+// anyChange makes a change; one that is refused is one too.
+func anyChange(t *testing.T, rt *rapid.T, e *Engine) {
+	ns := oplog.Namespace{DB: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "db"), Collection: rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "coll")}
+	id := rapid.IntRange(1, 5).Draw(rt, "id")
+	ctx := t.Context()
+	insert := func(w Write) { _, _ = e.Insert(ctx, w, ns, []bson.Raw{doc(t, "_id", id, "n", id)}) }
+	update := func(w Write) { _, _ = e.Update(ctx, w, ns, set(t, id, "m", rapid.IntRange(1, 3).Draw(rt, "m"))) }
+	remove := func(w Write) { _, _ = e.Delete(ctx, w, ns, Selection{Filter: filter(t, "_id", id)}) }
+	switch rapid.IntRange(0, 12).Draw(rt, "change") {
+	case 0, 1, 2:
+		insert(Write{})
+	case 3:
+		update(Write{})
+	case 4:
+		remove(Write{})
+	case 5:
+		session, err := e.CheckOut(ctx, doc(t, "id", rapid.IntRange(1, 2).Draw(rt, "session")))
+		must(t, err)
+		defer session.CheckIn()
+		retry, err := session.Retryable(int64(rapid.IntRange(1, 3).Draw(rt, "number")))
+		if err != nil {
+			return
+		}
+		insert(Write{Retry: retry, Statement: 1})
+		update(Write{Retry: retry, Statement: 2, Documents: true})
+	case 6:
+		session, err := e.CheckOut(ctx, doc(t, "id", 3))
+		must(t, err)
+		defer session.CheckIn()
+		txn, err := session.StartTransaction(session.id.Number + 1)
+		must(t, err)
+		insert(Write{Txn: txn})
+		remove(Write{Txn: txn})
+		update(Write{Txn: txn})
+		must(t, session.Commit(session.id.Number))
+	case 7:
+		after := int32(100)
+		listed := doc(t, "v", 2, "key", doc(t, "n", -1), "name", "n", "expireAfterSeconds", after,
+			"partialFilterExpression", doc(t, "n", doc(t, "$gt", 2)))
+		spec, err := storage.NewIndexSpec(listed)
+		must(t, err)
+		_, _ = e.CreateIndexes(ctx, nil, ns, []storage.IndexSpec{spec})
+	case 8:
+		_, _ = e.DropIndexes(ctx, ns, func([]storage.IndexSpec) ([]string, error) { return []string{"n"}, nil })
+	case 9:
+		_, _ = e.Drop(ctx, ns)
+	case 10:
+		_, _ = e.DropDatabase(ctx, ns.DB)
+	case 11:
+		_ = e.Rename(ctx, ns, oplog.Namespace{DB: "a", Collection: "z"}, true)
+	case 12:
+		options, err := NewCollectionOptions(doc(t, "validator", doc(t, "n", doc(t, "$lt", 100))))
+		must(t, err)
+		_ = e.CreateCollection(ctx, nil, ns, options)
+		_ = e.SetOptions(ctx, ns, func(CollectionOptions) (CollectionOptions, error) { return options, nil })
+	}
+}
+
+func TestARetryIsRecognisedAfterARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, j := recovered(t, dir)
+	for range 3 {
+		s := checkOut(t, e)
+		retry, err := s.Retryable(7)
+		must(t, err)
+		e.mustInsert(t, Write{Retry: retry}, doc(t, "_id", 1, "n", 0))
+		result, err := e.Update(t.Context(), Write{Retry: retry, Statement: 1, Documents: true}, things,
+			updateOf(t, filter(t, "_id", 1), doc(t, "$inc", doc(t, "n", 1))))
+		must(t, err)
+		if got, want := result.After.String(), doc(t, "_id", 1, "n", 1).String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		must(t, j.Close())
+		e, j = recovered(t, dir)
+	}
+	must(t, j.Close())
+}
+
+func TestAStreamResumesAfterARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, j := recovered(t, dir)
+	s := watch(t, e, StreamOptions{NS: things})
+	e.mustInsert(t, Write{}, doc(t, "_id", 1), doc(t, "_id", 2), doc(t, "_id", 3))
+	event, err := s.Next()
+	must(t, err)
+	must(t, j.Close())
+	e, j = recovered(t, dir)
+	e.mustInsert(t, Write{}, doc(t, "_id", 4))
+	expect(t, watch(t, e, StreamOptions{NS: things, Resume: &event.Token}), "insert 2", "insert 3", "insert 4")
+	must(t, j.Close())
+}
+
+// fakeJournal holds commits back until it is told how they end.
+type fakeJournal struct {
+	mu       sync.Mutex
+	appended int64
+	commit   chan error // nil: at once
+}
+
+func (j *fakeJournal) Append([]byte) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.appended++
+	return j.appended
+}
+
+func (j *fakeJournal) Commit(int64) error {
+	j.mu.Lock()
+	commit := j.commit
+	j.mu.Unlock()
+	if commit == nil {
+		return nil
+	}
+	return <-commit
+}
+
+func (j *fakeJournal) hold() chan error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.commit = make(chan error)
+	return j.commit
+}
+
+func (*fakeJournal) Logged() int64        { return 0 }
+func (*fakeJournal) Cut() (uint64, error) { return 0, nil }
+func (*fakeJournal) Compact(uint64, func(func([]byte) error) error) error {
+	return nil
+}
+
+func TestNothingRunsAheadOfTheJournal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := &fakeJournal{}
+		e, err := Recover(Config{}, func(func([]byte) error) (Journal, error) { return j, nil })
+		must(t, err)
+		e.mustInsert(t, Write{}, doc(t, "_id", 0))
+		s := watch(t, e, StreamOptions{NS: things})
+		commit := j.hold()
+		written, read := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := e.Insert(t.Context(), Write{}, things, docs(t, 1))
+			written <- err
+		}()
+		synctest.Wait()
+		go func() { read <- e.Durable() }()
+		synctest.Wait()
+		expect(t, s)
+		if len(written) != 0 || len(read) != 0 {
+			t.Errorf("got %d writes and %d reads acknowledged before the commit, want none", len(written), len(read))
+		}
+		commit <- nil
+		commit <- nil
+		must(t, <-written)
+		must(t, <-read)
+		expect(t, s, "insert 1")
+	})
+}
+
+func TestAJournalThatFailsEndsTheEngine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := &fakeJournal{}
+		e, err := Recover(Config{}, func(func([]byte) error) (Journal, error) { return j, nil })
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		broken := errors.New("no space left on device")
+		commit := j.hold()
+		go func() { commit <- broken }()
+		if _, err := e.Insert(t.Context(), Write{}, things, docs(t, 1)); !errors.Is(err, broken) {
+			t.Errorf("the write: got %v, want %v", err, broken)
+		}
+		if err := <-ended; !errors.Is(err, broken) {
+			t.Errorf("run: got %v, want %v", err, broken)
+		}
+	})
+}
+
+func FuzzRestore(f *testing.F) {
+	w := &encoder{}
+	w.change(&oplog.Change{Entry: oplog.Entry{Time: 5, Operation: oplog.OpCreate, NS: things}})
+	w.change(&oplog.Change{Entry: oplog.Entry{Time: 6, Operation: oplog.OpInsert, NS: things, Doc: doc(f, "_id", 1), Key: doc(f, "_id", 1)}, Record: 1})
+	w.outcome(outcome{session: doc(f, "id", 1), number: 1, result: Result{Operation: oplog.OpInsert, Matched: 1}})
+	w.counters(counters{clock: 7, databases: []string{"test"}})
+	f.Add(w.buf)
+	f.Fuzz(func(t *testing.T, record []byte) {
+		_ = newEngine(Config{}).restore(record)
+	})
+}
+
+// checkRebuilt wants the indexes of a table to be as if built from its documents.
+func checkRebuilt(t *rapid.T, restored *storage.Table) {
+	fresh := storage.NewTable()
+	if err := fresh.Adopt(restored.Indexes[1:]); err != nil {
+		t.Fatal(err)
+	}
+	restored.Records.Scan(func(id int64, rec storage.Record) bool {
+		if err := fresh.Insert(id, rec.Doc, 0); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+	for i, ix := range restored.Indexes {
+		want := fresh.Indexes[i]
+		if !slices.Equal(ix.Keys.Keys(), want.Keys.Keys()) || !slices.Equal(ix.Keys.Values(), want.Keys.Values()) {
+			t.Fatalf("index %s: got keys %q of %v, want %q of %v", ix.Spec.Name, ix.Keys.Keys(), ix.Keys.Values(), want.Keys.Keys(), want.Keys.Values())
+		}
+	}
+}

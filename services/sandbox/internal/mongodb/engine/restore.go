@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+)
+
+// restore does again what a journal has kept. It is for an engine that is to
+// begin; records come in the order in which they were appended.
+func (e *Engine) restore(record []byte) error {
+	r := &decoder{rest: record}
+	restored := restoration{engine: e}
+	for len(r.rest) > 0 && r.err == nil {
+		if err := restored.item(r); err != nil {
+			return err
+		}
+	}
+	return r.err
+}
+
+// restoration carries what one item of a record means for the next.
+type restoration struct{ engine *Engine }
+
+func (s *restoration) item(r *decoder) error {
+	e := s.engine
+	switch kind := r.uint(); kind {
+	case itemChange:
+		c := r.change()
+		if r.err != nil {
+			return r.err
+		}
+		if err := e.redo(c); err != nil {
+			return fmt.Errorf("redo %s on %s: %w", c.Operation, c.NS, err)
+		}
+		e.remember(c.Entry)
+	case itemHistory:
+		if entry := r.entry(); r.err == nil {
+			e.remember(entry)
+		}
+	case itemOutcome:
+		if o := r.outcome(); r.err == nil {
+			e.keep(o)
+			e.sessions.restore(e, o)
+		}
+	case itemCollection:
+		return e.restoreCollection(r)
+	case itemDocument:
+		return e.restoreDocument(r)
+	case itemCounters:
+		e.restoreCounters(r.counters())
+	default:
+		return fmt.Errorf("%w: item of kind %d", errRecord, kind)
+	}
+	return r.err
+}
+
+// remember puts an entry into the oplog, and the clock forward to it.
+func (e *Engine) remember(entry oplog.Entry) {
+	e.clock = max(e.clock, entry.Time)
+	e.end = e.oplog.Append(entry)
+	e.oplog.Advance(e.end)
+}
+
+func (e *Engine) restoreCounters(c counters) {
+	e.clock, e.lastRecord = c.clock, c.lastRecord
+	e.oplog.Forgot(c.cut)
+	for _, db := range c.databases {
+		e.databases[db] = true
+	}
+}
+
+func (e *Engine) restoreCollection(r *decoder) error {
+	ns, id := r.namespace(), r.id()
+	options, listed := r.document(), r.documents()
+	if r.err != nil {
+		return r.err
+	}
+	coll, err := restoredCollection(ns, options)
+	if err != nil {
+		return err
+	}
+	coll.uuid = id
+	e.install(coll)
+	e.filling = coll
+	return coll.table.AddListed(listed)
+}
+
+func restoredCollection(ns oplog.Namespace, listed bson.Raw) (*collection, error) {
+	options, err := NewCollectionOptions(listed)
+	if err != nil {
+		return nil, err
+	}
+	return newCollection(ns, options), nil
+}
+
+// restoreDocument adds to the collection that came last.
+func (e *Engine) restoreDocument(r *decoder) error {
+	id, doc := int64(r.uint()), r.document()
+	if r.err != nil || e.filling == nil {
+		return errRecord
+	}
+	return e.filling.table.Insert(id, doc, 0)
+}
+
+// redo makes a change again.
+func (e *Engine) redo(c oplog.Change) error {
+	switch c.Operation {
+	case oplog.OpNoop, oplog.OpDropDatabase:
+		if c.Operation == oplog.OpDropDatabase {
+			delete(e.databases, c.NS.DB)
+		}
+		return nil
+	case oplog.OpCreate:
+		coll, err := restoredCollection(c.NS, firstOf(c.Listed))
+		if err == nil {
+			coll.uuid = c.UUID
+			e.install(coll)
+		}
+		return err
+	}
+	coll := e.collections[c.NS]
+	if coll == nil || coll.uuid != c.UUID {
+		return fmt.Errorf("%w: the collection is not there", errRecord)
+	}
+	if c.ConcernsDocument() {
+		return e.redoDocument(coll, c)
+	}
+	return e.redoCollection(coll, c)
+}
+
+func firstOf(docs []bson.Raw) bson.Raw {
+	if len(docs) == 0 {
+		return nil
+	}
+	return docs[0]
+}
+
+func (e *Engine) redoDocument(coll *collection, c oplog.Change) error {
+	e.lastRecord = max(e.lastRecord, c.Record)
+	before, there := coll.table.Records.Get(c.Record)
+	if there == (c.Operation == oplog.OpInsert) {
+		return fmt.Errorf("%w: record %d is there: %t", errRecord, c.Record, there)
+	}
+	switch c.Operation {
+	case oplog.OpInsert:
+		err := coll.table.Insert(c.Record, c.Doc, 0)
+		coll.trim()
+		return err
+	case oplog.OpReplace:
+		return coll.table.Replace(c.Record, before, c.Doc, 0)
+	case oplog.OpUpdate:
+		return coll.table.Replace(c.Record, before, c.Stored, 0)
+	default:
+		coll.table.Remove(c.Record, before)
+		return nil
+	}
+}
+
+func (e *Engine) redoCollection(coll *collection, c oplog.Change) error {
+	switch c.Operation {
+	case oplog.OpDrop:
+		delete(e.collections, c.NS)
+	case oplog.OpRename:
+		delete(e.collections, c.NS)
+		coll.ns = c.To
+		e.install(coll)
+	case oplog.OpCreateIndexes:
+		return coll.table.AddListed(c.Listed)
+	case oplog.OpDropIndexes:
+		for _, name := range c.Names {
+			if ix := coll.table.IndexNamed(name); ix != nil {
+				coll.table.DropIndex(ix)
+			}
+		}
+	case oplog.OpCollMod:
+		options, err := NewCollectionOptions(firstOf(c.Listed))
+		coll.options = options
+		return err
+	}
+	return nil
+}
+
+// restore puts an outcome into its session.
+func (s *sessions) restore(e *Engine, o outcome) {
+	session := s.byID[string(o.session)]
+	if session == nil {
+		session = newSession(e, o.session)
+		s.byID[string(o.session)] = session
+	}
+	if session.id.Number != o.number {
+		session.moveTo(o.number, sessionRetryable)
+	}
+	if o.committed {
+		session.state = sessionCommitted
+		return
+	}
+	if session.statements == nil {
+		session.statements = map[int32]Result{}
+	}
+	session.statements[o.statement] = o.result
+}

@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"pgregory.net/rapid"
+)
+
+// TestIndexesHoldTheKeysOfTheDocuments makes random writes, many of which are
+// refused, and after each compares every index with one built anew.
+func TestIndexesHoldTheKeysOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		table := NewTable()
+		for _, spec := range []IndexSpec{
+			{Name: "a", Fields: []IndexField{{Path: "a"}}, Unique: true},
+			{Name: "b", Fields: []IndexField{{Path: "b"}}},
+			{Name: "ab", Fields: []IndexField{{Path: "b.x"}, {Path: "a.x", Descending: true}}, Unique: true, Sparse: true},
+		} {
+			if err := table.AddIndex(spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(1, 15).Draw(t, "writes") {
+			before := table.Snapshot()
+			seen := contentsOf(before)
+			err := anyWrite(t, table)
+			checkIndexes(t, table)
+			if got := contentsOf(before); !maps.Equal(got, seen) {
+				t.Fatalf("a snapshot changed: got %v, want %v", got, seen)
+			}
+			if got := contentsOf(table); err != nil && !maps.Equal(got, seen) {
+				t.Fatalf("a refused write (%v) changed the table: got %v, want %v", err, got, seen)
+			}
+		}
+	})
+}
+
+func anyWrite(t *rapid.T, table *Table) error {
+	id := int64(rapid.IntRange(1, 4).Draw(t, "id"))
+	raw, err := bson.Marshal(append(bson.D{{Key: "_id", Value: id}}, anyFields(t, 2, "a", "b")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, there := table.Records.Get(id)
+	switch {
+	case !there:
+		return table.Insert(id, raw, 1)
+	case rapid.Bool().Draw(t, "remove"):
+		table.Remove(id, before)
+		return nil
+	default:
+		return table.Replace(id, before, raw, 2)
+	}
+}
+
+func contentsOf(t *Table) map[int64]string {
+	all := map[int64]string{}
+	t.Records.Scan(func(id int64, rec Record) bool {
+		all[id] = rec.Doc.String()
+		return true
+	})
+	return all
+}
+
+func checkIndexes(t *rapid.T, table *Table) {
+	for _, ix := range table.Indexes {
+		fresh := newIndex(ix.Spec)
+		table.Records.Scan(func(id int64, rec Record) bool {
+			if err := fresh.add(id, rec.Doc); err != nil {
+				t.Fatalf("index %s: %v", ix.Spec.Name, err)
+			}
+			return true
+		})
+		if got, want := ix.Keys.Keys(), fresh.Keys.Keys(); !slices.Equal(got, want) {
+			t.Fatalf("index %s: got keys %q, want %q", ix.Spec.Name, got, want)
+		}
+		if got, want := ix.Keys.Values(), fresh.Keys.Values(); !slices.Equal(got, want) {
+			t.Fatalf("index %s: got records %v, want %v", ix.Spec.Name, got, want)
+		}
+	}
+}

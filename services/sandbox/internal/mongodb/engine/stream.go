@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+// StreamOptions say what a change stream covers and where it begins.
+type StreamOptions struct {
+	// TruncatedArrays and WallTime are fields that events have since 5.0 and 6.0.
+	TruncatedArrays, WallTime bool
+
+	// NS is the collection to watch; all of a database without a Collection,
+	// the whole cluster without a DB.
+	NS oplog.Namespace
+	// Resume begins after an event or high-water mark; nil for none.
+	Resume *oplog.ResumeToken
+	// StartAt begins with the first event at or after a time; 0 for none.
+	// Without Resume and StartAt a stream begins with what comes next.
+	StartAt oplog.Timestamp
+	// UpdateLookup adds the present document to update events, PostImage that
+	// right after the update.
+	UpdateLookup bool
+	PostImage    Image
+	// PreImage adds the document before the change.
+	PreImage Image
+}
+
+// Stream reads the oplog as a change stream. It is used by one goroutine at a
+// time.
+type Stream struct {
+	engine  *Engine
+	options StreamOptions
+	// next is the number of the next oplog entry to be read into ahead.
+	next  uint64
+	ahead []oplog.Entry
+	// from bounds the stream from below: earlier entries are passed over.
+	from oplog.Timestamp
+	// resume is the event that the stream has still to meet.
+	resume *oplog.ResumeToken
+	// invalidate is due after an event that ends the stream.
+	invalidate *Event
+	ended      bool
+	// seen is the place of the last event or mark.
+	seen oplog.ResumeToken
+}
+
+// Event is one event of a stream.
+type Event struct {
+	Token oplog.ResumeToken
+	// Doc is the event as clients see it.
+	Doc bson.Raw
+	// Invalidates tells that the stream ends with this event.
+	Invalidates bool
+	// Given is how many fragments of the event the reader has had before it
+	// resumed the stream.
+	Given uint32
+}
+
+// Watch opens a change stream.
+func (e *Engine) Watch(o StreamOptions) (*Stream, error) {
+	s := &Stream{engine: e, options: o}
+	switch {
+	case o.Resume != nil:
+		s.from = o.Resume.Time
+		s.seen = *o.Resume
+		if o.Resume.Event {
+			s.resume = o.Resume
+		}
+	case o.StartAt != 0:
+		s.from = o.StartAt
+		s.seen = oplog.HighWaterMark(o.StartAt)
+	default:
+		var last oplog.Timestamp
+		s.next, last = e.oplog.End()
+		s.from = last + 1
+		s.seen = oplog.HighWaterMark(s.from)
+		return s, nil
+	}
+	var lost bool
+	if s.next, lost = e.oplog.Seek(s.from); lost {
+		return nil, oplog.ErrHistoryLost()
+	}
+	return s, nil
+}
+
+// readAhead is how many entries are taken from the oplog at once.
+const readAhead = 256
+
+// Next gives the next event, or nil when there is none at present.
+func (s *Stream) Next() (*Event, error) {
+	for !s.ended {
+		if event := s.invalidate; event != nil {
+			s.invalidate = nil
+			if s.passed(event.Token) {
+				continue // the stream was started after this very invalidation
+			}
+			s.ended = true
+			s.seen = event.Token
+			return event, nil
+		}
+		entry, err := s.read()
+		if entry == nil || err != nil {
+			return nil, err
+		}
+		if entry.Time < s.from || !s.covers(entry) {
+			continue
+		}
+		token := oplog.TokenOf(entry)
+		if s.ends(entry) {
+			s.invalidate = s.invalidateEvent(entry, token.Invalidation())
+		}
+		waiting, given := s.resume, uint32(0)
+		if err := s.meet(token); err != nil {
+			return nil, err
+		}
+		if waiting != nil {
+			if given = waiting.Fragment; given == 0 || s.resume != nil {
+				continue
+			}
+		}
+		if err := s.options.missing(entry, token); err != nil {
+			return nil, err
+		}
+		s.seen = token
+		return &Event{Token: token, Doc: s.document(entry, token), Given: given}, nil
+	}
+	return nil, nil
+}
+
+// read gives the next entry, nil when there is none at present.
+func (s *Stream) read() (*oplog.Entry, error) {
+	if len(s.ahead) == 0 {
+		var err error
+		s.ahead, s.next, err = s.engine.oplog.Read(s.ahead[:0:cap(s.ahead)], s.next, readAhead)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.ahead) == 0 {
+			s.advance()
+			return nil, nil
+		}
+	}
+	entry := &s.ahead[0]
+	s.ahead = s.ahead[1:]
+	return entry, nil
+}
+
+// advance moves the place of the stream to the end of the oplog: everything
+// up to there has been looked at.
+func (s *Stream) advance() {
+	if s.resume != nil {
+		return
+	}
+	end, last := s.engine.oplog.End()
+	if mark := oplog.HighWaterMark(last); end == s.next && mark.Time > s.seen.Time {
+		s.seen = mark
+	}
+}
+
+// meet compares an event with the one the stream is to resume after.
+func (s *Stream) meet(token oplog.ResumeToken) error {
+	want := s.resume
+	switch {
+	case want == nil:
+		return nil
+	case token.Time > want.Time:
+		return errNotFound()
+	case token.Time < want.Time || token.Index < want.Index:
+		return nil
+	case token.Index > want.Index:
+		return mongoerr.New(50792, "Invalid resumeToken: txnOpIndex was skipped")
+	case token.Compare(want.Part(0)) == 0:
+		s.resume = nil
+		return nil
+	case want.FromInvalidate && token.Invalidation().Compare(*want) == 0:
+		return nil // its invalidation is next
+	default:
+		return errNotFound()
+	}
+}
+
+// passed reports that the invalidation is where the stream resumes.
+func (s *Stream) passed(token oplog.ResumeToken) bool {
+	if s.resume == nil || token.Compare(*s.resume) != 0 {
+		return false
+	}
+	s.resume = nil
+	return true
+}
+
+func errNotFound() error {
+	return mongoerr.New(mongoerr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found.").
+		WithLabels("NonResumableChangeStreamError")
+}
+
+// Place is where the stream stands: resuming from it misses nothing that Next
+// has not given yet, and repeats nothing that it has.
+func (s *Stream) Place() oplog.ResumeToken { return s.seen }
+
+// Ended reports that the stream has given its invalidate event.
+func (s *Stream) Ended() bool { return s.ended }
+
+// Wait returns when Next may have more to give, or ctx ends.
+func (s *Stream) Wait(ctx context.Context) error {
+	if len(s.ahead) > 0 || s.invalidate != nil || s.ended {
+		return nil
+	}
+	return s.engine.oplog.Wait(ctx, s.next)
+}
+
+// covers reports whether an entry makes an event of this stream.
+func (s *Stream) covers(e *oplog.Entry) bool {
+	switch e.Operation {
+	case oplog.OpInsert, oplog.OpUpdate, oplog.OpReplace, oplog.OpDelete, oplog.OpDrop, oplog.OpRename, oplog.OpDropDatabase:
+	default:
+		return false
+	}
+	watched := s.options.NS
+	switch {
+	case watched.DB == "":
+		return !isInternal(e.NS.DB) && !e.NS.IsSystem()
+	case watched.Collection == "":
+		return e.NS.DB == watched.DB && !e.NS.IsSystem()
+	default:
+		return e.NS == watched || e.Operation == oplog.OpRename && e.To == watched
+	}
+}
+
+// isInternal tells databases that cluster-wide streams leave out.
+func isInternal(db string) bool { return db == "admin" || db == "config" || db == "local" }
+
+// ends reports whether an entry invalidates this stream.
+func (s *Stream) ends(e *oplog.Entry) bool {
+	switch {
+	case s.options.NS.DB == "":
+		return false
+	case s.options.NS.Collection == "":
+		return e.Operation == oplog.OpDropDatabase
+	default:
+		return e.Operation == oplog.OpDrop || e.Operation == oplog.OpRename
+	}
+}
+
+// lookup gives the present version of an event's document, nil if it is gone.
+func (s *Stream) lookup(e *oplog.Entry) bson.Raw {
+	id, _ := bsonkit.Get(e.Key, "_id")
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	coll := s.engine.collections[e.NS]
+	if coll == nil || coll.uuid != e.UUID {
+		return nil
+	}
+	record, ok := coll.table.Indexes[0].Keys.Get(string(bsonkit.AppendKey(nil, coll.options.Collation.Fold(id))))
+	if !ok {
+		return nil
+	}
+	rec, _ := coll.table.Records.Get(record)
+	return rec.Doc
+}

@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/engine/storage"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+func begin(t testing.TB, e *Engine, number int64) *Txn {
+	t.Helper()
+	return e.Open(oplog.TxnID{Session: doc(t, "id", number), Number: number})
+}
+
+// code is the server's code of an error, 0 for none.
+func code(err error) mongoerr.Code {
+	if err == nil {
+		return 0
+	}
+	return mongoerr.From(err).Code
+}
+
+// TestWriteConflicts runs a write of a second transaction after writes of a
+// first one and of nobody's.
+func TestWriteConflicts(t *testing.T) {
+	t.Parallel()
+	type step func(t *testing.T, e *Engine, w Write) error
+	insertKeyed := func(id, key any) step {
+		return func(t *testing.T, e *Engine, w Write) error {
+			_, err := e.Insert(t.Context(), w, things, []bson.Raw{doc(t, "_id", id, "key", key)})
+			return err
+		}
+	}
+	change := func(id any, pairs ...any) step {
+		return func(t *testing.T, e *Engine, w Write) error {
+			_, err := e.Update(t.Context(), w, things, set(t, id, pairs...))
+			return err
+		}
+	}
+	remove := func(id any) step {
+		return func(t *testing.T, e *Engine, w Write) error {
+			_, err := e.Delete(t.Context(), w, things, Selection{Filter: filter(t, "_id", id)})
+			return err
+		}
+	}
+	nothing := func(*testing.T, *Engine, Write) error { return nil }
+	for name, c := range map[string]struct {
+		outside, first, second step
+		want                   mongoerr.Code
+	}{
+		"two write different documents":            {nothing, change(1, "n", 1), change(2, "n", 1), 0},
+		"two update one document":                  {nothing, change(1, "n", 1), change(1, "n", 2), mongoerr.WriteConflict},
+		"one deletes what the other updates":       {nothing, remove(1), change(1, "n", 2), mongoerr.WriteConflict},
+		"one updates what the other deletes":       {nothing, change(1, "n", 1), remove(1), mongoerr.WriteConflict},
+		"two insert one _id":                       {nothing, insertKeyed(9, 9), insertKeyed(9, 10), mongoerr.WriteConflict},
+		"two insert one unique key":                {nothing, insertKeyed(9, 9), insertKeyed(10, 9), mongoerr.WriteConflict},
+		"two move to one unique key":               {nothing, change(1, "key", 9), change(2, "key", 9), mongoerr.WriteConflict},
+		"a document changed since the snapshot":    {change(1, "n", 1), nothing, change(1, "n", 2), mongoerr.WriteConflict},
+		"a document deleted since the snapshot":    {remove(1), nothing, change(1, "n", 2), mongoerr.WriteConflict},
+		"an _id inserted since the snapshot":       {insertKeyed(9, 9), nothing, insertKeyed(9, 10), mongoerr.WriteConflict},
+		"a unique key inserted since the snapshot": {insertKeyed(9, 9), nothing, insertKeyed(10, 9), mongoerr.WriteConflict},
+		"a unique key of the snapshot":             {nothing, nothing, insertKeyed(9, 1), mongoerr.DuplicateKey},
+		"a unique key freed since the snapshot":    {remove(1), nothing, insertKeyed(9, 1), mongoerr.DuplicateKey},
+		"another document changed since":           {change(2, "n", 1), nothing, change(1, "n", 2), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := New(Config{})
+			_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn("key")})
+			must(t, err)
+			e.mustInsert(t, Write{}, doc(t, "_id", 1, "key", 1), doc(t, "_id", 2, "key", 2))
+			first, second := begin(t, e, 1), begin(t, e, 2)
+			must(t, c.outside(t, e, Write{}))
+			must(t, c.first(t, e, Write{Txn: first}))
+			if got := code(c.second(t, e, Write{Txn: second})); got != c.want {
+				t.Errorf("got code %v, want %v", got, c.want)
+			}
+			must(t, first.Commit())
+			second.Abort()
+		})
+	}
+}
+
+func TestATransactionFreesAndTakesAKeyAgain(t *testing.T) {
+	t.Parallel()
+	e := New(Config{})
+	e.mustInsert(t, Write{}, doc(t, "_id", 1, "v", "old"))
+	txn := begin(t, e, 1)
+	w := Write{Txn: txn}
+	_, err := e.Delete(t.Context(), w, things, Selection{Filter: filter(t, "_id", 1)})
+	must(t, err)
+	e.mustInsert(t, w, doc(t, "_id", 1, "v", "new"))
+	must(t, txn.Commit())
+	want := []string{doc(t, "_id", 1, "v", "new").String()}
+	if got := e.contents(t, nil, things); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAWriteWaitsForTheTransactionInItsWay lets writes outside a transaction
+// meet what it has written, and ends it.
+func TestAWriteWaitsForTheTransactionInItsWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		inside  func(t *testing.T, e *Engine, w Write)
+		outside func(t *testing.T, e *Engine) error
+		commit  bool
+		want    mongoerr.Code
+	}{
+		"an update of a document that an aborted transaction wrote": {
+			updatesOne, func(t *testing.T, e *Engine) error {
+				_, err := e.Update(t.Context(), Write{}, things, set(t, 1, "n", 7))
+				return err
+			}, false, 0,
+		},
+		"an insert of an _id that a transaction then commits": {
+			insertsNine, func(t *testing.T, e *Engine) error {
+				_, err := e.Insert(t.Context(), Write{}, things, []bson.Raw{doc(t, "_id", 9)})
+				return err
+			}, true, mongoerr.DuplicateKey,
+		},
+		"an insert of an _id that a transaction then does not commit": {
+			insertsNine, func(t *testing.T, e *Engine) error {
+				_, err := e.Insert(t.Context(), Write{}, things, []bson.Raw{doc(t, "_id", 9)})
+				return err
+			}, false, 0,
+		},
+		"an insert of an _id that a transaction frees": {
+			func(t *testing.T, e *Engine, w Write) {
+				_, err := e.Delete(t.Context(), w, things, Selection{Filter: filter(t, "_id", 1)})
+				must(t, err)
+			}, func(t *testing.T, e *Engine) error {
+				_, err := e.Insert(t.Context(), Write{}, things, []bson.Raw{doc(t, "_id", 1)})
+				return err
+			}, true, 0,
+		},
+		"a drop of the collection": {
+			updatesOne, func(t *testing.T, e *Engine) error {
+				_, err := e.Drop(t.Context(), things)
+				return err
+			}, true, 0,
+		},
+		"a deletion of all documents": {
+			updatesOne, func(t *testing.T, e *Engine) error {
+				_, err := e.Delete(t.Context(), Write{}, things, Selection{Filter: filter(t), Multi: true})
+				return err
+			}, true, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := New(Config{})
+				e.mustInsert(t, Write{}, doc(t, "_id", 1, "n", 0), doc(t, "_id", 2))
+				txn := begin(t, e, 1)
+				c.inside(t, e, Write{Txn: txn})
+				done := make(chan error, 1)
+				go func() { done <- c.outside(t, e) }()
+				synctest.Wait()
+				select {
+				case err := <-done:
+					t.Fatalf("got %v before the end of the transaction, want the write to wait", err)
+				default:
+				}
+				if c.commit {
+					must(t, txn.Commit())
+				} else {
+					txn.Abort()
+				}
+				if got := code(<-done); got != c.want {
+					t.Errorf("got code %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func updatesOne(t *testing.T, e *Engine, w Write) {
+	_, err := e.Update(t.Context(), w, things, set(t, 1, "n", 5))
+	must(t, err)
+}
+
+func insertsNine(t *testing.T, e *Engine, w Write) { e.mustInsert(t, w, doc(t, "_id", 9)) }
+
+// TestAnIndexThatIsThereWaitsForNoTransaction asks for indexes while a transaction
+// is open whose client may be gone for good.
+func TestAnIndexThatIsThereWaitsForNoTransaction(t *testing.T) {
+	t.Parallel()
+	e := New(Config{})
+	_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn("key")})
+	must(t, err)
+	txn := begin(t, e, 1)
+	defer txn.Abort()
+	e.mustInsert(t, Write{Txn: txn}, doc(t, "_id", 1, "key", 1))
+	over, end := context.WithCancel(t.Context())
+	end() // nothing can be waited for
+	built, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn("key")})
+	if err != nil || built.Before != built.After {
+		t.Errorf("one that is there: got %+v and error %v, want nothing built and no wait", built, err)
+	}
+	other := uniqueOn("other")
+	other.Name = "other"
+	if _, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn("key"), other}); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is not: got %v, want a wait for the transaction", err)
+	}
+}
+
+func TestAWaitingWriteEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{})
+		e.mustInsert(t, Write{}, doc(t, "_id", 1))
+		txn := begin(t, e, 1)
+		updatesOne(t, e, Write{Txn: txn})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.Update(ctx, Write{}, things, set(t, 1, "n", 7)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the deadline", err)
+		}
+		txn.Abort()
+	})
+}
+
+// TestAMultiUpdateGoesOnWhereItWasBlocked counts how often each document is
+// changed when the statement meets a transaction half way.
+func TestAMultiUpdateGoesOnWhereItWasBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{})
+		e.mustInsert(t, Write{}, doc(t, "_id", 1, "n", 0), doc(t, "_id", 2, "n", 0), doc(t, "_id", 3, "n", 0))
+		txn := begin(t, e, 1)
+		_, err := e.Update(t.Context(), Write{Txn: txn}, things, set(t, 2, "n", 100))
+		must(t, err)
+		u := updateOf(t, filter(t), doc(t, "$inc", doc(t, "n", 1)))
+		u.Multi = true
+		done := make(chan Result, 1)
+		go func() {
+			result, err := e.Update(t.Context(), Write{}, things, u)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- result
+		}()
+		synctest.Wait()
+		must(t, txn.Commit())
+		if got := <-done; got.Matched != 3 || got.Modified != 3 {
+			t.Errorf("got %d matched, %d modified, want 3 and 3", got.Matched, got.Modified)
+		}
+		want := []string{
+			doc(t, "_id", 1, "n", 1).String(), doc(t, "_id", 2, "n", 101).String(), doc(t, "_id", 3, "n", 1).String(),
+		}
+		if got := e.contents(t, nil, things); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestAnOldTransactionIsAborted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{TransactionLifetime: 10 * time.Second})
+		stop := running(t, e)
+		defer stop()
+		e.mustInsert(t, Write{}, doc(t, "_id", 1, "n", 0))
+		txn := begin(t, e, 1)
+		updatesOne(t, e, Write{Txn: txn})
+		began := time.Now()
+		_, err := e.Update(t.Context(), Write{}, things, set(t, 1, "n", 7))
+		must(t, err)
+		if waited := time.Since(began); waited < 9*time.Second || waited > 12*time.Second {
+			t.Errorf("got the write after %s, want it after the transaction's 10 s", waited)
+		}
+		if err := txn.Commit(); !mongoerr.Is(err, mongoerr.NoSuchTransaction) {
+			t.Errorf("got %v, want NoSuchTransaction", err)
+		}
+	})
+}
+
+// running runs the engine in the test's bubble until stop is called.
+func running(t testing.TB, e *Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	return func() {
+		cancel()
+		must(t, <-done)
+	}
+}
+
+func TestATransactionSeesOneMomentOfAllCollections(t *testing.T) {
+	t.Parallel()
+	e := New(Config{})
+	others := oplog.Namespace{DB: "test", Collection: "others"}
+	e.mustInsert(t, Write{}, doc(t, "_id", 1))
+	_, err := e.Insert(t.Context(), Write{}, others, []bson.Raw{doc(t, "_id", 1)})
+	must(t, err)
+	txn := begin(t, e, 1)
+	e.mustInsert(t, Write{}, doc(t, "_id", 2))
+	_, err = e.Drop(t.Context(), others)
+	must(t, err)
+	for _, ns := range []oplog.Namespace{things, others} {
+		want := []string{doc(t, "_id", 1).String()}
+		if got := e.contents(t, txn, ns); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", ns, got, want)
+		}
+	}
+	if _, err := e.Insert(t.Context(), Write{Txn: txn}, others, []bson.Raw{doc(t, "_id", 5)}); !mongoerr.Is(err, mongoerr.WriteConflict) {
+		t.Errorf("insert into a dropped collection: got %v, want WriteConflict", err)
+	}
+	txn.Abort()
+}
+
+func TestATransactionMakesACollection(t *testing.T) {
+	t.Parallel()
+	e := New(Config{})
+	txn := begin(t, e, 1)
+	e.mustInsert(t, Write{Txn: txn}, doc(t, "_id", 1))
+	if got := e.Collections("test"); len(got) != 0 {
+		t.Errorf("before the commit: got %v, want no collections", got)
+	}
+	other := begin(t, e, 2)
+	if err := e.CreateCollection(t.Context(), other, things, CollectionOptions{}); !mongoerr.Is(err, mongoerr.WriteConflict) {
+		t.Errorf("a second maker: got %v, want WriteConflict", err)
+	}
+	other.Abort()
+	must(t, txn.Commit())
+	want := []string{doc(t, "_id", 1).String()}
+	if got := e.contents(t, nil, things); !slices.Equal(got, want) {
+		t.Errorf("after the commit: got %v, want %v", got, want)
+	}
+}

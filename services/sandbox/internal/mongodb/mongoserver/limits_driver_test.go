@@ -1,0 +1,188 @@
+package mongoserver_test
+
+import (
+	"encoding/binary"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/sandbox/internal/mongodb/engine"
+)
+
+// one is a document with one field.
+func one(key string, v any) bson.D { return bson.D{{Key: key, Value: v}} }
+
+func doubled(times int) bson.A {
+	var stages bson.A
+	for range times {
+		stages = append(stages, bson.D{{Key: "$addFields", Value: bson.D{{Key: "s", Value: bson.D{{Key: "$concat", Value: bson.A{"$s", "$s"}}}}}}})
+	}
+	return append(stages, bson.D{{Key: "$project", Value: bson.D{{Key: "_id", Value: 1}}}})
+}
+
+func TestLimits_NoStageGivesADocumentThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("c")
+	for i := range 3 {
+		_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "s", Value: strings.Repeat("x", 6<<20)}})
+		must(t, err)
+	}
+	same := bson.D{{Key: "$sum", Value: 0}}
+	many := bson.A{}
+	for range 2000 {
+		many = append(many, "$s")
+	}
+	for name, c := range map[string]struct {
+		pipeline bson.A
+		code     int
+	}{
+		"doubled":           {doubled(22), 10334},
+		"pushed":            {bson.A{one("$group", bson.D{{Key: "_id", Value: nil}, {Key: "all", Value: one("$push", "$$ROOT")}})}, 10334},
+		"facet":             {bson.A{one("$facet", one("a", bson.A{one("$match", bson.D{})}))}, 10334},
+		"lookup":            {bson.A{one("$lookup", bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "a"}})}, 4568},
+		"one concatenation": {bson.A{one("$project", one("a", one("$concat", many)))}, 10334},
+		"one array":         {bson.A{one("$project", one("a", one("$size", bson.A{many})))}, 10334},
+		"one replacement": {bson.A{one("$project", one("a", one("$replaceAll", bson.D{
+			{Key: "input", Value: "$s"}, {Key: "find", Value: "x"}, {Key: "replacement", Value: "$s"},
+		})))}, 10334},
+		"what fits is passed": {bson.A{one("$match", one("_id", 1)), one("$group", bson.D{{Key: "_id", Value: nil}, {Key: "n", Value: same}})}, 0},
+	} {
+		cursor, err := coll.Aggregate(t.Context(), c.pipeline)
+		if err == nil {
+			var all []bson.Raw
+			err = cursor.All(t.Context(), &all)
+		}
+		if got := code(err); got != c.code {
+			t.Errorf("%s: got %v, want code %d", name, err, c.code)
+		}
+	}
+	if _, err := coll.Distinct(t.Context(), "s", bson.D{}).Raw(); err != nil {
+		t.Errorf("distinct of one value: got %v", err)
+	}
+}
+
+func TestLimits_ASortTakesNoMoreMemoryThanItMay(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("c")
+	for i := range 12 {
+		_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "s", Value: strings.Repeat("x", 10<<20)}})
+		must(t, err)
+	}
+	order := bson.D{{Key: "n", Value: 1}}
+	short := bson.D{{Key: "_id", Value: 1}}
+	if _, err := coll.Find(t.Context(), bson.D{}, options.Find().SetSort(order).SetProjection(short)); code(err) != 292 {
+		t.Errorf("got %v, want code 292", err)
+	}
+	if _, err := coll.Find(t.Context(), bson.D{}, options.Find().SetSort(order).SetProjection(short).SetAllowDiskUse(true)); err != nil {
+		t.Errorf("with the disk: got %v", err)
+	}
+}
+
+// endless evaluates for longer than any test waits.
+func endless() bson.D {
+	thousands := bson.D{{Key: "$range", Value: bson.A{0, 100_000}}}
+	reduce := func(in any) bson.D {
+		return one("$reduce", bson.D{{Key: "input", Value: thousands}, {Key: "initialValue", Value: 0}, {Key: "in", Value: in}})
+	}
+	return reduce(one("$add", bson.A{reduce(one("$add", bson.A{"$$this", "$$value", "$_id"})), "$$this"}))
+}
+
+func TestMaxTime_EndsWhateverRuns(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	slow := bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{endless(), 1}}}}}
+	project := bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "a", Value: endless()}}}}}
+	for name, command := range map[string]bson.D{
+		"find":          {{Key: "find", Value: "c"}, {Key: "filter", Value: slow}},
+		"count":         {{Key: "count", Value: "c"}, {Key: "query", Value: slow}},
+		"distinct":      {{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}, {Key: "query", Value: slow}},
+		"aggregate":     {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: project}, {Key: "cursor", Value: bson.D{}}},
+		"update":        {{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: slow}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}}}}}},
+		"delete":        {{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: slow}, {Key: "limit", Value: 1}}}}},
+		"findAndModify": {{Key: "findAndModify", Value: "c"}, {Key: "query", Value: slow}, {Key: "remove", Value: true}},
+	} {
+		began := time.Now()
+		err := h.db.RunCommand(t.Context(), append(command, bson.E{Key: "maxTimeMS", Value: 50})).Err()
+		if got := code(err); got != 50 {
+			t.Errorf("%s: got %v after %s, want code 50", name, err, time.Since(began))
+		}
+	}
+}
+
+func TestKillOp_EndsACommandThatCurrentOpLists(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		done <- h.db.RunCommand(t.Context(), bson.D{
+			{Key: "aggregate", Value: "c"},
+			{Key: "cursor", Value: bson.D{}},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "a", Value: endless()}}}}}},
+		}).Err()
+	}()
+	admin := h.client.Database("admin")
+	var listed struct {
+		Inprog []struct{ Opid int32 }
+	}
+	for len(listed.Inprog) == 0 {
+		must(t, admin.RunCommand(t.Context(), bson.D{{Key: "currentOp", Value: 1}, {Key: "ns", Value: "test.c"}}).Decode(&listed))
+	}
+	must(t, admin.RunCommand(t.Context(), bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: listed.Inprog[0].Opid}}).Err())
+	if err := <-done; code(err) != 11601 {
+		t.Errorf("got %v, want code 11601", err)
+	}
+}
+
+func TestWork_EndsWhenItsClientHasLeft(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	body, err := bson.Marshal(bson.D{
+		{Key: "aggregate", Value: "c"},
+		{Key: "cursor", Value: bson.D{}},
+		{Key: "$db", Value: "test"},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "a", Value: endless()}}}}}},
+	})
+	must(t, err)
+	leaving := dialRaw(t, h.server.Addr().String())
+	_, err = leaving.Write(opMsg(body))
+	must(t, err)
+	running := func() int {
+		var listed struct{ Inprog []bson.Raw }
+		must(t, h.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "currentOp", Value: 1}, {Key: "ns", Value: "test.c"}}).Decode(&listed))
+		return len(listed.Inprog)
+	}
+	for running() == 0 {
+		must(t, t.Context().Err())
+	}
+	must(t, leaving.Close())
+	for running() > 0 {
+		must(t, t.Context().Err())
+	}
+}
+
+func dialRaw(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	must(t, err)
+	return conn
+}
+
+// opMsg frames a command.
+func opMsg(body bson.Raw) []byte {
+	message := binary.LittleEndian.AppendUint32(nil, uint32(16+4+1+len(body)))
+	message = append(message, 1, 0, 0, 0, 0, 0, 0, 0)
+	message = binary.LittleEndian.AppendUint32(message, 2013)
+	return append(append(message, 0, 0, 0, 0, 0), body...)
+}

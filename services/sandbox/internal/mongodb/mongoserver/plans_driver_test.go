@@ -1,0 +1,143 @@
+package mongoserver_test
+
+import (
+	"slices"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"changerelay/services/sandbox/internal/mongodb/engine"
+)
+
+// explained gives the stages of a find's plan, the outermost first, and how many
+// keys and documents it looked at.
+func explained(t *testing.T, db *mongo.Database, find bson.D) (stages []string, keys, docs int32) {
+	t.Helper()
+	var reply bson.M
+	must(t, db.RunCommand(t.Context(), bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: "executionStats"}}).Decode(&reply))
+	for plan := subdocument(reply, "queryPlanner", "winningPlan"); plan != nil; plan = subdocument(plan, "inputStage") {
+		stages = append(stages, plan["stage"].(string))
+	}
+	stats := subdocument(reply, "executionStats")
+	return stages, stats["totalKeysExamined"].(int32), stats["totalDocsExamined"].(int32)
+}
+
+func subdocument(doc bson.M, path ...string) bson.M {
+	for _, name := range path {
+		switch v := doc[name].(type) {
+		case bson.M:
+			doc = v
+		case bson.D:
+			doc = bson.M{}
+			for _, e := range v {
+				doc[e.Key] = e.Value
+			}
+		default:
+			return nil
+		}
+	}
+	return doc
+}
+
+func TestExplain_TellsThePlanThatIsRun(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("orders")
+	var docs []any
+	for i := range 100 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "a", Value: i % 10}, {Key: "b", Value: i}})
+	}
+	_, err := coll.InsertMany(t.Context(), docs)
+	must(t, err)
+	_, err = coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}})
+	must(t, err)
+	find := func(more ...bson.E) bson.D { return append(bson.D{{Key: "find", Value: "orders"}}, more...) }
+	filter := func(key string, v any) bson.E { return bson.E{Key: "filter", Value: bson.D{{Key: key, Value: v}}} }
+	sort := func(key string) bson.E { return bson.E{Key: "sort", Value: bson.D{{Key: key, Value: 1}}} }
+	for name, c := range map[string]struct {
+		find       bson.D
+		stages     []string
+		keys, docs int32
+	}{
+		"by _id":               {find(filter("_id", 5)), []string{"IDHACK"}, 1, 1},
+		"through an index":     {find(filter("a", 3)), []string{"FETCH", "IXSCAN"}, 10, 10},
+		"in the index's order": {find(filter("a", 3), bson.E{Key: "sort", Value: bson.D{{Key: "b", Value: -1}}}), []string{"FETCH", "IXSCAN"}, 10, 10},
+		"scan":                 {find(filter("b", 3)), []string{"COLLSCAN"}, 0, 100},
+		"scan and sort":        {find(filter("b", 3), sort("c")), []string{"SORT", "COLLSCAN"}, 0, 100},
+		"limit":                {find(bson.E{Key: "limit", Value: 7}), []string{"LIMIT", "COLLSCAN"}, 0, 7},
+		"no collection":        {bson.D{{Key: "find", Value: "none"}}, []string{"EOF"}, 0, 0},
+	} {
+		stages, keys, examined := explained(t, h.db, c.find)
+		if !slices.Equal(stages, c.stages) || keys != c.keys || examined != c.docs {
+			t.Errorf("%s: got %v, %d keys, %d documents, want %v, %d, %d", name, stages, keys, examined, c.stages, c.keys, c.docs)
+		}
+	}
+}
+
+func TestExplain_WritesNothing(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("orders")
+	_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	must(t, h.db.RunCommand(t.Context(), bson.D{{Key: "explain", Value: bson.D{
+		{Key: "delete", Value: "orders"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 0}}}},
+	}}}).Err())
+	if n, err := coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != 1 {
+		t.Errorf("got %d documents and %v, want 1", n, err)
+	}
+}
+
+func TestMajorityReads_SeeAWriteWhenItsJournalDoes(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	acknowledged := h.db.Collection("c", options.Collection().SetWriteConcern(writeconcern.Majority()))
+	unawaited := h.db.Collection("c", options.Collection().SetWriteConcern(writeconcern.W1()))
+	majority := h.db.Collection("c", options.Collection().SetReadConcern(readconcern.Majority()))
+	insert := func(coll *mongo.Collection, id int) {
+		_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}})
+		must(t, err)
+	}
+	seen := func() int64 {
+		n, err := majority.CountDocuments(t.Context(), bson.D{})
+		must(t, err)
+		return n
+	}
+	insert(acknowledged, 1)
+	if n := seen(); n != 1 {
+		t.Fatalf("got %d documents after a majority write, want 1", n)
+	}
+	insert(unawaited, 2)
+	for seen() != 2 {
+		must(t, t.Context().Err()) // until the journal's next turn
+	}
+	insert(unawaited, 3)
+	insert(acknowledged, 4)
+	if n := seen(); n != 4 {
+		t.Errorf("got %d documents after another majority write, want 4", n)
+	}
+}
+
+func TestCollMod_HidesAnIndex(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("c")
+	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}})
+	must(t, err)
+	_, err = coll.InsertOne(t.Context(), bson.D{{Key: "a", Value: 1}})
+	must(t, err)
+	var reply bson.M
+	hide := bson.D{{Key: "collMod", Value: "c"}, {Key: "index", Value: bson.D{{Key: "name", Value: "a_1"}, {Key: "hidden", Value: true}}}}
+	must(t, h.db.RunCommand(t.Context(), hide).Decode(&reply))
+	if reply["hidden_old"] != false || reply["hidden_new"] != true {
+		t.Errorf("got %v, want it hidden", reply)
+	}
+	find := bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}}}
+	if stages, _, _ := explained(t, h.db, find); stages[0] != "COLLSCAN" {
+		t.Errorf("got %v, want the hidden index left alone", stages)
+	}
+}

@@ -1,0 +1,18 @@
+package mongoserver
+
+import (
+	"testing"
+
+	"changerelay/services/sandbox/internal/mongodb/command"
+)
+
+// TestEveryCommandSaysWhatItNeeds keeps a new command from being one that
+// nobody may run.
+func TestEveryCommandSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for name, command := range newCommands(command.Version{}) {
+		if !command.Needs.Anybody && command.Needs.Privileges == nil {
+			t.Errorf("command %s does not say in commands.go what a client needs to run it", name)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package expression
+
+import (
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+)
+
+type compiler struct {
+	env    Env
+	redact bool
+	// bound are the variables in sight, innermost last, each with a slot of its
+	// own in the scope.
+	bound []binding
+	slots int
+}
+
+type binding struct {
+	name string
+	slot int
+}
+
+// value reads any expression.
+func (c *compiler) value(v bson.RawValue) (operand, error) {
+	switch v.Type {
+	case bson.TypeString:
+		return c.text(v)
+	case bson.TypeEmbeddedDocument:
+		return c.document(v)
+	case bson.TypeArray:
+		return c.array(v)
+	}
+	return constant(v), nil
+}
+
+func (c *compiler) text(v bson.RawValue) (operand, error) {
+	text := string(bsonkit.Text(v))
+	switch {
+	case strings.HasPrefix(text, "$$"):
+		return c.variable(text[2:])
+	case strings.HasPrefix(text, "$"):
+		return fieldPath(text[1:])
+	}
+	return constant(v), nil
+}
+
+func (c *compiler) document(v bson.RawValue) (operand, error) {
+	it := bsonkit.Iterate(v.Value)
+	if it.Next() && strings.HasPrefix(string(it.Key()), "$") {
+		name, argument := string(it.Key()), it.Value()
+		if it.Next() {
+			return operand{}, mongoerr.New(15983, "An object representing an expression must have exactly one field: %s", bsonkit.Describe(v))
+		}
+		return c.operator(name, argument)
+	}
+	return c.fields(v)
+}
+
+func (c *compiler) operator(name string, argument bson.RawValue) (operand, error) {
+	build, ok := operatorNamed(name)
+	if !ok {
+		return operand{}, mongoerr.New(mongoerr.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	}
+	return build(c, name, argument)
+}
+
+// fields reads a document whose values are expressions.
+func (c *compiler) fields(v bson.RawValue) (operand, error) {
+	var names []string
+	var values []operand
+	for it := bsonkit.Iterate(v.Value); it.Next(); {
+		name := string(it.Key())
+		switch {
+		case strings.HasPrefix(name, "$"):
+			return operand{}, mongoerr.New(16410, "FieldPath field names may not start with '$'.")
+		case strings.Contains(name, "."):
+			return operand{}, mongoerr.New(16412, "FieldPath field names may not contain '.'.")
+		}
+		value, err := c.value(it.Value())
+		if err != nil {
+			return operand{}, err
+		}
+		names, values = append(names, name), append(values, value)
+	}
+	return folded(values, func(s *scope) (bson.RawValue, error) {
+		b := bsonkit.NewBuilder(nil)
+		size := 0
+		for i, value := range values {
+			v, err := value.in(s)
+			if size += len(v.Value); err == nil && size > maxValue {
+				err = errTooLarge(size)
+			}
+			if err != nil {
+				return v, err
+			}
+			b.Append(names[i], v)
+		}
+		return bsonkit.Document(b.Finish()), nil
+	}), nil
+}
+
+func (c *compiler) array(v bson.RawValue) (operand, error) {
+	elements, err := c.list(v)
+	return folded(elements, func(s *scope) (bson.RawValue, error) {
+		values, err := evalAll(s, elements)
+		return bsonkit.Array(values), err
+	}), err
+}
+
+// list reads the elements of an array, each an expression.
+func (c *compiler) list(v bson.RawValue) ([]operand, error) {
+	var elements []operand
+	for it := bsonkit.Iterate(v.Value); it.Next(); {
+		element, err := c.value(it.Value())
+		if err != nil {
+			return nil, err
+		}
+		elements = append(elements, element)
+	}
+	return elements, nil
+}
+
+// arguments reads what an operator is given: an array of arguments, or one
+// argument without an array around it.
+func (c *compiler) arguments(v bson.RawValue) ([]operand, error) {
+	if v.Type == bson.TypeArray {
+		return c.list(v)
+	}
+	argument, err := c.value(v)
+	return []operand{argument}, err
+}
+
+func evalAll(s *scope, operands []operand) ([]bson.RawValue, error) {
+	values := make([]bson.RawValue, len(operands))
+	size := 0
+	for i, o := range operands {
+		v, err := o.in(s)
+		if size += len(v.Value); err == nil && size > maxValue {
+			err = errTooLarge(size)
+		}
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// folded computes an operation on constants once. One that fails is left to
+// fail when it is used.
+func folded(operands []operand, eval func(s *scope) (bson.RawValue, error)) operand {
+	for _, o := range operands {
+		if o.eval != nil {
+			return operand{eval: eval}
+		}
+	}
+	v, err := eval(&scope{})
+	if err != nil {
+		return operand{eval: func(*scope) (bson.RawValue, error) { return bson.RawValue{}, err }}
+	}
+	return constant(v)
+}
+
+// named reads an argument that is a document of named expressions.
+func (c *compiler) named(v bson.RawValue, allowed func(name string) error) (map[string]operand, error) {
+	fields := map[string]operand{}
+	for it := bsonkit.Iterate(v.Value); it.Next(); {
+		name := string(it.Key())
+		if err := allowed(name); err != nil {
+			return nil, err
+		}
+		field, err := c.value(it.Value())
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = field
+	}
+	return fields, nil
+}

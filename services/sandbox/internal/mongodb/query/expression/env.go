@@ -1,0 +1,30 @@
+package expression
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
+)
+
+// Env is what an expression may read besides the document.
+type Env struct {
+	// Now is $$NOW. It is cut to milliseconds, as BSON dates are.
+	Now time.Time
+	// ClusterTime is $$CLUSTER_TIME.
+	ClusterTime bson.Timestamp
+	// Let are the user's variables, each read as $$name: the `let` of a
+	// command or the `c` of an update statement. An undefined value stands for a
+	// variable whose value is missing.
+	Let bson.Raw
+	// Collation is how filters compare text. Expressions compare bytes: who
+	// compiles one where that could matter refuses the collation.
+	Collation *collation.Collation
+	// Interrupted, if not nil, is asked now and then; an error ends what is being
+	// evaluated. It may be called by several goroutines at once.
+	Interrupted func() error
+	// Spills tells that sorts and groups may take more memory than usual
+	// (allowDiskUse).
+	Spills bool
+}

@@ -1,5 +1,0 @@
-package mongoserver
-
-import "context"
-
-func ping(context.Context, *call, *reply) error { return nil }
