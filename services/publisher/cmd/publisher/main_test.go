@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"changerelay/services/publisher/internal/testserver"
 )
 
 func TestTheCommandLine(t *testing.T) {
@@ -30,5 +32,36 @@ func TestTheCommandLine(t *testing.T) {
 				t.Errorf("run = %d with %q and %q, want %d with %q and %q", code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
 			}
 		})
+	}
+}
+
+func TestCommand_ExitStatusTellsARefusalFromAWrongArgument(t *testing.T) {
+	servers := testserver.Get(t)
+	for name, value := range map[string]string{
+		"MONGODB_URI": servers.MongoURI, "SOURCE_DATABASE": "shop", "SOURCE_COLLECTION": "events",
+		"STATE_DATABASE":               testserver.Name(t),
+		"SERVICEBUS_CONNECTION_STRING": servers.ServiceBus, "SERVICEBUS_TOPIC": testserver.Topic,
+	} {
+		t.Setenv(name, value)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"checkpoint", "reset"}, misconfigured},
+		{[]string{"checkpoint", "accept", "now", "--why", "x"}, misconfigured},
+		{[]string{"repartition", "--what"}, misconfigured},
+		{[]string{"checkpoint", "reset", "--why", "x"}, failed}, // nothing is known of the stream
+		{[]string{"repartition"}, failed},
+		{[]string{"checkpoint", "reset", "--why", "x", "--new", "--dry-run", "--json"}, stopped},
+		{[]string{"checkpoint", "reset", "--why", "x", "--dry-run"}, failed}, // still nothing
+		{[]string{"checkpoint", "reset", "--why", "x", "--new"}, stopped},
+		{[]string{"checkpoint", "reset", "--why", "x"}, stopped},
+		{[]string{"repartition", "--json"}, stopped}, // nothing to do
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
+			t.Errorf("%q ends with %d, want %d: %s%s", tt.args, code, tt.code, &stdout, &stderr)
+		}
 	}
 }

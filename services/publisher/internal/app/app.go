@@ -28,6 +28,7 @@ import (
 	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
@@ -71,6 +72,16 @@ type App struct {
 	parts    []*App // where the stream is split: a publisher for each partition
 	index    int    // of a partition: which one
 	parkedAs string // name of the stream among parked changes: that of the whole
+
+	// wholeLease is LEASE_NAME, whatever partition this is.
+	wholeLease string
+	// These belong to the leading loop: the record of the stream as of the last
+	// claim, and when an operator had last decided.
+	record    checkpoint.Record
+	decidedAt time.Time
+	// learning guards the source in the record.
+	learning sync.Mutex
+	knows    knowledge
 }
 
 // New builds a publisher and binds its admin port. It makes no round trip. Logs
@@ -84,7 +95,8 @@ func New(config Config, version string, logTo io.Writer) (*App, error) {
 		log:     logger(config, troubles),
 		closing: &sync.WaitGroup{},
 		// Parked changes are for an operator, who need not know of partitions.
-		parkedAs: config.StreamName,
+		parkedAs:   config.StreamName,
+		wholeLease: config.LeaseName,
 	}
 	if err := a.connect(); err != nil {
 		return nil, err
@@ -212,10 +224,26 @@ func (a *App) publish(ctx context.Context) error {
 		return err
 	}
 	a.tidy(ctx)
+	watching, endWatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer endWatch()
+	for _, one := range a.streams() {
+		one.look(ctx) // before it can lead
+		watch.Go(func() { one.remember(watching) })
+	}
 	if a.parts != nil {
 		return a.publishParts(ctx)
 	}
 	return a.elector.Run(ctx, a.lead)
+}
+
+// streams are the publishers of the stream: one for each partition.
+func (a *App) streams() []*App {
+	if a.parts != nil {
+		return a.parts
+	}
+	return []*App{a}
 }
 
 // awaitSource waits until the source answers. It returns an error when it is
@@ -228,7 +256,6 @@ func (a *App) awaitSource(ctx context.Context) error {
 			return halt
 		}
 		if err == nil || ctx.Err() != nil {
-			a.board.found()
 			return nil
 		}
 		a.board.notFound(err)

@@ -56,6 +56,7 @@ func config(servers testserver.Servers, change ...func(*app.Config)) app.Config 
 		StreamName:           "shop.events",
 		StartAt:              "now",
 		OnHistoryLost:        "stop",
+		OnCollectionChange:   "stop-replaced",
 		HealField:            "_id",
 		Mode:                 "events",
 		OnOtherOperation:     "refuse-changes",
@@ -66,10 +67,13 @@ func config(servers testserver.Servers, change ...func(*app.Config)) app.Config 
 		FieldTime:            "time",
 		FieldData:            "data",
 		OnUnmappable:         "park",
+		ParkLimit:            100,
 		MaxInFlight:          500,
 		MaxInFlightBytes:     16 << 20,
 		Senders:              32,
 		BatchSize:            20,
+		SendTimeout:          15 * time.Second,
+		SendPatience:         2 * time.Minute,
 		CheckpointInterval:   20 * time.Millisecond,
 		ShutdownTimeout:      10 * time.Second,
 		AdminAddr:            "127.0.0.1:0",
@@ -177,6 +181,9 @@ func events(t *testing.T, servers testserver.Servers) *source {
 // write inserts count events of the given number of aggregates.
 func (s *source) write(t *testing.T, count, aggregates int) {
 	t.Helper()
+	if count == 0 {
+		return
+	}
 	var documents []any
 	for n := range count {
 		id := fmt.Sprintf("order-%03d", n%aggregates)

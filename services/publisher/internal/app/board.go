@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,15 +16,21 @@ import (
 	"changerelay/services/publisher/internal/relay"
 )
 
-// outageGrace is how long sending, or the lease, may fail for a reason that may
-// pass before the process says that it is not ready.
+// outageGrace is how long sending, reading, claiming or the lease may fail for a
+// reason that may pass before the process says that it is not ready.
 const outageGrace = 30 * time.Second
+
+// unreadGrace is how long the source may take to answer before that is said: a
+// poll takes a second while all is well.
+const unreadGrace = 3 * time.Second
 
 // States of a process, as /status says them.
 const (
 	stateStarting   = "starting"
 	stateStandby    = "standing by"
 	stateClaiming   = "claiming"
+	stateResuming   = "resuming"
+	stateUnread     = "not reading"
 	statePublishing = "publishing"
 	stateBlocked    = "blocked"
 	stateHalted     = "halted"
@@ -41,18 +48,23 @@ type board struct {
 	secrets  *redact.Redactor
 	sending  *rate
 
-	mu       sync.Mutex
-	phase    string                    // guarded by mu: starting, "", draining or stopped
-	err      error                     // guarded by mu: why the process does not get on, outside a term
-	halted   error                     // guarded by mu: why publishing is halted
-	claimed  *checkpoint.Checkpoint    // guarded by mu: as claimed for the term; nil outside terms
-	loop     *relay.Relay              // guarded by mu: the term's; nil outside terms
-	reading  func() changestream.State // guarded by mu: the term's; nil outside terms
-	copied   *copyRun                  // guarded by mu: nil while nothing is copied
-	gaps     []mongostate.Gap          // guarded by mu: the latest, as known to the leader
-	oldest   checkpoint.ClusterTime    // guarded by mu: of the operation log; zero where not known
-	parked   int64                     // guarded by mu: changes in the store when the term began
-	parkedAt int64                     // guarded by mu: the counter at that time
+	mu        sync.Mutex
+	phase     string                    // guarded by mu: starting, "", draining or stopped
+	err       error                     // guarded by mu: why the process does not get on, outside a term
+	halted    error                     // guarded by mu: why publishing is halted
+	claimed   *checkpoint.Checkpoint    // guarded by mu: as claimed for the term; nil outside terms
+	loop      *relay.Relay              // guarded by mu: the term's; nil outside terms
+	reading   func() changestream.State // guarded by mu: the term's; nil outside terms
+	copied    *copyRun                  // guarded by mu: nil while nothing is copied
+	record    checkpoint.Record         // guarded by mu: of the stream, as it was for the last claim
+	gaps      []mongostate.Gap          // guarded by mu: the latest, as known to the leader
+	gapCount  map[string]int64          // guarded by mu: all of them, by decision; never written to
+	oldest    checkpoint.ClusterTime    // guarded by mu: of the operation log; zero where not known
+	parked    int64                     // guarded by mu: changes in the store when the term began
+	parkedAt  int64                     // guarded by mu: the counter at that time
+	reachedAt relay.Point               // guarded by mu: where the relay before this one ended
+	claiming  time.Time                 // guarded by mu: since when a leader has no relay, as far as was seen
+	failing   time.Time                 // guarded by mu: since when reading has an error, as far as was seen
 }
 
 func newBoard(config Config, version string, holder lease.Holder, elector *lease.Elector, counters *relay.Counters, secrets *redact.Redactor) *board {
@@ -76,15 +88,28 @@ func (b *board) update(change func()) {
 
 func (b *board) found()            { b.update(func() { b.phase, b.err = "", nil }) }
 func (b *board) notFound(e error)  { b.update(func() { b.err = e }) }
-func (b *board) failed(e error)    { b.update(func() { b.err = e }) }
 func (b *board) draining()         { b.update(func() { b.phase = stateDraining }) }
 func (b *board) stopped()          { b.update(func() { b.phase = stateStopped }) }
 func (b *board) halt(reason error) { b.update(func() { b.halted = reason }) }
 
-// claim shows a term that has claimed its checkpoint.
-func (b *board) claim(claimed checkpoint.Checkpoint, parked int64, gaps []mongostate.Gap) {
+// failed shows why a term has ended: until the next one nothing is published.
+func (b *board) failed(e error) {
 	b.update(func() {
-		b.claimed, b.gaps = &claimed, gaps
+		b.err = e
+		if b.loop != nil {
+			b.claiming = time.Now()
+			if reached := b.loop.Status().Reached; reached.Token != nil {
+				b.reachedAt = reached
+			}
+		}
+		b.loop, b.reading = nil, nil
+	})
+}
+
+// claim shows a term that has claimed its checkpoint.
+func (b *board) claim(claimed checkpoint.Checkpoint, record checkpoint.Record, parked int64) {
+	b.update(func() {
+		b.claimed, b.record = &claimed, record
 		b.parked, b.parkedAt = parked, b.counters.Parked()
 	})
 }
@@ -93,17 +118,25 @@ func (b *board) claim(claimed checkpoint.Checkpoint, parked int64, gaps []mongos
 func (b *board) beginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, reading func() changestream.State) {
 	b.update(func() {
 		b.claimed, b.loop, b.reading = &claimed, loop, reading
-		b.err, b.halted = nil, nil
+		b.err, b.halted, b.reachedAt = nil, nil, relay.Point{}
 	})
 }
 
-func (b *board) gapsAre(gaps []mongostate.Gap)          { b.update(func() { b.gaps = gaps }) }
+// seen shows a standby's view of the stream.
+func (b *board) seen(record checkpoint.Record) {
+	b.update(func() { b.record = record })
+}
+
+func (b *board) gapsAre(latest []mongostate.Gap, counts map[string]int64) {
+	b.update(func() { b.gaps, b.gapCount = latest, counts })
+}
 func (b *board) oldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.oldest = oldest }) }
 
 func (b *board) endTerm() {
 	b.update(func() {
 		b.claimed, b.loop, b.reading, b.halted, b.err = nil, nil, nil, nil, nil
-		b.gaps, b.oldest = nil, checkpoint.ClusterTime{}
+		b.gaps, b.gapCount, b.oldest, b.record = nil, nil, checkpoint.ClusterTime{}, checkpoint.Record{}
+		b.reachedAt, b.claiming = relay.Point{}, time.Time{}
 	})
 }
 
@@ -117,20 +150,38 @@ func (b *board) live() error {
 }
 
 // ready fails while the process could not publish if it had to.
-func (b *board) ready() error {
-	s := b.snapshot()
+func (b *board) ready() error { return b.snapshot().unready() }
+
+// unready returns why the process could not publish if it had to.
+func (s snapshot) unready() error {
+	long := func(since time.Time) bool { return !since.IsZero() && time.Since(since) > outageGrace }
 	switch {
 	case s.state == stateStarting, s.state == stateHalted, s.state == stateDraining, s.state == stateStopped:
 		return errors.New(s.state)
-	case s.outage.Err != nil && (s.outage.Class == relay.Blocked || time.Since(s.outage.Since) > outageGrace):
+	case s.outage.Err != nil && (s.outage.Class == relay.Blocked || s.outage.Class == relay.Refused || time.Since(s.outage.Since) > outageGrace):
 		return fmt.Errorf("sending fails: %w", s.outage.Err)
+	case long(s.claiming):
+		return fmt.Errorf("leading since %s without a claim: %w", clock(s.claiming), cmp.Or(s.err, errUnknown))
+	case long(s.resuming):
+		return fmt.Errorf("resuming since %s: the source looks for the place to go on from", clock(s.resuming))
+	case long(s.unread):
+		return fmt.Errorf("the source cannot be read since %s: %w", clock(s.unread), cmp.Or(s.err, errUnknown))
 	case s.election.Conflict != "":
 		return errors.New("the lease is used for another stream as well")
 	case s.election.LastError != "" && time.Since(s.election.ObservedAt) > outageGrace:
-		return errors.New("the lease can not be read")
+		return errors.New("the lease cannot be read")
 	}
 	return nil
 }
+
+// errUnknown and errSilent stand for a reason that nobody has told yet.
+var (
+	errUnknown = errors.New("no answer yet")
+	errSilent  = errors.New("the source does not answer")
+)
+
+// clock is a time as people compare it with others.
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // snapshot is the board at one moment.
 type snapshot struct {
@@ -142,6 +193,11 @@ type snapshot struct {
 	relay    relay.Status
 	outage   relay.Outage
 	reopened int64
+	// claiming is since when a leader publishes nothing, resuming since when the
+	// source looks for the place to go on from, and unread since when nothing can be
+	// read; zero while they do not. The process's clock says so.
+	claiming, resuming, unread time.Time
+
 	parked   int64
 	position string
 	lag      time.Duration
@@ -149,7 +205,10 @@ type snapshot struct {
 	// upTo is the time up to which all is published; zero where not known.
 	upTo   time.Time
 	copied *CopyStatus
+	began  checkpoint.Beginning
 	gaps   []mongostate.Gap
+	// gapCount counts all gaps, by decision.
+	gapCount map[string]int64
 	// headroom is how much younger than the operation log's oldest entry the
 	// stream's place is.
 	headroom      time.Duration
@@ -165,14 +224,14 @@ func (b *board) snapshot() snapshot {
 		s.term = b.claimed.Term
 		s.relay = b.loop.Status()
 		s.outage = s.relay.Outage
-		reading := b.reading()
-		s.reopened = reading.Reopened
-		if s.err == nil {
-			s.err = reading.Err
-		}
+		b.read(&s)
+	}
+	if b.claimed != nil {
 		b.reached(&s)
 	}
-	s.copied, s.gaps = b.copied.status(), b.gaps
+	b.claiming = b.first(b.claiming, s.election.Role == lease.Leader && b.loop == nil && s.halted == nil)
+	s.claiming = b.claiming
+	s.copied, s.gaps, s.gapCount, s.began = b.copied.status(), b.gaps, b.gapCount, b.record.Began
 	s.state = b.stateOf(s)
 	switch {
 	case s.halted != nil:
@@ -188,11 +247,46 @@ func (b *board) snapshot() snapshot {
 	return s
 }
 
+// first returns since when something is so, as far as was seen.
+func (*board) first(since time.Time, so bool) time.Time {
+	switch {
+	case !so:
+		return time.Time{}
+	case since.IsZero():
+		return time.Now()
+	default:
+		return since
+	}
+}
+
+// read fills in how reading goes.
+func (b *board) read(s *snapshot) {
+	reading := b.reading()
+	s.reopened, s.resuming, s.unread = reading.Reopened, reading.Opening, reading.Unread
+	b.failing = b.first(b.failing, reading.Err != nil)
+	if s.unread.IsZero() {
+		s.unread = b.failing // a copy says no more than that
+	}
+	if time.Since(s.unread) <= unreadGrace {
+		s.unread = time.Time{}
+	}
+	if s.err == nil {
+		s.err = reading.Err
+	}
+	if s.err == nil && !s.unread.IsZero() && s.resuming.IsZero() {
+		s.err = errSilent
+	}
+}
+
 // reached fills in how far the stream is published, and since when it is not.
 func (b *board) reached(s *snapshot) {
-	s.position = string(s.relay.Reached.Position)
-	asOf := s.relay.Reached.AsOf
-	if s.relay.Reached.Token == nil {
+	reached := s.relay.Reached
+	if reached.Token == nil {
+		reached = b.reachedAt
+	}
+	s.position = string(reached.Position)
+	asOf := reached.AsOf
+	if reached.Token == nil {
 		s.position = string(b.claimed.Position)
 		if seconds, _, err := b.claimed.Position.ClusterTime(); err == nil {
 			asOf = time.Unix(int64(seconds), 0)
@@ -218,6 +312,10 @@ func (b *board) stateOf(s snapshot) string {
 		return stateClaiming
 	case s.outage.Err != nil:
 		return stateBlocked
+	case !s.resuming.IsZero():
+		return stateResuming
+	case !s.unread.IsZero():
+		return stateUnread
 	default:
 		return statePublishing
 	}

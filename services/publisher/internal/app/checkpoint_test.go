@@ -55,7 +55,7 @@ func TestACheckpointIsNotMovedBesideALeader(t *testing.T) {
 	p.await(t, "the publisher to lead", leading)
 	for _, args := range [][]string{
 		{"checkpoint", "reset", "--why", "test"},
-		{"checkpoint", "set", time.Now().Format(time.RFC3339), "--why", "test"},
+		{"checkpoint", "set", time.Now().Add(-time.Minute).Format(time.RFC3339), "--why", "test"},
 	} {
 		if _, err := say[any](t, c, args...); err == nil || !strings.Contains(err.Error(), `held by "a"`) {
 			t.Errorf("%q = %v, want it refused while a leads", args, err)
@@ -136,6 +136,14 @@ func TestArgumentsOfCheckpointCommandsAreChecked(t *testing.T) {
 		{"checkpoint", "set", "--why", "x"},
 		{"checkpoint", "set", "yesterday", "--why", "x"},
 		{"checkpoint", "set", "2026-01-01T00:00:00Z"},
+		{"checkpoint", "set", "--why", "x", "2206-01-01T00:00:00Z"},
+		{"checkpoint", "set", "--why", "x", "655300000000000a.0000000000000007"},   // of a copied document
+		{"checkpoint", "set", "--why", "x", "655300000000000a.826553000000000B2B"}, // of another time
+		{"checkpoint", "accept"},
+		{"checkpoint", "accept", "--why", "x", "now"},
+		{"checkpoint", "accept", "--why", "x", "--new"},
+		{"repartition", "2"},
+		{"repartition", "--from", "-1"},
 		{"checkpoint", "reset"},
 		{"checkpoint", "reset", "now", "--why", "x"},
 		{"checkpoint", "reset", "--what"},

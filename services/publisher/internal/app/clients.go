@@ -23,11 +23,13 @@ import (
 // before it fails and is tried again by whoever asked.
 const selectTimeout = 5 * time.Second
 
+// commandSelectTimeout is the same for a command, which nobody tries again.
+const commandSelectTimeout = 15 * time.Second
+
 // mongoOptions reads a connection string. Its errors do not quote secrets.
 func mongoOptions(uri settings.Secret) (*options.ClientOptions, error) {
 	o := options.Client().ApplyURI(uri.Reveal()).
-		SetAppName("change-relay-publisher").
-		SetServerSelectionTimeout(selectTimeout)
+		SetAppName("change-relay-publisher")
 	if err := o.Validate(); err != nil {
 		return nil, errors.New(redact.New(uri.Reveal()).Text(err.Error()))
 	}
@@ -36,13 +38,18 @@ func mongoOptions(uri settings.Secret) (*options.ClientOptions, error) {
 	return o, nil
 }
 
-// connectMongo returns a client. It makes no round trip.
+// connectMongo returns a client of the service. It makes no round trip.
 func connectMongo(uri settings.Secret) (*mongo.Client, error) {
+	return connectWithin(uri, selectTimeout)
+}
+
+// connectWithin returns a client whose operations look so long for a server.
+func connectWithin(uri settings.Secret, selecting time.Duration) (*mongo.Client, error) {
 	o, err := mongoOptions(uri)
 	if err != nil {
 		return nil, err
 	}
-	return mongo.Connect(o)
+	return mongo.Connect(o.SetServerSelectionTimeout(selecting))
 }
 
 // dial returns how to reach Service Bus. It makes no round trip.

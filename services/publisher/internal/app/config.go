@@ -62,6 +62,8 @@ type Config struct {
 	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, snapshot (copy what is there, then the stream from when the copy began), or an RFC 3339 time that the operation log still covers"`
 	// OnHistoryLost is what is done when the source can not show what comes next.
 	OnHistoryLost string `envconfig:"ON_HISTORY_LOST" default:"stop" desc:"when the source no longer has the changes after the checkpoint, or can not deliver the next one: stop (wait for an operator), heal (events: copy again what was written since), snapshot (copy everything), or now (skip them); each is written to stream_gaps"`
+	// OnCollectionChange says what stops the stream.
+	OnCollectionChange string `envconfig:"ON_COLLECTION_CHANGE" default:"stop-replaced" desc:"when a source collection is dropped, renamed or replaced as a whole: stop-replaced (stop where another one is renamed onto it or it is another one after a restart, because its documents never pass the stream), stop (at each such change), or report (go on); each is written to stream_gaps"`
 	// HealField and HealMargin say what was written since a time.
 	HealField  string        `envconfig:"HEAL_FIELD" default:"_id" desc:"heal: path of a date or ObjectId that says when an event was written; events where it is neither are copied, too"`
 	HealMargin time.Duration `envconfig:"HEAL_MARGIN" default:"10m" desc:"heal: how much earlier than the checkpoint to begin; above the clock differences of the event writers and the time of a transaction"`
@@ -73,7 +75,7 @@ type Config struct {
 	FieldType        string `envconfig:"FIELD_TYPE" default:"type" desc:"path of the event type"`
 	FieldVersion     string `envconfig:"FIELD_VERSION" default:"version" desc:"path of the aggregate's version; - when the source numbers none"`
 	FieldTime        string `envconfig:"FIELD_TIME" default:"time" desc:"path of the time; - for none"`
-	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event"`
+	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event; an event without data has an empty payload, one without any other path set here can not be mapped"`
 	// OnOtherOperation is what an update, replacement or deletion of an event is.
 	OnOtherOperation string `envconfig:"ON_OTHER_OPERATION" default:"refuse-changes" desc:"events mode, an event that is not inserted: refuse-changes (pass deletions over, take updates and replacements for unmappable), refuse (deletions too), or pass (over all)"`
 	// Settings of documents mode only.
@@ -86,7 +88,9 @@ type Config struct {
 	// FieldTraceParent is the path of a W3C trace context; None for none.
 	FieldTraceParent string `envconfig:"FIELD_TRACEPARENT" default:"-" desc:"path of a W3C traceparent in a source document; - for none"`
 	// OnUnmappable is what becomes of a change that can not be sent.
-	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that can not be mapped or is too large: park (keep it aside, go on) or stop"`
+	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that can not be mapped, is too large, or is refused for longer than SEND_PATIENCE: park (keep it aside, go on) or stop"`
+	// ParkLimit is the brake of ON_UNMAPPABLE=park.
+	ParkLimit int64 `envconfig:"PARK_LIMIT" default:"100" desc:"how many changes may be parked and not yet replayed or discarded; the stream halts in front of the next one, until some are; 0 is no bound"`
 
 	// MaxInFlight bounds the changes in memory, in number and in bytes.
 	MaxInFlight      int   `envconfig:"MAX_IN_FLIGHT" default:"4096" desc:"most changes in flight"`
@@ -99,6 +103,10 @@ type Config struct {
 	Batching string `envconfig:"BATCHING" default:"session" desc:"what goes in one send: session (messages of one aggregate), or mixed (of several; only for a topic that is not partitioned)"`
 	// CompressAbove is in bytes; 0 is never.
 	CompressAbove int `envconfig:"COMPRESS_ABOVE" default:"65536" desc:"body size in bytes above which it is compressed with gzip; 0 is never"`
+	// SendTimeout is for each MiB that a send begins.
+	SendTimeout time.Duration `envconfig:"SEND_TIMEOUT" default:"15s" desc:"most time for one send of up to 1 MiB; a larger one has as much again for each further MiB that it begins"`
+	// SendPatience is for one message alone.
+	SendPatience time.Duration `envconfig:"SEND_PATIENCE" default:"10m" desc:"how long one message may be refused, sent alone, while the topic accepts others, before ON_UNMAPPABLE decides about it; only its own aggregate waits meanwhile"`
 	// CheckpointInterval is the least time between saves of the checkpoint.
 	CheckpointInterval time.Duration `envconfig:"CHECKPOINT_INTERVAL" default:"250ms" desc:"least time between saves of the checkpoint"`
 
@@ -160,6 +168,9 @@ func (c *Config) check() []*settings.Problem {
 	if c.Batching != batchSession && c.Batching != batchMixed {
 		bad("BATCHING", "is %q, neither session nor mixed", c.Batching)
 	}
+	if problem := settings.CheckListen("ADMIN_ADDR", c.AdminAddr); problem != nil {
+		problems = append(problems, problem)
+	}
 	problems = append(problems, c.checkSource()...)
 	problems = append(problems, c.checkTraces()...)
 	problems = append(problems, c.checkLifecycle()...)
@@ -173,6 +184,7 @@ func (c *Config) checkRanges() []*settings.Problem {
 			problems = append(problems, settings.Problemf(variable, "is %d, below %d", value, least))
 		}
 	}
+	atLeast("PARK_LIMIT", c.ParkLimit, 0)
 	atLeast("PARTITIONS", int64(c.Partitions), 1)
 	atLeast("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1)
 	atLeast("MAX_IN_FLIGHT_BYTES", c.MaxInFlightBytes, 1<<20)
@@ -184,6 +196,8 @@ func (c *Config) checkRanges() []*settings.Problem {
 			problems = append(problems, settings.Problemf(variable, "is %s, below %s", value, least))
 		}
 	}
+	longEnough("SEND_TIMEOUT", c.SendTimeout, time.Second)
+	longEnough("SEND_PATIENCE", c.SendPatience, 0)
 	longEnough("CHECKPOINT_INTERVAL", c.CheckpointInterval, time.Millisecond)
 	longEnough("SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second)
 	return problems

@@ -74,7 +74,7 @@ type examination struct {
 
 func (e *examination) settings() doctor.Settings {
 	return doctor.Settings{
-		Takeover: e.config.LeaseTTL + sendTimeout + e.config.CheckpointInterval + attemptTimeout,
+		Takeover: e.config.LeaseTTL + e.config.SendTimeout + e.config.CheckpointInterval + attemptTimeout,
 		Mixed:    e.config.Batching == batchMixed,
 		Images:   e.config.Mode == modeDocuments && e.config.FullDocumentBeforeChange == "required",
 

@@ -138,3 +138,18 @@ func TestSetupMayBeRunAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctor_AListOfCollectionsNeedsTheDatabase(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		source func(*app.Config)
+		want   int // collections that the stream is of; 0 is the database
+	}{
+		"one": {func(*app.Config) {}, 1}, "a list of one": {list("events"), 1}, "a list": {list("events", "others"), 0}, "all": {list("*"), 0},
+	} {
+		c := config(testserver.Servers{}, tt.source)
+		if need := c.SourceNeed(); len(need.Collections) != tt.want {
+			t.Errorf("%s: %+v, want %d collections", name, need, tt.want)
+		}
+	}
+}

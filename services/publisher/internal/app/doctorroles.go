@@ -13,7 +13,7 @@ import (
 // roles compares what the publisher's users may do with docs/security.md.
 func (e *examination) roles(ctx context.Context, source *mongo.Client) error {
 	c := e.config
-	onSource := doctor.Need{Database: c.SourceDatabase, Collections: c.collections(), Actions: []string{"find", "changeStream"}}
+	onSource := sourceNeed(&c)
 	onState := doctor.Need{
 		Database: c.StateDatabase, Actions: []string{"find", "insert", "update"},
 		Optional: []string{"changeStream", "createIndex", "createCollection"},
@@ -30,6 +30,16 @@ func (e *examination) roles(ctx context.Context, source *mongo.Client) error {
 	e.role(ctx, source, onSource)
 	e.role(ctx, state, onState)
 	return nil
+}
+
+// sourceNeed is what the stream needs of the source. That of several collections
+// is the stream of their database.
+func sourceNeed(c *Config) doctor.Need {
+	need := doctor.Need{Database: c.SourceDatabase, Actions: []string{"find", "changeStream"}}
+	if names := c.collections(); len(names) == 1 {
+		need.Collections = names
+	}
+	return need
 }
 
 // role judges the user of a client. Where nobody has to be one there is nothing

@@ -35,7 +35,7 @@ func (t *term) decide(ctx context.Context, why error) error {
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	decision := t.config.OnHistoryLost
-	if t.claimed.Copy != nil {
+	if copyTooSlow(t.claimed.Place, why) {
 		decision, why = decideStop, fmt.Errorf("%w: %w", errCopyTooSlow, why)
 	}
 	from, to, err := t.placeAfter(attempt, decision)
@@ -59,13 +59,21 @@ func (t *term) decide(ctx context.Context, why error) error {
 	if err := t.state.Gaps(t.config.StreamName).Enter(attempt, gap); err != nil {
 		return err
 	}
-	t.board.gapsAre(t.readGaps(ctx))
+	t.readLedger(ctx)
 	if to == nil {
 		return why
 	}
 	t.log.Error().Err(why).Str("decision", decision).Time("from", gap.FromTime).Time("to", gap.ToTime).
 		Msg("the source can not show what comes next, going on as ON_HISTORY_LOST says")
 	return t.claimed.Move(attempt, *to)
+}
+
+// copyTooSlow reports whether the history is lost of the time at which a copy
+// began that was made, and nothing read of the stream after it. Any other reason
+// is none of the copy's.
+func copyTooSlow(place checkpoint.Place, why error) bool {
+	halt, ok := errors.AsType[*changestream.HaltError](why)
+	return ok && halt.Reason == changestream.HistoryLost && place.Token == nil && place.Copy != nil && place.Copy.Done
 }
 
 // placeAfter returns the time up to which everything is published, and where a
@@ -90,13 +98,16 @@ func (t *term) placeAfter(ctx context.Context, decision string) (checkpoint.Clus
 	return from, &to, err
 }
 
-// readGaps returns the latest gaps, for people.
-func (a *App) readGaps(ctx context.Context) []mongostate.Gap {
+// readLedger shows the gaps of the ledger to people.
+func (a *App) readLedger(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	found, err := a.state.Gaps(a.config.StreamName).Latest(attempt)
-	if err != nil {
+	ledger := a.state.Gaps(a.config.StreamName)
+	latest, err := ledger.Latest(attempt)
+	counts, countErr := ledger.Counts(attempt)
+	if err = errors.Join(err, countErr); err != nil {
 		a.log.Warn().Err(err).Msg("gaps not read")
+		return
 	}
-	return found
+	a.board.gapsAre(latest, counts)
 }

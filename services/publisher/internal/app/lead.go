@@ -19,8 +19,6 @@ const (
 	haltPause = time.Minute
 	// oplogInterval is the time between looks at the operation log's oldest entry.
 	oplogInterval = 30 * time.Second
-	// sendTimeout bounds one send.
-	sendTimeout = 15 * time.Second
 	// batchBytes bounds the bodies in one send. The link's own limit comes on top.
 	batchBytes = 1 << 20
 )
@@ -45,7 +43,7 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 	defer endWatch()
 	watching.Go(func() { a.watchOplog(watch) })
 	watching.Go(func() { // while the stream is opened
-		connecting, cancel := context.WithTimeout(watch, sendTimeout)
+		connecting, cancel := context.WithTimeout(watch, a.config.SendTimeout)
 		defer cancel()
 		topic.Connect(connecting)
 	})
@@ -66,7 +64,11 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 		case halting(err):
 			a.board.halt(err)
 			a.log.Error().Err(err).Dur("pause", haltPause).Msg("publishing halted")
-			pause = haltPause
+			a.keepHalt(acting, err)
+			if !a.awaitDecision(acting, haltPause) {
+				return a.endOfLead(ctx, nil)
+			}
+			continue
 		default:
 			a.board.failed(err)
 			a.log.Warn().Err(err).Msg("term ended, claiming a new one")
@@ -103,7 +105,7 @@ func (a *App) endOfLead(ctx context.Context, err error) error {
 	return nil
 }
 
-func (a *App) relayConfig(term int64) relay.Config {
+func (a *App) relayConfig(term, parkRoom int64) relay.Config {
 	return relay.Config{
 		Term:               term,
 		MaxInFlight:        a.config.MaxInFlight,
@@ -112,17 +114,22 @@ func (a *App) relayConfig(term int64) relay.Config {
 		BatchSize:          a.config.BatchSize,
 		BatchBytes:         batchBytes,
 		Mixed:              a.config.Batching == batchMixed,
-		SendTimeout:        sendTimeout,
+		SendTimeout:        a.config.SendTimeout,
+		Patience:           a.config.SendPatience,
 		CompressAbove:      a.config.CompressAbove,
 		CheckpointInterval: a.config.CheckpointInterval,
 		DrainTimeout:       a.config.ShutdownTimeout / 2,
 		StopOnUnmappable:   a.config.OnUnmappable == "stop",
+		ParkRoom:           parkRoom,
 	}
 }
 
 // halting reports whether an error is for an operator to resolve.
 func halting(err error) bool {
 	if _, ok := errors.AsType[*changestream.HaltError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*relay.OverparkedError](err); ok {
 		return true
 	}
 	_, ok := errors.AsType[*relay.UnsendableError](err)

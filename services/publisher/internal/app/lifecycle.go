@@ -1,7 +1,10 @@
 package app
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"changerelay/services/publisher/internal/backfill"
@@ -31,7 +34,7 @@ func (c *Config) checkLifecycle() []*settings.Problem {
 		problems = append(problems, settings.Problemf(variable, format, args...))
 	}
 	if _, err := c.startTime(); err != nil {
-		bad("START_AT", "is %q, neither now, snapshot nor an RFC 3339 time such as 2026-01-31T12:00:00Z", c.StartAt)
+		bad("START_AT", "is %q, neither now, snapshot nor an RFC 3339 time such as 2026-01-31T12:00:00Z that a cluster time can be", c.StartAt)
 	}
 	if !slices.Contains([]string{decideStop, decideHeal, decideSnapshot, decideNow}, c.OnHistoryLost) {
 		bad("ON_HISTORY_LOST", "is %q, not one of stop, heal, snapshot, now", c.OnHistoryLost)
@@ -71,7 +74,21 @@ func (c *Config) startTime() (time.Time, error) {
 	if c.StartAt == startNow || c.StartAt == startSnapshot {
 		return time.Time{}, nil
 	}
-	return time.Parse(time.RFC3339, c.StartAt)
+	at, err := time.Parse(time.RFC3339, c.StartAt)
+	if err == nil {
+		_, err = clusterSeconds(at)
+	}
+	return at, err
+}
+
+// clusterSeconds is a time as a cluster time has it: it can tell those from 1970
+// to 2106.
+func clusterSeconds(at time.Time) (uint32, error) {
+	seconds := at.Unix()
+	if seconds <= 0 || seconds > math.MaxUint32 {
+		return 0, fmt.Errorf("%s is not between 1970 and 2106", at.Format(time.RFC3339))
+	}
+	return uint32(seconds), nil
 }
 
 // plan is how a copy that leaves out what was written before since is made.
@@ -83,4 +100,14 @@ func (c *Config) plan(since time.Time) backfill.Plan {
 		order = []string{c.FieldAggregateID, c.FieldVersion, "_id"}
 	}
 	return backfill.Plan{Order: order, Since: since, SinceField: c.HealField, Rate: c.SnapshotRate}
+}
+
+// copyOrder names what a copy goes along, so that nobody takes it up along
+// something else.
+func (c *Config) copyOrder(since time.Time) string {
+	order := strings.Join(c.plan(since).Order, ", ")
+	if !since.IsZero() {
+		order += " since a time in " + c.HealField
+	}
+	return order
 }

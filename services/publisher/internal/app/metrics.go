@@ -47,6 +47,8 @@ var (
 	sentDesc        = describe("messages_sent_total", "Messages that the topic accepted.")
 	sendsDesc       = describe("sends_total", "Sends made, of one or more messages, whatever became of them.")
 	retriesDesc     = describe("send_retries_total", "Sends that failed and were made again.")
+	failuresDesc    = describe("send_failures_total", "Sends that failed, by class; throttled ones are refused for being too many.", "class")
+	paceDesc        = describe("pace_messages_per_second", "How many messages are sent in a second at most, since the topic has refused more; absent while there is no such bound.")
 	inFlightDesc    = describe("in_flight", "Changes read and not finished.")
 	bytesDesc       = describe("in_flight_bytes", "Bytes of changes read and not finished.")
 	leaderDesc      = describe("leader", "1 while this instance leads.")
@@ -56,16 +58,19 @@ var (
 	releaseDesc     = describe("lease_release_failures_total", "Releases of the lease that failed.")
 	reopenedDesc    = describe("stream_reopened_total", "How often the change stream was opened again in this term.")
 	checkpointDesc  = describe("checkpoint_age_seconds", "Time since the last save of the checkpoint; absent before the first.")
-	lagDesc         = describe("lag_seconds", "How far publishing is behind the source; absent until known, near 0 when idle.")
+	lagDesc         = describe("lag_seconds", "How far publishing is behind, by the time up to which the source says that all is published; absent until known, up to 10 when idle.")
+	claimingDesc    = describe("claiming_seconds", "How long this instance has led without publishing; absent while it publishes, and on a standby.")
+	resumingDesc    = describe("resuming_seconds", "How long the source has looked for the place to go on from; absent otherwise.")
+	unreadDesc      = describe("source_unread_seconds", "How long nothing could be read from the source; absent while it answers, and while nobody asks it.")
 	outageDesc      = describe("outage_seconds", "How long sending has failed, by class; absent while it works.", "class")
 	haltedDesc      = describe("halted", "1 while publishing waits for an operator, by reason.", "reason")
-	gapsDesc        = describe("gaps", "Gaps in the stream's history that were entered in the ledger, the latest 20, by decision.", "decision")
+	gapsDesc        = describe("gaps", "Gaps in the stream's history that are in the ledger, by decision.", "decision")
 	copiedDesc      = describe("copied_documents", "Documents copied by the copy under way; absent while there is none.")
 	headroomDesc    = describe("oplog_headroom_seconds", "How far the stream's place is ahead of the oldest entry of the source's operation log; absent where the role may not read it.")
 	allDescriptions = []*prometheus.Desc{
-		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, sendsDesc, retriesDesc, inFlightDesc, bytesDesc,
+		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, sendsDesc, retriesDesc, failuresDesc, paceDesc, inFlightDesc, bytesDesc,
 		leaderDesc, termDesc, takeoversDesc, renewDesc, releaseDesc, reopenedDesc, checkpointDesc, lagDesc, outageDesc, haltedDesc,
-		gapsDesc, copiedDesc, headroomDesc,
+		claimingDesc, resumingDesc, unreadDesc, gapsDesc, copiedDesc, headroomDesc,
 	}
 )
 
@@ -96,6 +101,12 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	} {
 		emit(desc, prometheus.CounterValue, float64(count))
 	}
+	for _, class := range relay.Classes() {
+		emit(failuresDesc, prometheus.CounterValue, float64(m.counters.Failed(class)), class.String())
+	}
+	if s.relay.Pace > 0 {
+		emit(paceDesc, prometheus.GaugeValue, s.relay.Pace)
+	}
 	emit(inFlightDesc, prometheus.GaugeValue, float64(s.relay.InFlight))
 	emit(bytesDesc, prometheus.GaugeValue, float64(s.relay.InFlightBytes))
 	leads := 0.0
@@ -116,6 +127,11 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	if s.outage.Err != nil {
 		emit(outageDesc, prometheus.GaugeValue, time.Since(s.outage.Since).Seconds(), s.outage.Class.String())
 	}
+	for desc, since := range map[*prometheus.Desc]time.Time{claimingDesc: s.claiming, resumingDesc: s.resuming, unreadDesc: s.unread} {
+		if !since.IsZero() {
+			emit(desc, prometheus.GaugeValue, time.Since(since).Seconds())
+		}
+	}
 	m.collectHistory(s, emit)
 	if s.halted != nil {
 		emit(haltedDesc, prometheus.GaugeValue, 1, haltReason(s.halted))
@@ -124,12 +140,8 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 
 // collectHistory emits what is known of the stream's past.
 func (m metrics) collectHistory(s snapshot, emit func(*prometheus.Desc, prometheus.ValueType, float64, ...string)) {
-	decided := map[string]float64{}
-	for _, gap := range s.gaps {
-		decided[gap.Decision]++
-	}
-	for decision, count := range decided {
-		emit(gapsDesc, prometheus.GaugeValue, count, decision)
+	for decision, count := range s.gapCount {
+		emit(gapsDesc, prometheus.GaugeValue, float64(count), decision)
 	}
 	if s.copied != nil {
 		emit(copiedDesc, prometheus.GaugeValue, float64(s.copied.Copied))
@@ -146,6 +158,9 @@ func haltReason(err error) string {
 	}
 	if _, ok := errors.AsType[*relay.UnsendableError](err); ok {
 		return "change can not be sent"
+	}
+	if _, ok := errors.AsType[*relay.OverparkedError](err); ok {
+		return "too many changes parked"
 	}
 	return "unknown"
 }

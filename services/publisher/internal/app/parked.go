@@ -20,7 +20,7 @@ const everything = "--all"
 // withState calls work with the state database. Secrets are taken out of the
 // error that comes back.
 func withState(ctx context.Context, config Config, work func(state *mongostate.Database) error) error {
-	client, err := connectMongo(config.StateMongoURI)
+	client, err := connectWithin(config.StateMongoURI, commandSelectTimeout)
 	if err != nil {
 		return fmt.Errorf("prepare the state database: %w", err)
 	}
@@ -87,6 +87,9 @@ func discardParked(ctx context.Context, call Call) error {
 		return fmt.Errorf("parked discard takes the ids of the changes to give up: %w", ErrUsage)
 	}
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		if err := call.Config.checked(ctx, state); err != nil {
+			return err
+		}
 		parked := state.Parked(call.Config.StreamName)
 		report := newReport(call.Stdout)
 		for _, id := range call.Args {

@@ -129,6 +129,50 @@ func TestAReplayDoesNotTurnAnAggregateAround(t *testing.T) {
 	}
 }
 
+// TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate has an older change that
+// still can not be mapped.
+func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers)
+	p := run(t, c)
+	p.await(t, "the publisher to lead", leading)
+	source := events(t, servers)
+	for version, field := range []string{"neither", "kind", "kind"} {
+		_, err := source.InsertOne(t.Context(), bson.D{
+			{Key: "aggregateId", Value: "order-1"}, {Key: "version", Value: version + 1}, {Key: field, Value: "OrderPlaced"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.await(t, "the changes to be parked", func(s app.Status) bool { return s.Parked == 3 && s.InFlight == 0 })
+	c.FieldType = "kind"
+	got, err := lines(t, c, "parked", "replay", "--all")
+	if err == nil || len(got) != 3 || got[0].Outcome != "failed" {
+		t.Fatalf("replay says %+v, %v, want what still can not be mapped to fail", got, err)
+	}
+	for _, later := range got[1:] {
+		if later.Outcome != "failed" || !strings.Contains(later.Error, got[0].ID) {
+			t.Errorf("replay of a later change says %+v, want it to wait for %s", later, got[0].ID)
+		}
+	}
+	if only, err := lines(t, c, "parked", "replay", got[2].ID); err == nil || !strings.Contains(only[0].Error, got[0].ID) {
+		t.Errorf("replay of the last alone says %+v, %v, want it to wait", only, err)
+	}
+	if _, err := lines(t, c, "parked", "discard", got[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := lines(t, c, "parked", "replay", "--all"); err != nil || len(rest) != 2 {
+		t.Errorf("replay of the rest says %+v, %v, want both sent", rest, err)
+	}
+	for n, m := range receive(t, servers, 2) {
+		if m.ApplicationProperties["cloudEvents_aggregateversion"] != int64(n+2) {
+			t.Errorf("message %d is version %v", n, m.ApplicationProperties["cloudEvents_aggregateversion"])
+		}
+	}
+}
+
 func TestOneOperatorAtATimeHasAParkedChange(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
@@ -153,6 +197,10 @@ func TestAFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
 	c := config(servers)
 	ids, _ := park(t, c, servers, 1)
 	c.FieldType, c.ServiceBusTopic = "kind", "nowhere"
+	if _, err := lines(t, c, "parked", "replay", ids[0]); err == nil || !strings.Contains(err.Error(), "SERVICEBUS_TOPIC") {
+		t.Errorf("a replay to a topic that is not the stream's = %v, want it refused", err)
+	}
+	edit(t, state(t, servers, "streams"), "$set", "settings.SERVICEBUS_TOPIC", "nowhere")
 	if _, err := lines(t, c, "parked", "replay", ids[0]); err == nil {
 		t.Error("a replay to a topic that is not there works")
 	}
@@ -161,6 +209,7 @@ func TestAFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
 		len(shown[0].Actions) != 1 || shown[0].Actions[0].Action != "failed" || !strings.Contains(shown[0].Actions[0].Note, "nowhere") {
 		t.Errorf("show says %+v, %v, want the change and the attempt", shown, err)
 	}
+	edit(t, state(t, servers, "streams"), "$set", "settings.SERVICEBUS_TOPIC", testserver.Topic)
 	c.ServiceBusTopic = testserver.Topic
 	if got, err := lines(t, c, "parked", "replay", ids[0]); err != nil || got[0].Outcome != "replayed" {
 		t.Errorf("the next replay says %+v, %v", got, err)
@@ -198,6 +247,42 @@ func TestADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestAPurge_LeavesWhatWasDiscardedInTheLedger(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers)
+	ids, _ := park(t, c, servers, 3)
+	c.FieldType = "kind"
+	if _, err := lines(t, c, "parked", "discard", ids[0], ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lines(t, c, "parked", "replay", ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "all to be purged", func() bool {
+		if err := command(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
+			t.Fatal(err)
+		}
+		left, err := lines(t, c, "parked", "list", "--all")
+		return err == nil && len(left) == 0
+	})
+	cursor, err := state(t, servers, "stream_gaps").Find(t.Context(), bson.D{{Key: "decision", Value: "discarded"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct{ Error, Instance string }
+	if err := cursor.All(t.Context(), &entries); err != nil {
+		t.Fatal(err)
+	}
+	var said string
+	for _, entry := range entries {
+		said += entry.Error
+	}
+	if !strings.Contains(said, ids[0]) || !strings.Contains(said, ids[1]) || strings.Contains(said, ids[2]) {
+		t.Errorf("the ledger says %+v, want %v and no more", entries, ids[:2])
+	}
+}
+
 func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -208,6 +293,10 @@ func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 		{"parked", "replay", "--all", "a"},
 		{"parked", "discard"},
 		{"parked", "discard", "--all"},
+		{"parked", "purge"},
+		{"parked", "purge", "--older-than", "-1h"},
+		{"parked", "purge", "--older-than", "soon"},
+		{"parked", "purge", "--older-than", "1h", "x"},
 	} {
 		if err := command(t, config(testserver.Servers{MongoURI: "mongodb://localhost", ServiceBus: "Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey=b"}), io.Discard, args...); !errors.Is(err, app.ErrUsage) {
 			t.Errorf("%q: %v, want a usage error", args, err)
@@ -215,5 +304,111 @@ func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 	}
 	if _, _, known := app.Find("test", slices.Concat([]string{"version"}, []string{"x"})); known {
 		t.Error("version takes an argument")
+	}
+}
+
+// TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne copies a document that
+// can not be mapped, gives it up, and puts another one of its key in its place.
+func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers, func(c *app.Config) {
+		c.StartAt, c.Mode, c.DocumentAggregateID = "snapshot", "documents", "customer"
+		c.FullDocument, c.FullDocumentBeforeChange = "updateLookup", "off"
+		c.SourceCollection, c.StreamName = "orders", "shop.orders"
+	})
+	client := testserver.Connect(t, servers.MongoURI)
+	shop := client.Database("shop")
+	add := func(collection, content string) {
+		if _, err := shop.Collection(collection).InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "content", Value: content}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := func() string {
+		p := run(t, c)
+		p.await(t, "the document to be parked", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 1 })
+		if err := p.quit(); err != nil {
+			t.Fatal(err)
+		}
+		left, err := lines(t, c, "parked", "list")
+		if err != nil || len(left) != 1 {
+			t.Fatalf("list says %+v, %v, want one", left, err)
+		}
+		return left[0].ID
+	}
+	add("orders", "first")
+	first := copied()
+	if _, err := lines(t, c, "parked", "discard", first); err != nil {
+		t.Fatal(err)
+	}
+	add("others", "second")
+	rename := bson.D{{Key: "renameCollection", Value: "shop.others"}, {Key: "to", Value: "shop.orders"}, {Key: "dropTarget", Value: true}}
+	if err := client.Database("admin").RunCommand(t.Context(), rename).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := say[app.MoveView](t, c, "checkpoint", "reset", "--why", "another collection"); err != nil {
+		t.Fatal(err)
+	}
+	if second := copied(); second == first {
+		t.Errorf("both are parked as %s", first)
+	}
+}
+
+func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers, func(c *app.Config) { c.ParkLimit = 3 })
+	ids, first := park(t, c, servers, 3)
+	source := events(t, servers)
+	if _, err := source.InsertOne(t.Context(), bson.D{{Key: "type", Value: "no aggregate"}}); err != nil {
+		t.Fatal(err)
+	}
+	status := first.await(t, "the stream to halt", func(s app.Status) bool { return s.State == "halted" })
+	for _, want := range []string{"PARK_LIMIT", "publisher parked replay --all", "aggregateId"} {
+		if !strings.Contains(status.LastError, want) {
+			t.Errorf("last error is %q, without %q", status.LastError, want)
+		}
+	}
+	if _, body := first.get(t, "/metrics"); !strings.Contains(body, `publisher_halted{reason="too many changes parked"} 1`) {
+		t.Error("/metrics does not say why publishing is halted")
+	}
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	again := run(t, c) // a restart parks no more than the limit, either
+	again.await(t, "the stream to halt again", func(s app.Status) bool { return s.State == "halted" && s.Parked == 3 })
+	if err := again.quit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lines(t, c, "parked", "discard", ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	last := run(t, c)
+	last.await(t, "the stream to go on", func(s app.Status) bool { return leading(s) && s.Parked == 3 && s.InFlight == 0 })
+	var purged bytes.Buffer
+	if err := command(t, c, &purged, "parked", "purge", "--older-than", "1h", "--json"); err != nil || !strings.Contains(purged.String(), `"purged":0`) {
+		t.Errorf("purge says %s, %v, want that nothing is as old", &purged, err)
+	}
+}
+
+// Every command takes --json: those that print JSON anyway are not told of it.
+func TestCommand_TakesJSON(t *testing.T) {
+	t.Parallel()
+	for name, rest := range map[string][]string{
+		"status": {"--json"}, "checkpoint show": {"--json"}, "checkpoint set now": {"now", "--json"}, "checkpoint reset": {"--json"}, "checkpoint accept": {"--json"},
+		"doctor": {"--json"}, "repartition": {"--json"}, "parked purge": {"--json"},
+		"parked list --all": {"--all"}, "parked show x": {"x"}, "parked replay x": {"x"}, "parked discard x": {"x"}, "setup": {}, "health": {},
+	} {
+		args := strings.Fields(name)
+		for _, with := range [][]string{slices.Concat(args, []string{"--json"}), slices.Insert(slices.Clone(args), 1, "--json")} {
+			if _, got, known := app.Find("test", with); !known || !slices.Equal(got, rest) {
+				t.Errorf("%v: got %v and %t, want %v", with, got, known, rest)
+			}
+		}
+	}
+	for _, args := range [][]string{{"--json"}, {"--help", "--json"}} {
+		if _, _, known := app.Find("test", args); known {
+			t.Errorf("%v is known", args)
+		}
 	}
 }

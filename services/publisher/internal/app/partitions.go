@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,7 +31,7 @@ func (a *App) split(registry prometheus.Registerer, version string, latency rela
 		part := &App{
 			config: a.config, log: a.log.With().Int("partition", i).Logger(), secrets: a.secrets,
 			source: a.source, stateful: a.stateful, state: a.state, dial: a.dial, closing: a.closing, tracer: a.tracer,
-			index: i, parkedAs: a.parkedAs,
+			index: i, parkedAs: a.parkedAs, wholeLease: a.wholeLease,
 		}
 		part.config.LeaseName, part.config.StreamName = leases[i], streams[i]
 		part.elect()
@@ -150,17 +148,4 @@ func (a *App) every(check func(*board) error) func() error {
 		}
 		return err
 	}
-}
-
-// repartition carries the checkpoints over to the configured number of
-// partitions.
-func repartition(ctx context.Context, call Call) error {
-	c := call.Config
-	return withState(ctx, c, func(state *mongostate.Database) error {
-		if err := state.Repartition(ctx, c.StreamName, c.LeaseName, c.Partitions, c.InstanceID); err != nil {
-			return fmt.Errorf("repartition %q: %w", c.StreamName, err)
-		}
-		_, err := io.WriteString(call.Stdout, fmt.Sprintf("{\"stream\":%q,\"partitions\":%d}\n", c.StreamName, c.Partitions))
-		return err
-	})
 }

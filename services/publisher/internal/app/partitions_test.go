@@ -125,3 +125,73 @@ func TestTheNumberOfPartitionsIsChangedByACommandAndNotByASetting(t *testing.T) 
 	source.write(t, 100, 20)
 	source.wantAll(t, source.drain(t, servers))
 }
+
+// TestPartitions_ACommandIsAboutThoseThatAreHalted loses the checkpoint of one of
+// two, and types each command that the halt prints.
+func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
+	t.Parallel()
+	const healthy, lost = "shop.events-0of2", "shop.events-1of2"
+	for _, i := range []int{0, 1} {
+		t.Run("remedy "+string(rune('1'+i)), func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			c := config(servers, split(2), patient)
+			first := run(t, c)
+			first.awaitOverview(t, "both partitions to be led", leads(2))
+			source.write(t, 40, 10)
+			source.wantAll(t, source.drain(t, servers))
+			if err := first.quit(); err != nil {
+				t.Fatal(err)
+			}
+			kept := state(t, servers, "resume_tokens")
+			if _, err := kept.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: lost}}); err != nil {
+				t.Fatal(err)
+			}
+			p := run(t, c)
+			var why string
+			p.awaitOverview(t, "one to halt, and one to publish", func(o app.Overview) bool {
+				halted, publishing := 0, 0
+				for _, stream := range o.Streams {
+					switch stream.State {
+					case "halted":
+						halted, why = halted+1, stream.LastError
+					case "publishing":
+						publishing++
+					}
+				}
+				return halted == 1 && publishing == 1
+			})
+			term := func() int64 {
+				found, err := kept.FindOne(t.Context(), bson.D{{Key: "_id", Value: healthy}}).Raw()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return found.Lookup("term").AsInt64()
+			}
+			before := term()
+			all := remedies(why, time.Now().Add(-time.Second).Format(time.RFC3339))
+			if len(all) != 2 {
+				t.Fatalf("%q has the commands %q, want 2", why, all)
+			}
+			var err error
+			testserver.Eventually(t, "the halt to be written down", func() bool {
+				_, err = say[app.MoveView](t, c, all[i]...)
+				return err == nil || !strings.Contains(err.Error(), "is held by")
+			})
+			if err != nil {
+				t.Fatalf("%q = %v", all[i], err)
+			}
+			p.awaitOverview(t, "both to publish", leads(2))
+			if after := term(); after != before {
+				t.Errorf("the healthy partition is in term %d, was in %d", after, before)
+			}
+			if _, err := say[app.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "2"); err == nil || !strings.Contains(err.Error(), "0 to 1") {
+				t.Errorf("--partition 2 = %v, want it refused", err)
+			}
+			if _, err := say[app.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "0"); err == nil || !strings.Contains(err.Error(), "is held by") {
+				t.Errorf("--partition 0 = %v, want it refused: it is led", err)
+			}
+		})
+	}
+}

@@ -281,6 +281,10 @@ func TestAMissingTopicBlocksLoudlyAndMovesNothing(t *testing.T) {
 		t.Errorf("Run = %v, want nil", err)
 	}
 	right := run(t, config(servers))
+	right.awaitHalt(t, "stream settings changed", "SERVICEBUS_TOPIC", "publisher checkpoint accept --why TEXT")
+	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "the name was wrong"); err != nil {
+		t.Fatal(err)
+	}
 	right.await(t, "the events to be sent with the right topic", sent(20))
 	source.wantAll(t, source.drain(t, servers))
 }

@@ -16,6 +16,9 @@ import (
 // errEarlierParked refuses a replay that would turn an aggregate's order around.
 var errEarlierParked = errors.New("an earlier change of its aggregate is still parked: replay or discard that one first")
 
+// errEarlierUnknown is the refusal where it is not known whether a replay would.
+var errEarlierUnknown = errors.New("an earlier parked change may be of its aggregate, as that one's is not known: replay or discard that one first")
+
 // replayParked sends parked changes as messages with the ids that they always
 // had. It needs no lease: a message may come again at any time. What it keeps is
 // the order of each aggregate among its parked changes.
@@ -31,6 +34,9 @@ func replayParked(ctx context.Context, call Call) error {
 	topic := servicebus.New(config.ServiceBusTopic, dial)
 	defer topic.Close()
 	return withState(ctx, config, func(state *mongostate.Database) error {
+		if err := config.sends(ctx, state); err != nil {
+			return err
+		}
 		r := replay{
 			config:  config,
 			parked:  state.Parked(config.StreamName),
@@ -55,6 +61,9 @@ type replay struct {
 	// held are the aggregates that have a change before the next which is neither
 	// sent nor discarded.
 	held map[string]bool
+	// unknown is the first such change whose aggregate is not known: it may be that
+	// of any later one. Empty where there is none.
+	unknown string
 }
 
 // run replays the named changes, or all, oldest first.
@@ -81,7 +90,7 @@ func (r *replay) run(ctx context.Context, ids []string) error {
 }
 
 // consider replays one change if it was asked for. A change that stays parked
-// holds its aggregate.
+// holds its aggregate; one whose aggregate is not known holds all.
 func (r *replay) consider(ctx context.Context, listed mongostate.ParkedChange, asked bool) error {
 	message, err := r.message(ctx, &listed)
 	said := outcome{ID: listed.ID, AggregateID: listed.AggregateID, EventID: listed.EventID}
@@ -91,8 +100,8 @@ func (r *replay) consider(ctx context.Context, listed mongostate.ParkedChange, a
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if (!asked || err != nil) && listed.AggregateID != "" {
-		r.held[listed.AggregateID] = true
+	if !asked || err != nil {
+		r.hold(listed)
 	}
 	if asked {
 		if err != nil {
@@ -101,6 +110,16 @@ func (r *replay) consider(ctx context.Context, listed mongostate.ParkedChange, a
 		r.report.add(said, string(mongostate.Replayed), err)
 	}
 	return nil
+}
+
+// hold lets later changes wait for one that stays parked.
+func (r *replay) hold(stays mongostate.ParkedChange) {
+	switch {
+	case stays.AggregateID != "":
+		r.held[stays.AggregateID] = true
+	case r.unknown == "":
+		r.unknown = stays.ID
+	}
 }
 
 // message makes the message of a parked change by the present configuration,
@@ -127,14 +146,18 @@ func (r *replay) message(ctx context.Context, listed *mongostate.ParkedChange) (
 
 // send sends the message while nobody else deals with the change, and records it.
 func (r *replay) send(ctx context.Context, listed mongostate.ParkedChange, message contract.Message) error {
-	if r.held[listed.AggregateID] {
+	switch {
+	case r.unknown != "":
+		return fmt.Errorf("%w: %s", errEarlierUnknown, r.unknown)
+	case r.held[listed.AggregateID]:
 		return errEarlierParked
 	}
-	claimed, err := r.parked.Claim(ctx, listed.ID, r.config.InstanceID, claimTime)
+	timeout := relay.SendTimeout(r.config.SendTimeout, len(message.Body))
+	claimed, err := r.parked.Claim(ctx, listed.ID, r.config.InstanceID, claimTime+timeout)
 	if err != nil {
 		return err
 	}
-	sending, cancel := context.WithTimeout(ctx, sendTimeout)
+	sending, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if _, err := r.topic.Send(sending, []contract.Message{message}); err != nil {
 		failed := r.parked.Unclaim(context.WithoutCancel(ctx), claimed, r.secrets.Text(err.Error()))

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/mapping"
 	"changerelay/services/publisher/internal/relay"
@@ -27,6 +30,9 @@ const (
 
 // off as a setting asks for nothing.
 const off = "off"
+
+// defaultData is the default of FIELD_DATA, a path that an event may lack.
+const defaultData = "data"
 
 // collections are those that are read; none are all of the database.
 func (c *Config) collections() []string {
@@ -96,6 +102,7 @@ func (c *Config) mapper(keep func(aggregateID string) bool) relay.Mapper {
 		Version:     c.FieldVersion,
 		Time:        c.FieldTime,
 		Data:        c.FieldData,
+		MayLackData: c.FieldData == defaultData,
 	}, mapping.OtherOperations(c.OnOtherOperation))
 }
 
@@ -110,6 +117,9 @@ func (c *Config) checkSource() []*settings.Problem {
 			bad(variable, "is %q, not one of %q", value, known)
 		}
 	}
+	if err := c.checkCollectionChange(); err != nil {
+		bad("ON_COLLECTION_CHANGE", "%s", err)
+	}
 	if problem := c.checkCollections(); problem != nil {
 		problems = append(problems, problem)
 	}
@@ -123,14 +133,39 @@ func (c *Config) checkSource() []*settings.Problem {
 	if _, err := mapping.NewHidden(c.DropFields, c.MaskFields); err != nil {
 		bad("DROP_FIELDS", "with MASK_FIELDS: %s", err)
 	}
-	for variable, path := range map[string]string{
-		"FIELD_AGGREGATE_ID": c.FieldAggregateID, "FIELD_TYPE": c.FieldType, "DOCUMENT_AGGREGATE_ID": c.DocumentAggregateID,
+	for _, field := range []struct {
+		variable, path string
+		optional       bool
+	}{
+		{"FIELD_AGGREGATE_ID", c.FieldAggregateID, false},
+		{"FIELD_TYPE", c.FieldType, false},
+		{"FIELD_VERSION", c.FieldVersion, true},
+		{"FIELD_TIME", c.FieldTime, true},
+		{"FIELD_DATA", c.FieldData, true},
+		{"FIELD_TRACEPARENT", c.FieldTraceParent, true},
+		{"DOCUMENT_AGGREGATE_ID", c.DocumentAggregateID, false},
+		{"HEAL_FIELD", c.HealField, false},
 	} {
-		if path == mapping.None {
-			bad(variable, "must be a path: every change has one")
+		switch {
+		case field.path != mapping.None:
+			if !isPath(field.path) {
+				bad(field.variable, "is %q, not a path such as order.id", field.path)
+			}
+		case !field.optional:
+			bad(field.variable, "must be a path: every change has one")
 		}
 	}
 	return problems
+}
+
+// isPath tells whether text is a path of field names with dots between them.
+func isPath(text string) bool {
+	for name := range strings.SplitSeq(text, ".") {
+		if name == "" || strings.HasPrefix(name, "$") || strings.ContainsRune(name, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkCollections finds what is wrong with the choice of collections.
@@ -150,16 +185,27 @@ func (c *Config) checkCollections() *settings.Problem {
 	return nil
 }
 
-// checkStream asks the source for the stream once, so that a filter or an image
-// option that the server does not take is said at the start.
+// checkStream asks the source for the stream until it answers, so that a filter or
+// an image option that the server does not take is said at the start. Who may not
+// read the stream waits here, and leaves the lead to others.
 func (a *App) checkStream(ctx context.Context) error {
-	err := a.config.stream(a.source).Check(ctx)
-	if halt, ok := errors.AsType[*changestream.HaltError](err); ok && halt.Reason == changestream.Refused {
-		return fmt.Errorf("open the change stream: %w", halt)
+	retry := backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second}
+	for first := true; ; first = false {
+		err := a.config.stream(a.source).Check(ctx)
+		halt, ok := errors.AsType[*changestream.HaltError](err)
+		if ok && (halt.Reason == changestream.Refused || halt.Reason == changestream.NotReplicated) {
+			return fmt.Errorf("open the change stream: %w", halt)
+		}
+		if err == nil || ctx.Err() != nil {
+			a.board.found()
+			return nil
+		}
+		a.board.notFound(err)
+		if first {
+			a.log.Warn().Err(err).Msg("change stream not opened, trying again")
+		}
+		if retry.Wait(ctx) != nil {
+			return nil
+		}
 	}
-	if err != nil && ctx.Err() == nil {
-		// Whatever else it is may pass; the stream itself says so.
-		a.log.Warn().Err(err).Msg("change stream not checked")
-	}
-	return nil
 }

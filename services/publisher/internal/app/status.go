@@ -6,6 +6,7 @@ import (
 	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/relay"
 )
 
 // Status is what /status writes.
@@ -22,14 +23,24 @@ type Status struct {
 	Lease          string     `json:"lease"`
 	Leader         string     `json:"leader,omitempty"`
 	LeaseExpiresAt *time.Time `json:"lease_expires_at,omitempty"`
-	Takeovers      int64      `json:"takeovers"`
-	RenewFailures  int64      `json:"renew_failures"`
+	// LeaseEndsInSeconds is how long the lease lasts unless it is renewed, by this
+	// process's clock; absent while nobody is known to hold it.
+	LeaseEndsInSeconds *float64 `json:"lease_ends_in_seconds,omitempty"`
+	Takeovers          int64    `json:"takeovers"`
+	RenewFailures      int64    `json:"renew_failures"`
 
 	Stream       string     `json:"stream"`
 	Term         int64      `json:"term,omitempty"`
 	Position     string     `json:"position,omitempty"`
 	CheckpointAt *time.Time `json:"checkpoint_at,omitempty"`
-	// LagSeconds is absent until it is known; it is near zero on an idle stream.
+	// ClaimingSince, ResumingSince and UnreadSince are since when a leader publishes
+	// nothing, since when the source looks for the place to go on from, and since
+	// when nothing can be read, by the process's clock; each is absent otherwise.
+	ClaimingSince *time.Time `json:"claiming_since,omitempty"`
+	ResumingSince *time.Time `json:"resuming_since,omitempty"`
+	UnreadSince   *time.Time `json:"unread_since,omitempty"`
+	// LagSeconds is absent until it is known; on an idle stream it is as much as the
+	// source lets pass between two notes of its time, 10 seconds by default.
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
 	// WatermarkAt is the time up to which every change is sent or parked, by the
 	// source's clock; LagSeconds is its age.
@@ -37,6 +48,10 @@ type Status struct {
 
 	// Copy is the copy under way; absent while there is none.
 	Copy *CopyStatus `json:"copy,omitempty"`
+	// Began is where and how the stream began, as known to the leader.
+	Began *BeganView `json:"began,omitempty"`
+	// GapCounts are how many gaps there are in all, by decision.
+	GapCounts map[string]int64 `json:"gap_counts,omitempty"`
 	// Gaps are the latest gaps in the stream's history, as known to the leader.
 	Gaps []mongostate.Gap `json:"gaps,omitempty"`
 	// OplogHeadroomSeconds is how far the stream's place is ahead of the oldest
@@ -57,6 +72,11 @@ type Status struct {
 	// OutageSince and OutageClass tell of a time in which nothing can be sent.
 	OutageSince *time.Time `json:"outage_since,omitempty"`
 	OutageClass string     `json:"outage_class,omitempty"`
+	// PacePerSecond is how many messages are sent in a second at most, since the
+	// topic has refused more; absent while there is no such bound.
+	PacePerSecond *float64 `json:"pace_per_second,omitempty"`
+	// Throttled is how many sends the topic has refused for being too many.
+	Throttled int64 `json:"throttled"`
 
 	// Troubles are the latest warnings and errors of the log.
 	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
@@ -86,14 +106,22 @@ func (b *board) status() Status {
 		Parked:         s.parked,
 		Retries:        b.counters.Retries(),
 		WatermarkAt:    known(s.upTo),
+		ClaimingSince:  known(s.claiming),
+		ResumingSince:  known(s.resuming),
+		UnreadSince:    known(s.unread),
 		SentPerSecond:  b.sending.perSecond(),
 		InFlight:       s.relay.InFlight,
 		InFlightBytes:  s.relay.InFlightBytes,
 		Topic:          b.config.ServiceBusTopic,
 		OutageSince:    known(s.outage.Since),
+		Throttled:      b.counters.Failed(relay.Throttled),
 	}
 	if status.Role == "" {
 		status.Role = lease.Standby // the election has not begun
+	}
+	if at := status.LeaseExpiresAt; at != nil {
+		left := max(time.Until(*at).Seconds(), 0)
+		status.LeaseEndsInSeconds = &left
 	}
 	if s.err != nil {
 		status.LastError = b.secrets.Text(s.err.Error())
@@ -101,7 +129,10 @@ func (b *board) status() Status {
 	if s.outage.Err != nil {
 		status.OutageClass = s.outage.Class.String()
 	}
-	status.Copy, status.Gaps = s.copied, s.gaps
+	if pace := s.relay.Pace; pace > 0 {
+		status.PacePerSecond = &pace
+	}
+	status.Copy, status.Gaps, status.GapCounts, status.Began = s.copied, s.gaps, s.gapCount, viewBeginning(s.began)
 	if s.headroomKnown {
 		headroom := s.headroom.Seconds()
 		status.OplogHeadroomSeconds = &headroom

@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/mongostate"
 )
 
@@ -17,18 +21,45 @@ type StreamView struct {
 	Incarnation  string   `json:"incarnation,omitempty"`
 	LeaseSeconds *float64 `json:"lease_seconds_left,omitempty"`
 	Term         int64    `json:"term"`
+	// Halted is why the leader waits for an operator; absent while it does not.
+	Halted string `json:"halted,omitempty"`
+	// Warnings are what is not as it should be.
+	Warnings []string `json:"warnings,omitempty"`
 	// LagSeconds is how far the saved checkpoint is behind the source's clock:
 	// up to 10 s on an idle stream. Absent when the source does not answer, with
 	// the reason in SourceError.
 	LagSeconds  *float64         `json:"lag_seconds,omitempty"`
 	SourceError string           `json:"source_error,omitempty"`
 	Checkpoint  CheckpointView   `json:"checkpoint"`
+	Began       *BeganView       `json:"began,omitempty"`
 	Parked      int64            `json:"parked"`
 	Gaps        []mongostate.Gap `json:"gaps,omitempty"`
+	// GapCounts are how many gaps there are in all, by decision.
+	GapCounts map[string]int64 `json:"gap_counts,omitempty"`
+}
+
+// BeganView says where and how a stream began.
+type BeganView struct {
+	// How is START_AT, or adopted where there was a checkpoint before.
+	How string     `json:"how"`
+	At  *time.Time `json:"at,omitempty"`
+	// Skipped says what was not sent; absent where nothing is known to be.
+	Skipped string `json:"skipped,omitempty"`
+}
+
+func viewBeginning(b checkpoint.Beginning) *BeganView {
+	if b.How == "" {
+		return nil
+	}
+	view := &BeganView{How: b.How, Skipped: b.Skipped()}
+	if at := b.Place.Time(); !at.IsZero() {
+		view.At = known(at.Time())
+	}
+	return view
 }
 
 // showStatus prints what the databases know of the stream, whichever instance
-// leads.
+// leads, and whatever number of partitions it has.
 func showStatus(ctx context.Context, call Call) error {
 	asJSON, err := onlyJSON("status", call.Args)
 	if err != nil {
@@ -38,44 +69,94 @@ func showStatus(ctx context.Context, call Call) error {
 	defer cancel()
 	now, sourceErr := sourceTime(ctx, call.Config)
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
-		leases := mongostate.PartitionNames(call.Config.LeaseName, call.Config.Partitions)
-		for i, stream := range mongostate.PartitionNames(call.Config.StreamName, call.Config.Partitions) {
-			view, err := viewStream(ctx, state, stream, leases[i], call.Config.StreamName)
-			if err != nil {
-				return err
-			}
-			view.lagBehind(now, sourceErr)
-			if err := printView(call.Stdout, asJSON, view); err != nil {
-				return err
+		c := call.Config
+		scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
+		if err != nil {
+			return err
+		}
+		warned, err := warnings(ctx, state, scope, c)
+		if err != nil {
+			return err
+		}
+		numbers := scope.Partitions()
+		if len(numbers) == 0 {
+			numbers = []int{c.Partitions}
+		}
+		for _, partitions := range numbers {
+			leases := mongostate.PartitionNames(c.LeaseName, partitions)
+			for i, stream := range mongostate.PartitionNames(c.StreamName, partitions) {
+				view, err := viewStream(ctx, state, scope, stream, leases[i])
+				if err != nil {
+					return err
+				}
+				view.Warnings = append(slices.Clone(warned), view.Warnings...)
+				view.lagBehind(now, sourceErr)
+				if err := printView(call.Stdout, asJSON, view); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
 }
 
-func viewStream(ctx context.Context, state *mongostate.Database, stream, lease, parkedAs string) (StreamView, error) {
-	view := StreamView{Stream: stream, Lease: lease}
-	record, err := state.Lease(lease).Read(ctx)
-	if err != nil {
-		return view, err
+// warnings says what of the whole stream is not as the settings say.
+func warnings(ctx context.Context, state *mongostate.Database, scope mongostate.Scope, c Config) ([]string, error) {
+	err := scope.Check(c.said())
+	if err == nil {
+		return nil, nil
 	}
-	if record.Live() {
-		left := record.Remaining.Seconds()
-		view.Leader, view.Incarnation, view.LeaseSeconds = record.Holder.ID, record.Holder.Incarnation, &left
+	all := []string{err.Error()}
+	if len(scope.Partitions()) > 0 {
+		return all, nil
 	}
-	found, err := readCheckpoint(ctx, state, stream)
-	if err != nil {
-		return view, err
+	records, err := state.Streams().Of(ctx, "")
+	for _, record := range records {
+		all = append(all, fmt.Sprintf("the state database %q knows the stream %q", c.StateDatabase, record.Whole))
 	}
-	view.Term, view.Checkpoint = found.Term, viewOf(found)
-	if view.Parked, err = state.Parked(parkedAs).Count(ctx); err != nil {
-		return view, err
-	}
-	view.Gaps, err = state.Gaps(stream).Latest(ctx)
-	return view, err
+	return slices.Compact(all), err
 }
 
-// lagBehind fills in the lag behind the source's time.
+func viewStream(ctx context.Context, state *mongostate.Database, scope mongostate.Scope, stream, lease string) (StreamView, error) {
+	view := StreamView{Stream: stream, Lease: lease}
+	held, err := state.Lease(lease).Read(ctx)
+	if err != nil {
+		return view, err
+	}
+	if held.Live() {
+		left := held.Remaining.Seconds()
+		view.Leader, view.Incarnation, view.LeaseSeconds = held.Holder.ID, held.Holder.Incarnation, &left
+	}
+	found, exists, err := readCheckpoint(ctx, state, stream)
+	if err != nil {
+		return view, err
+	}
+	view.Term, view.Checkpoint = found.Term, viewOf(found, exists)
+	record, recorded := scope.Records[stream]
+	view.Halted, view.Began = record.Halt, viewBeginning(record.Began)
+	if skipped := record.Began.Skipped(); skipped != "" {
+		view.Warnings = append(view.Warnings, skipped)
+	}
+	switch {
+	case recorded && record.Confirmed > 0 && !exists:
+		view.Warnings = append(view.Warnings, fmt.Sprintf("the checkpoint is missing: it was claimed in term %d before", record.Confirmed))
+	case exists && !recorded:
+		view.Warnings = append(view.Warnings, "the stream has no record yet: the next leader makes it from the checkpoint")
+	case exists && found.Term < record.Confirmed:
+		view.Warnings = append(view.Warnings, fmt.Sprintf("the checkpoint is of term %d, and was claimed in term %d before", found.Term, record.Confirmed))
+	}
+	ledger := state.Gaps(stream)
+	if view.Parked, err = state.Parked(scope.Whole).Count(ctx); err != nil {
+		return view, err
+	}
+	latest, err := ledger.Latest(ctx)
+	counts, countErr := ledger.Counts(ctx)
+	view.Gaps, view.GapCounts = latest, counts
+	return view, errors.Join(err, countErr)
+}
+
+// lagBehind fills in the lag behind the source's time. A checkpoint after it has
+// none: nothing is read there.
 func (v *StreamView) lagBehind(now time.Time, err error) {
 	at := v.Checkpoint.At
 	if at == nil {
@@ -84,8 +165,11 @@ func (v *StreamView) lagBehind(now time.Time, err error) {
 	switch {
 	case err != nil:
 		v.SourceError = err.Error()
+	case at != nil && at.After(now):
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the checkpoint is at %s, after the source's clock, %s: nothing is read until then",
+			at.Format(time.RFC3339), now.Format(time.RFC3339)))
 	case at != nil:
-		lag := max(now.Sub(*at).Seconds(), 0)
+		lag := now.Sub(*at).Seconds()
 		v.LagSeconds = &lag
 	}
 }
@@ -101,7 +185,7 @@ func sourceTime(ctx context.Context, config Config) (time.Time, error) {
 		defer cancel()
 		_ = client.Disconnect(closing) // the process ends anyway
 	}()
-	now, err := changestream.Now(ctx, client)
+	now, err := changestream.Latest(ctx, client)
 	if err != nil {
 		return time.Time{}, redacted(config, err)
 	}

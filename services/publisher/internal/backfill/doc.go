@@ -16,10 +16,16 @@
 //     was written after the copy began, and is in the stream from that time.
 //   - It can be taken up after any document: the token of each change holds the
 //     place. Documents of one place are never copied under two positions.
+//   - The order is total: behind the last document of a chunk are all that sort
+//     after it, whatever types their values have, missing ones and NaN too.
+//   - A document in which a field of the order is an array, undefined or a regular
+//     expression has no one place in it. These come behind all others, in the
+//     order of their _id, so that each document is read once.
+//   - A copy is complete when as many documents are finished and kept as such as
+//     were read: see Source.Complete. That nothing is left to read is not enough.
 //   - A copied event has the same message id and sequence as the one of its
 //     insert, where the source numbers its events.
 //
 // What is not promised: documents that were deleted before they were reached are
-// not copied. A document in which a field of the order is an array or a regular
-// expression has no one place in it; a copy that meets one stops and names it.
+// not copied.
 package backfill

@@ -21,14 +21,18 @@ import (
 	"changerelay/services/publisher/internal/relay"
 )
 
-// ErrDone is what Read returns when everything is copied.
-var ErrDone = errors.New("the copy is complete")
+// ErrDone is what Read returns behind the last document. That all of them are
+// copied is for Complete to say.
+var ErrDone = errors.New("every document of the copy was read")
 
 const (
 	// defaultChunk is how many documents are read in one snapshot.
 	defaultChunk = 1000
 	// chunkBytes bounds how much of a chunk is kept in memory.
 	chunkBytes = 8 << 20
+	// defaultSearched is how many documents are looked through in one snapshot for
+	// those without a place in the order.
+	defaultSearched = 50_000
 	// chunkTimeout bounds reading one chunk; a server ends a transaction after a minute.
 	chunkTimeout = 45 * time.Second
 )
@@ -46,6 +50,9 @@ type Plan struct {
 	Rate int
 	// Chunk is how many documents are read in one snapshot; 0 means 1000.
 	Chunk int
+	// Searched is how many documents are looked through in one snapshot for those
+	// without a place in the order; 0 means 50,000.
+	Searched int64
 }
 
 // Source is a copy under way. It implements relay.Source. Read is for one
@@ -57,6 +64,7 @@ type Source struct {
 	log        zerolog.Logger
 
 	after []byte         // the key of the last document read; nil before the first
+	rest  rest           // where the documents are read that have no place in the order
 	count int64          // documents read
 	chunk []relay.Change // read and not handed out
 	ended bool           // no document is behind the chunk
@@ -72,7 +80,10 @@ func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log ze
 	if plan.Chunk == 0 {
 		plan.Chunk = defaultChunk
 	}
-	return &Source{
+	if plan.Searched == 0 {
+		plan.Searched = defaultSearched
+	}
+	s := &Source{
 		collection: collection,
 		plan:       plan,
 		start:      place.Start,
@@ -82,6 +93,8 @@ func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log ze
 		pace:       pace{rate: plan.Rate},
 		retry:      backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
 	}
+	s.rest = restBehind(place.Copy.After)
+	return s
 }
 
 // State returns why the last read failed; nil when it did not.
@@ -99,9 +112,6 @@ func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 		}
 		err := s.readChunk(ctx)
 		s.note(err)
-		if _, unplaced := errors.AsType[*UnplacedError](err); unplaced {
-			return relay.Batch{}, err
-		}
 		if err == nil {
 			s.retry.Reset()
 			continue
@@ -121,6 +131,16 @@ func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 	batch := relay.Batch{Changes: s.chunk[:n:n]}
 	s.chunk = s.chunk[n:]
 	return batch, nil
+}
+
+// Complete returns nil when the progress that is kept is that of every document
+// read: only then is a copy whose Read returned ErrDone complete. It may be
+// called when nobody reads any more.
+func (s *Source) Complete(kept *Progress) error {
+	if copied := kept.Copy().Copied; copied != s.count {
+		return fmt.Errorf("of %d documents that the copy read %d are finished: it goes on behind those", s.count, copied)
+	}
+	return nil
 }
 
 func (s *Source) note(err error) {
@@ -143,10 +163,14 @@ func (s *Source) readChunk(ctx context.Context) error {
 	if err := session.AdvanceOperationTime(&bson.Timestamp{T: s.start.Seconds, I: max(s.start.Increment, 1) - 1}); err != nil {
 		return fmt.Errorf("advance the session: %w", err)
 	}
-	var documents []bson.Raw
+	var found chunk
 	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
 		var err error
-		documents, err = s.find(ctx)
+		if s.rest.begun {
+			found, err = s.findRest(ctx)
+		} else {
+			found, err = s.findPlaced(ctx)
+		}
 		return nil, err
 	}, options.Transaction().
 		SetReadConcern(readconcern.Snapshot()).
@@ -155,18 +179,32 @@ func (s *Source) readChunk(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
 	}
-	return s.take(documents)
+	return s.take(found)
 }
 
-// find returns the next documents, fewer than a chunk only at the end or where
-// they are large.
-func (s *Source) find(ctx context.Context) ([]bson.Raw, error) {
-	filter, err := s.filter()
+// chunk is what was read in one snapshot.
+type chunk struct {
+	documents []bson.Raw
+	// searched is the _id up to which the rest was looked through when it had no
+	// document; zero is all of it.
+	searched bson.RawValue
+}
+
+// findPlaced returns the next documents in the order, fewer than a chunk only at
+// the end or where they are large.
+func (s *Source) findPlaced(ctx context.Context) (chunk, error) {
+	filter, err := s.placedFilter()
 	if err != nil {
-		return nil, err
+		return chunk{}, err
 	}
-	sort := make(bson.D, len(s.plan.Order))
-	for i, field := range s.plan.Order {
+	documents, err := s.find(ctx, filter, s.plan.Order)
+	return chunk{documents: documents}, err
+}
+
+// find returns the first documents along an order of fields.
+func (s *Source) find(ctx context.Context, filter bson.D, order []string) ([]bson.Raw, error) {
+	sort := make(bson.D, len(order))
+	for i, field := range order {
 		sort[i] = bson.E{Key: field, Value: 1}
 	}
 	cursor, err := s.collection.Find(ctx, filter, options.Find().SetSort(sort).SetLimit(int64(s.plan.Chunk)))
@@ -183,8 +221,9 @@ func (s *Source) find(ctx context.Context) ([]bson.Raw, error) {
 	return documents, cursor.Err()
 }
 
-func (s *Source) filter() (bson.D, error) {
-	var all bson.A
+// placedFilter matches the documents with a place in the order behind the last.
+func (s *Source) placedFilter() (bson.D, error) {
+	all := withPlace(s.plan.Order)
 	if s.after != nil {
 		key, err := bson.Raw(s.after).Values()
 		if err != nil || len(key) != len(s.plan.Order) {
@@ -192,18 +231,24 @@ func (s *Source) filter() (bson.D, error) {
 		}
 		all = append(all, after(s.plan.Order, key))
 	}
+	return s.wanted(all), nil
+}
+
+// wanted are conditions, and that a document is one of those that are copied.
+func (s *Source) wanted(all bson.A) bson.D {
 	if !s.plan.Since.IsZero() {
 		field := s.plan.SinceField
 		all = append(all, bson.D{{Key: "$or", Value: bson.A{
 			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: s.plan.Since}}}},
 			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: firstObjectID(s.plan.Since)}}}},
 			bson.D{{Key: field, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}},
+			bson.D{{Key: field, Value: bson.D{{Key: "$type", Value: "array"}}}}, // which an element of either type does not make one
 		}}})
 	}
 	if len(all) == 0 {
-		return bson.D{}, nil
+		return bson.D{}
 	}
-	return bson.D{{Key: "$and", Value: all}}, nil
+	return bson.D{{Key: "$and", Value: all}}
 }
 
 // firstObjectID is the lowest ObjectId of a second.
@@ -213,15 +258,16 @@ func firstObjectID(t time.Time) bson.ObjectID {
 	return id
 }
 
-// take makes changes of the documents of a chunk.
-func (s *Source) take(documents []bson.Raw) error {
-	if len(documents) == 0 {
-		s.ended = true
+// take makes changes of the documents of a chunk. Behind the last one with a place
+// in the order come those without.
+func (s *Source) take(found chunk) error {
+	if len(found.documents) == 0 {
+		s.pass(found.searched)
 		return nil
 	}
-	s.chunk = make([]relay.Change, 0, len(documents))
-	for _, document := range documents {
-		key, err := keyOf(document, s.plan.Order)
+	s.chunk = make([]relay.Change, 0, len(found.documents))
+	for _, document := range found.documents {
+		key, err := s.keyOf(document)
 		if err != nil {
 			return err
 		}

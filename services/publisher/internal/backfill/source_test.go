@@ -92,7 +92,7 @@ func TestAPublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
 	place := begin(t, events)
 	var err error
 	for kills := 0; !errors.Is(err, backfill.ErrDone); kills++ {
-		claimed, claimErr := checkpoint.Claim(t.Context(), store, "stream", "a")
+		claimed, claimErr := checkpoint.Claim(t.Context(), store, "stream", checkpoint.Claimant{Owner: "a", Create: true})
 		if claimErr != nil {
 			t.Fatal(claimErr)
 		}
@@ -154,24 +154,13 @@ func TestACopySinceATimeLeavesOutOnlyWhatIsKnownToBeOlder(t *testing.T) {
 		bson.D{{Key: "_id", Value: 5}, {Key: "when", Value: at(0)}},
 		bson.D{{Key: "_id", Value: 6}, {Key: "when", Value: "2001-01-01T00:00:00Z"}},
 		bson.D{{Key: "_id", Value: 7}},
+		bson.D{{Key: "_id", Value: 8}, {Key: "when", Value: bson.A{since.Add(-time.Second)}}},
 	})
 	plan := backfill.Plan{Order: []string{"_id"}, Since: since, SinceField: "when"}
 	got := keys(copyAll(t, events, plan, begin(t, events)))
-	want := []string{`{"$numberInt":"2"}`, `{"$numberInt":"3"}`, `{"$numberInt":"5"}`, `{"$numberInt":"6"}`, `{"$numberInt":"7"}`}
+	want := []string{`{"$numberInt":"2"}`, `{"$numberInt":"3"}`, `{"$numberInt":"5"}`, `{"$numberInt":"6"}`, `{"$numberInt":"7"}`, `{"$numberInt":"8"}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("copied %v, want %v", got, want)
-	}
-}
-
-func TestACopyStopsAtADocumentWithoutOnePlaceAndNamesIt(t *testing.T) {
-	t.Parallel()
-	events := collection(t)
-	insertAll(t, events, []any{bson.D{{Key: "_id", Value: "odd"}, {Key: "aggregateId", Value: bson.A{"a", "b"}}, {Key: "version", Value: 1}}})
-	source := backfill.New(events, backfill.Plan{Order: byVersion}, begin(t, events), zerolog.Nop())
-	_, err := source.Read(t.Context())
-	unplaced, ok := errors.AsType[*backfill.UnplacedError](err)
-	if !ok || unplaced.ID.StringValue() != "odd" || unplaced.Field != "aggregateId" {
-		t.Errorf("Read = %v, want it to name the document and the field", err)
 	}
 }
 
@@ -334,7 +323,7 @@ func (m *mortal) Save(ctx context.Context, token []byte, position contract.Posit
 func run(ctx context.Context, source relay.Source, topic relay.Sender, progress relay.Checkpointer, term int64) error {
 	return relay.New(relay.Config{
 		Term: term, MaxInFlight: 50, MaxInFlightBytes: 1 << 20, Senders: 4, BatchSize: 5, BatchBytes: 1 << 20,
-		SendTimeout: time.Minute, CheckpointInterval: time.Millisecond, DrainTimeout: time.Minute,
+		SendTimeout: time.Minute, ParkRoom: -1, CheckpointInterval: time.Millisecond, DrainTimeout: time.Minute,
 	}, relay.Deps{
 		Source: source, Mapper: newMapper(), Sender: topic, Parker: nil,
 		Checkpoint: progress, MayAct: func() error { return nil },
@@ -373,5 +362,32 @@ func wantPrefixes(t *testing.T, topic *relaytest.Topic) {
 		if len(got) < 5 {
 			t.Errorf("%s was copied as %v, want the 5 that were there at the beginning", id, got)
 		}
+	}
+}
+
+func TestCopy_IsNotCompleteBeforeAsMuchIsKeptAsWasRead(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	fill(t, events, 2, 3)
+	place := begin(t, events)
+	source := backfill.New(events, backfill.Plan{Order: byVersion}, place, zerolog.Nop())
+	batch, err := source.Read(t.Context())
+	if err != nil || len(batch.Changes) != 6 {
+		t.Fatalf("Read = %d changes, %v, want 6", len(batch.Changes), err)
+	}
+	if _, err := source.Read(t.Context()); !errors.Is(err, backfill.ErrDone) {
+		t.Fatalf("Read = %v behind the last document, want ErrDone", err)
+	}
+	kept := backfill.NewProgress(&placeKeeper{}, place)
+	for n, change := range batch.Changes {
+		if err := source.Complete(kept); err == nil {
+			t.Errorf("complete with %d of 6 kept", n)
+		}
+		if err := kept.Save(t.Context(), change.Token, change.Position); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := source.Complete(kept); err != nil {
+		t.Errorf("not complete with all kept: %v", err)
 	}
 }

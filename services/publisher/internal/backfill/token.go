@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,17 +63,7 @@ func (p *Progress) Save(ctx context.Context, token []byte, position contract.Pos
 	return nil
 }
 
-// UnplacedError is a document that has no one place in the order of a copy.
-type UnplacedError struct {
-	ID    bson.RawValue
-	Field string
-}
-
-func (e *UnplacedError) Error() string {
-	return fmt.Sprintf("the copy can not pass document _id %s: %q is a regular expression, an array or in an array, which has no place in the order", e.ID, e.Field)
-}
-
-var errUnplaced = errors.New("no place in the order")
+var errUnplaced = errors.New("it has no place in the order")
 
 // keyOf is the document's key in an order of fields, missing ones as null.
 func keyOf(document bson.Raw, order []string) (bson.Raw, error) {
@@ -80,7 +71,7 @@ func keyOf(document bson.Raw, order []string) (bson.Raw, error) {
 	for i, field := range order {
 		value, err := valueAt(document, field)
 		if err != nil {
-			return nil, &UnplacedError{ID: document.Lookup("_id"), Field: field}
+			return nil, fmt.Errorf("make a key of document %s by its field %q: %w", document.Lookup("_id"), field, err)
 		}
 		key[i] = bson.E{Key: fmt.Sprint(i), Value: value}
 	}
@@ -92,7 +83,7 @@ func keyOf(document bson.Raw, order []string) (bson.Raw, error) {
 }
 
 // valueAt returns the value at a path, null where there is none, and an error
-// where an array or a regular expression is on the way.
+// where something that has no place in an order is on the way.
 func valueAt(document bson.Raw, path string) (bson.RawValue, error) {
 	null := bson.RawValue{Type: bson.TypeNull}
 	names := strings.Split(path, ".")
@@ -101,7 +92,7 @@ func valueAt(document bson.Raw, path string) (bson.RawValue, error) {
 		switch {
 		case err != nil:
 			return null, nil
-		case value.Type == bson.TypeArray, value.Type == bson.TypeRegex:
+		case slices.Contains(keyless, value.Type):
 			return null, errUnplaced
 		case i == len(names)-1:
 			return value, nil

@@ -87,8 +87,8 @@ func TestThePositionOfATokenIsItsClusterTimeAndItself(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := positionOf(token); got != tt.want {
-				t.Errorf("positionOf(%v) = %q, want %q", tt.token, got, tt.want)
+			if got := PositionOf(token); got != tt.want {
+				t.Errorf("PositionOf(%v) = %q, want %q", tt.token, got, tt.want)
 			}
 		})
 	}
@@ -103,12 +103,12 @@ func FuzzPosition(f *testing.F) {
 	}
 	f.Add(token)
 	f.Fuzz(func(t *testing.T, token []byte) {
-		position := positionOf(token)
+		position := PositionOf(token)
 		if position == "" {
 			return
 		}
 		if _, _, err := position.ClusterTime(); err != nil {
-			t.Fatalf("positionOf(%x) = %q: %v", token, position, err)
+			t.Fatalf("PositionOf(%x) = %q: %v", token, position, err)
 		}
 	})
 }

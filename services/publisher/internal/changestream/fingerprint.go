@@ -14,7 +14,7 @@ import (
 func (s Source) Fingerprint() (string, error) {
 	named := s
 	named.Collections = slices.Sorted(slices.Values(s.Collections)) // in any order it is the same stream
-	pipeline, err := bson.Marshal(bson.D{{Key: "pipeline", Value: named.Pipeline()}})
+	pipeline, err := bson.Marshal(bson.D{{Key: "pipeline", Value: named.pipeline()}})
 	if err != nil {
 		return "", fmt.Errorf("write the pipeline of %s: %w", s, err)
 	}

@@ -1,10 +1,13 @@
 package changestream_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -24,6 +27,31 @@ func TestATokenThatTheOplogNoLongerHoldsIsFoundWithoutTheServersWord(t *testing.
 	halt, ok := errors.AsType[*changestream.HaltError](err)
 	if !ok || halt.Reason != changestream.HistoryLost || !strings.Contains(err.Error(), "oldest entry of the operation log is later") {
 		t.Errorf("Read = %v, want history lost by comparison with the oldest entry", err)
+	}
+}
+
+// TestStream_AnOplogThatDoesNotAnswerIsAskedAgain cuts the first question off: no
+// answer is not the one that the log reaches back.
+func TestStream_AnOplogThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t, "--oplog-entries", "40")
+	client := testserver.Connect(t, servers.MongoURI)
+	events := client.Database("shop").Collection("events")
+	start := now(t, events)
+	insert(t, events, 1, 10)
+	token := read(t, from(t, events, start), 5)[4].Token
+	insert(t, events, 11, 100)
+	fail(t, client, "find", 50) // MaxTimeMSExpired
+	_, err := from(t, events, changestream.Start{Token: token}).Read(t.Context())
+	if !lostHistory(err) || !strings.Contains(err.Error(), "oldest entry of the operation log is later") {
+		t.Errorf("Read = %v, want history lost by comparison with the oldest entry", err)
+	}
+	var log bytes.Buffer
+	fail(t, client, "find", 13) // Unauthorized
+	withheld := changestream.New(changestream.Of(events), changestream.Start{Token: token}, zerolog.New(&log))
+	t.Cleanup(func() { withheld.Close(context.WithoutCancel(t.Context())) })
+	if _, err := withheld.Read(t.Context()); !lostHistory(err) || !strings.Contains(log.String(), "local.oplog.rs") {
+		t.Errorf("Read = %v, and the log is %s, want the server's own word, and a warning", err, &log)
 	}
 }
 

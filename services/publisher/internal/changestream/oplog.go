@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -39,17 +40,37 @@ func Oldest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, 
 
 // checkReach returns a *HaltError when the operation log no longer reaches back
 // to the token. Servers before 4.4.2 do not say so: they open the stream, are
-// silent, and fail at the first change that matches. Where the log can not be
-// read it returns nil.
+// silent, and fail at the first change that matches. Where the server withholds
+// the log it warns once and returns nil; where it does not answer, an error.
 func (s *Stream) checkReach(ctx context.Context) error {
-	seconds, increment, err := positionOf(s.start.Token).ClusterTime()
+	seconds, increment, err := PositionOf(s.start.Token).ClusterTime()
 	if err != nil {
 		return nil
 	}
 	oldest, err := Oldest(ctx, s.source.Database.Client())
+	if passing(err) {
+		return err
+	}
+	if err != nil && !s.reachUnknown {
+		s.reachUnknown = true
+		s.log.Warn().Err(err).Msg("whether the operation log reaches back to the checkpoint is not known, and a server before 4.4.2 would not say that it does not: let the role find in local.oplog.rs")
+	}
 	if err != nil || !(checkpoint.ClusterTime{Seconds: seconds, Increment: increment}).Before(oldest) {
 		return nil
 	}
 	return &HaltError{Reason: HistoryLost, Err: fmt.Errorf("%w, %s, than the checkpoint, %s",
 		errOutOfReach, oldest.Time().Format(time.RFC3339), time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339))}
+}
+
+// interrupted are the server's codes for a question that it would have answered
+// at another moment. See https://github.com/mongodb/specifications/blob/master/source/retryable-reads/retryable-reads.md
+var interrupted = []int{6, 7, 50, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
+
+// passing reports an error that is no answer, so that it says nothing.
+func passing(err error) bool {
+	if err == nil || errors.Is(err, mongo.ErrNoDocuments) {
+		return false
+	}
+	server, ok := errors.AsType[mongo.ServerError](err)
+	return !ok || slices.ContainsFunc(interrupted, server.HasErrorCode)
 }

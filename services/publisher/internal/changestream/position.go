@@ -14,10 +14,20 @@ import (
 // first, both big-endian.
 const timestampTag = "82"
 
-// positionOf returns the position of a resume token; empty where the token is
+// tokenEnd is the last byte of a resume token, as a complete one has it.
+const tokenEnd = "04"
+
+// Whole reports whether a position's token may be complete: one that was cut off
+// somewhere is in general not. The source knows for sure.
+func Whole(position contract.Position) bool {
+	_, data, _ := strings.Cut(string(position), ".")
+	return len(data)%2 == 0 && strings.HasSuffix(data, tokenEnd)
+}
+
+// PositionOf returns the position of a resume token; empty where the token is
 // not one. The token's own cluster time is used, as tokens of empty reads have
 // no other, and it equals the change's.
-func positionOf(token []byte) contract.Position {
+func PositionOf(token []byte) contract.Position {
 	value, err := bson.Raw(token).LookupErr("_data")
 	if err != nil {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,9 +16,12 @@ import (
 var errStandalone = errors.New("the server answers hello without a replica set name")
 
 // Probe asks the source what it is. It returns a *HaltError when it is a
-// standalone server, and another error when it does not answer.
+// standalone server or too old a one, and another error when it does not answer.
 func Probe(ctx context.Context, client *mongo.Client) error {
 	reply, err := hello(ctx, client)
+	if halt := tooOld(err); halt != nil {
+		return halt
+	}
 	if err != nil {
 		return err
 	}
@@ -43,6 +47,26 @@ func Now(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, err
 	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}, nil
 }
 
+// Latest returns the latest cluster time that the source knows of: nothing that
+// it has shown is at or after it.
+func Latest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
+	reply, err := hello(ctx, client)
+	if err != nil {
+		return checkpoint.ClusterTime{}, err
+	}
+	var latest checkpoint.ClusterTime
+	for _, path := range [][]string{{"operationTime"}, {"$clusterTime", "clusterTime"}} {
+		seconds, increment, _ := reply.Lookup(path...).TimestampOK()
+		if at := (checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}); latest.Before(at) {
+			latest = at
+		}
+	}
+	if latest.Seconds == 0 {
+		return latest, errors.New("ask the source for its time: the answer has neither operationTime nor $clusterTime")
+	}
+	return latest, nil
+}
+
 // ClockAhead returns how far this machine's clock is ahead of the source's, give
 // or take half the time that asking takes.
 func ClockAhead(ctx context.Context, client *mongo.Client) (time.Duration, error) {
@@ -59,13 +83,30 @@ func ClockAhead(ctx context.Context, client *mongo.Client) (time.Duration, error
 	return asked.Add(took / 2).Sub(theirs), nil
 }
 
+// commandNotFound is what a server answers that does not know a command.
+const commandNotFound = 59
+
+// hello asks the server what it is. Servers before 4.4.2 know the question by its
+// older name only.
 func hello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	result := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}})
-	reply, err := result.Raw()
+	admin := client.Database("admin")
+	reply, err := admin.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Raw()
+	if answer, ok := errors.AsType[mongo.ServerError](err); ok && answer.HasErrorCode(commandNotFound) {
+		reply, err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}).Raw()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("say hello to the source: %w", err)
 	}
 	return reply, nil
+}
+
+// tooOld returns the *HaltError of an error with which the driver refuses a
+// server for its age; nil for any other. The driver has no type for it.
+func tooOld(err error) *HaltError {
+	if err == nil || !strings.Contains(err.Error(), "version of the Go driver requires at least") {
+		return nil
+	}
+	return &HaltError{Reason: TooOld, Err: err}
 }

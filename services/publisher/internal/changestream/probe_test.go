@@ -1,10 +1,12 @@
 package changestream_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,7 @@ import (
 
 func TestAStandaloneServerIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
-	client := testserver.Connect(t, "mongodb://"+standalone(t)+"/?directConnection=true")
+	client := testserver.Connect(t, "mongodb://"+fake(t, bson.D{{Key: "helloOk", Value: true}}, true)+"/?directConnection=true")
 	err := changestream.Probe(t.Context(), client)
 	halt, ok := errors.AsType[*changestream.HaltError](err)
 	if !ok || halt.Reason != changestream.NotReplicated || !strings.Contains(err.Error(), "rs.initiate()") {
@@ -25,9 +27,31 @@ func TestAStandaloneServerIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// standalone serves hello, and nothing else, as a server without a replica set
-// does. It returns its address.
-func standalone(t *testing.T) string {
+func TestProbe_AServerThatDoesNotKnowHelloIsAskedByTheOlderName(t *testing.T) {
+	t.Parallel()
+	address := fake(t, bson.D{{Key: "setName", Value: "rs0"}, {Key: "operationTime", Value: bson.Timestamp{T: 5, I: 6}}}, false)
+	client := testserver.Connect(t, "mongodb://"+address+"/?directConnection=true")
+	if err := changestream.Probe(t.Context(), client); err != nil {
+		t.Errorf("Probe = %v, want the replica set found", err)
+	}
+	if now, err := changestream.Now(t.Context(), client); err != nil || now.Seconds != 5 || now.Increment != 7 {
+		t.Errorf("Now = %+v, %v, want behind the server's last operation", now, err)
+	}
+}
+
+func TestProbe_AServerThatIsTooOldIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	address := fake(t, bson.D{{Key: "setName", Value: "rs0"}, {Key: "maxWireVersion", Value: 6}}, false)
+	err := changestream.Probe(t.Context(), testserver.Connect(t, "mongodb://"+address+"/?directConnection=true"))
+	halt, ok := errors.AsType[*changestream.HaltError](err)
+	if !ok || halt.Reason != changestream.TooOld || !strings.Contains(err.Error(), "4.4 or later") {
+		t.Errorf("Probe = %v, want it to say which version is needed", err)
+	}
+}
+
+// fake serves the handshake, and nothing else, as a server without a replica set
+// does; or with what more says. It knows hello or not. It returns its address.
+func fake(t *testing.T, more bson.D, knowsHello bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +79,7 @@ func standalone(t *testing.T) string {
 			conns = append(conns, conn)
 			mu.Unlock()
 			serving.Go(func() {
-				for answerHello(conn) == nil {
+				for answerHello(conn, more, knowsHello) == nil {
 				}
 			})
 		}
@@ -65,26 +89,33 @@ func standalone(t *testing.T) string {
 
 // answerHello answers one OP_QUERY or OP_MSG.
 // See https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
-func answerHello(conn net.Conn) error {
+func answerHello(conn net.Conn, more bson.D, knowsHello bool) error {
 	const opReply, opQuery, opMsg = 1, 2004, 2013
 	var header [16]byte
 	if _, err := io.ReadFull(conn, header[:]); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, conn, int64(binary.LittleEndian.Uint32(header[:]))-16); err != nil {
+	body := make([]byte, binary.LittleEndian.Uint32(header[:])-16)
+	if _, err := io.ReadFull(conn, body); err != nil {
 		return err
 	}
-	hello, err := bson.Marshal(bson.D{
+	answer := bson.D{
 		{Key: "ok", Value: 1},
 		{Key: "isWritablePrimary", Value: true},
 		{Key: "ismaster", Value: true},
-		{Key: "helloOk", Value: true},
 		{Key: "minWireVersion", Value: 0},
 		{Key: "maxWireVersion", Value: 21},
 		{Key: "maxBsonObjectSize", Value: 16 << 20},
 		{Key: "maxMessageSizeBytes", Value: 48000000},
 		{Key: "maxWriteBatchSize", Value: 100000},
-	})
+	}
+	for _, field := range more {
+		answer = append(slices.DeleteFunc(answer, func(e bson.E) bool { return e.Key == field.Key }), field)
+	}
+	if !knowsHello && bytes.Contains(body, []byte("\x10hello\x00")) {
+		answer = bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 59}, {Key: "codeName", Value: "CommandNotFound"}, {Key: "errmsg", Value: "no such command: 'hello'"}}
+	}
+	hello, err := bson.Marshal(answer)
 	if err != nil {
 		return err
 	}

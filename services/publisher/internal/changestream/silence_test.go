@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,8 @@ func second(<-chan struct{}) { time.Sleep(time.Second) } //nolint:forbidigo // i
 // streams give one change each, and are silent after it.
 type silentServer struct {
 	silence func(end <-chan struct{})
+	opening func(n int) // called before the nth stream is opened; nil takes no time
+	dead    atomic.Bool // while set nothing is answered
 	end     chan struct{}
 	serving sync.WaitGroup
 
@@ -108,6 +111,10 @@ func (s *silentServer) serve(conn net.Conn) {
 		if _, err := io.ReadFull(conn, body); err != nil {
 			return
 		}
+		if s.dead.Load() {
+			_, _ = io.Copy(io.Discard, conn) // until the other side gives up
+			return
+		}
 		answer, err := bson.Marshal(append(s.answer(bson.Raw(body[5:])), bson.E{Key: "ok", Value: 1}))
 		if err != nil {
 			return
@@ -152,10 +159,14 @@ func (s *silentServer) answer(command bson.Raw) bson.D {
 // open opens a stream that has one change.
 func (s *silentServer) open(command bson.Raw) bson.D {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	at := command.Lookup("pipeline", "0", "$changeStream", "startAfter")
 	s.opened = append(s.opened, at.String())
-	own := token(len(s.opened))
+	n := len(s.opened)
+	s.mu.Unlock()
+	if s.opening != nil {
+		s.opening(n)
+	}
+	own := token(n)
 	return cursor("firstBatch", own, bson.D{{Key: "_id", Value: own}, {Key: "operationType", Value: "insert"}})
 }
 

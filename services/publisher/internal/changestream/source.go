@@ -44,16 +44,23 @@ func (s Source) String() string {
 // documentOperations are what happens to single documents.
 var documentOperations = bson.A{"insert", "update", "replace", "delete"}
 
-// Pipeline is what the server applies to the changes. A resume token is good for
-// the pipeline that it came from.
+// Pipeline is what the server applies to the changes.
 func (s Source) Pipeline() mongo.Pipeline {
+	// What becomes one of the collections has another one's name until then.
+	return s.pipeline(bson.D{{Key: "to.coll", Value: bson.D{{Key: "$in", Value: s.Collections}}}})
+}
+
+// pipeline is the pipeline with other changes that a list of collections lets
+// through. A resume token is good for the pipeline that it came from, whatever
+// these are: no change to a document is one of them.
+func (s Source) pipeline(others ...any) mongo.Pipeline {
 	pipeline := mongo.Pipeline{}
 	if len(s.Collections) > 1 {
 		// What has no collection is about the whole database, or the stream itself.
-		pipeline = append(pipeline, match(bson.D{{Key: "$or", Value: bson.A{
+		pipeline = append(pipeline, match(bson.D{{Key: "$or", Value: append(bson.A{
 			bson.D{{Key: "ns.coll", Value: bson.D{{Key: "$in", Value: s.Collections}}}},
 			bson.D{{Key: "ns.coll", Value: bson.D{{Key: "$exists", Value: false}}}},
-		}}}))
+		}, others...)}}))
 	}
 	if len(s.Filter) > 0 {
 		pipeline = append(pipeline, match(bson.D{{Key: "$or", Value: bson.A{
@@ -70,9 +77,18 @@ func match(filter bson.D) bson.D { return bson.D{{Key: "$match", Value: filter}}
 // again. It returns a *HaltError when the server refuses the stream as it is
 // asked for, and another error when it does not answer.
 func (s Source) Check(ctx context.Context) error {
+	return s.check(ctx, options.ChangeStream())
+}
+
+// CheckAfter is Check for a stream that goes on after a token.
+func (s Source) CheckAfter(ctx context.Context, token []byte) error {
+	return s.check(ctx, options.ChangeStream().SetStartAfter(bson.Raw(token)))
+}
+
+func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder) error {
 	opening, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	stream, err := s.watch(opening, options.ChangeStream())
+	stream, err := s.watch(opening, o)
 	if err != nil {
 		if halt := classifyOpening(err); halt != nil {
 			return halt
@@ -101,4 +117,16 @@ func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 		return database.Collection(s.Collections[0]).Watch(ctx, pipeline, o)
 	}
 	return database.Watch(ctx, pipeline, o)
+}
+
+// wholeDatabase is the collection that the server names of a stream of a database.
+const wholeDatabase = "$cmd.aggregate"
+
+// kill tells the server that a cursor of the source is not needed.
+func (s Source) kill(ctx context.Context, cursor int64) {
+	collection := wholeDatabase
+	if len(s.Collections) == 1 {
+		collection = s.Collections[0]
+	}
+	s.Database.RunCommand(ctx, bson.D{{Key: "killCursors", Value: collection}, {Key: "cursors", Value: bson.A{cursor}}})
 }

@@ -153,3 +153,13 @@ func open(t *testing.T, source changestream.Source) relay.Source {
 func anyCollection(source changestream.Source) *mongo.Collection {
 	return source.Database.Collection("any")
 }
+
+func TestFingerprint_StaysWhatItWas(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	database := events.Database().Client().Database("shop")
+	got, err := changestream.Source{Database: database, Collections: []string{"b", "a"}}.Fingerprint()
+	if err != nil || got != "029e21cc61181132" {
+		t.Errorf("Fingerprint = %s, %v: checkpoints that were saved under another are refused", got, err)
+	}
+}

@@ -4,11 +4,16 @@
 // A stream of the driver is dead after its first error, an expired context
 // included. So each poll is bounded, and whatever goes wrong the stream is
 // opened anew from our own token: the one of the last change that was handed
-// out. What can not be cured that way is a *HaltError.
+// out. What cannot be cured that way is a *HaltError.
+//
+// Opening is not bounded so: to find its place, a server reads its operation log
+// from there on, the writes of others included, and whoever gives up has it begin
+// anew. It may take as long as the source answers other questions.
 package changestream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +65,7 @@ type Stream struct {
 	log    zerolog.Logger
 
 	stream  *mongo.ChangeStream // nil while closed
+	cursor  int64               // the server's, as last known
 	moved   bool                // whether a change was read since it was opened
 	movedAt time.Time           // when the token last moved
 	// splitting says that the server splits changes that are too large, and parts
@@ -67,6 +73,15 @@ type Stream struct {
 	splitting bool
 	parts     fragments
 	retry     backoff.Backoff
+	// patience is how long the next attempt to open the stream may take.
+	patience time.Duration
+	// tell is told of changes to collections as a whole, of which the last one was
+	// at toldAt; stands is why the stream stands before one.
+	tell   func(ctx context.Context, c CollectionChange) error
+	toldAt checkpoint.ClusterTime
+	stands error
+	// reachUnknown says that it was told that the operation log may not be seen.
+	reachUnknown bool
 
 	mu    sync.Mutex
 	state State // guarded by mu
@@ -78,6 +93,12 @@ type State struct {
 	Err error
 	// Reopened counts how often the stream was opened again.
 	Reopened int64
+	// Opening is since when the source looks for the place to go on from, by the
+	// local clock; zero while it does not.
+	Opening time.Time
+	// Unread is since when nothing can be read, by the local clock; zero while the
+	// source answers, and while nobody asks it.
+	Unread time.Time
 }
 
 // New returns the stream of a source from start on. It is opened by the first
@@ -88,6 +109,8 @@ func New(source Source, start Start, log zerolog.Logger) *Stream {
 		start:  start,
 		log:    log.With().Stringer("source", source).Logger(),
 		retry:  backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
+
+		patience: firstPatience,
 	}
 }
 
@@ -105,13 +128,20 @@ func (s *Stream) Close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
+	// A poll that its context cuts off has the driver forget the cursor: it tries
+	// to close it with the same context.
+	forgotten := s.stream.ID() == 0
 	_ = s.stream.Close(ctx) // a cursor that is not closed times out on the server
+	if forgotten {
+		s.source.kill(ctx, s.cursor)
+	}
 	s.stream = nil
 }
 
 // Read implements relay.Source. It waits for about a second at most while the
 // source answers, and as long as it takes while it does not.
 func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
+	s.asked()
 	for {
 		batch, err := s.read(ctx)
 		if err == nil {
@@ -136,12 +166,15 @@ func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
 }
 
 func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
+	if err := s.stands; err != nil {
+		s.stands = nil
+		return relay.Batch{}, err
+	}
 	if s.stream == nil {
 		if err := s.open(ctx); err != nil {
 			return relay.Batch{}, fmt.Errorf("open change stream: %w", err)
 		}
 	}
-	askedAt := time.Now()
 	found, err := s.poll(ctx)
 	switch {
 	case err != nil:
@@ -154,23 +187,8 @@ func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
 	case s.parts.parts > 0:
 		return relay.Batch{}, nil // the server's token is inside a change
 	default:
-		return relay.Batch{Idle: s.idle(askedAt)}, nil
+		return relay.Batch{Idle: s.idle()}, nil
 	}
-}
-
-func (s *Stream) open(ctx context.Context) error {
-	opening, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := s.checkReach(opening); err != nil {
-		return err
-	}
-	stream, splitting, err := s.watchSplit(opening)
-	if err != nil {
-		return err
-	}
-	s.stream, s.moved, s.movedAt = stream, false, time.Now()
-	s.splitting, s.parts = splitting, fragments{}
-	return nil
 }
 
 // placed says where the stream is to be opened.
@@ -192,6 +210,7 @@ func (s *Stream) poll(ctx context.Context) (bool, error) {
 	polling, cancel := context.WithTimeout(ctx, await+answerTimeout)
 	defer cancel()
 	found := s.stream.TryNext(polling)
+	s.cursor = cmp.Or(s.stream.ID(), s.cursor)
 	if err := s.stream.Err(); err != nil {
 		return false, err
 	}
@@ -212,6 +231,14 @@ func (s *Stream) collect(ctx context.Context) ([]relay.Change, error) {
 			return nil, err
 		}
 		if change.Raw != nil {
+			err := s.told(ctx, change)
+			if err != nil && len(changes) == 0 {
+				return nil, err
+			}
+			if err != nil {
+				s.stands = err // what was before it is handed out first
+				break
+			}
 			changes = append(changes, change)
 			size += len(change.Raw)
 		}
@@ -247,15 +274,17 @@ func (s *Stream) current() (relay.Change, error) {
 		// change: resuming there skips what did not match.
 		change.Token = slices.Clone(s.stream.ResumeToken())
 	}
-	change.Position = positionOf(id)
+	change.Position = PositionOf(id)
 	if seconds, _, ok := raw.Lookup("clusterTime").TimestampOK(); ok {
 		change.Time = time.Unix(int64(seconds), 0)
 	}
 	return change, nil
 }
 
-// idle is how far the server has looked without finding a change.
-func (s *Stream) idle(askedAt time.Time) relay.Point {
+// idle is how far the server has looked without finding a change. That is as of
+// the time in its token, however late the server says so: it may be a member that
+// lags, or wait for a shard.
+func (s *Stream) idle() relay.Point {
 	token := s.stream.ResumeToken()
 	if token == nil {
 		return relay.Point{}
@@ -263,14 +292,24 @@ func (s *Stream) idle(askedAt time.Time) relay.Point {
 	if !bytes.Equal(token, s.start.Token) {
 		s.start.Token, s.movedAt = slices.Clone(token), time.Now()
 	}
-	return relay.Point{Token: s.start.Token, Position: positionOf(s.start.Token), AsOf: askedAt}
+	point := relay.Point{Token: s.start.Token, Position: PositionOf(s.start.Token)}
+	if seconds, _, err := point.Position.ClusterTime(); err == nil {
+		point.AsOf = time.Unix(int64(seconds), 0)
+	}
+	return point
+}
+
+func (s *Stream) asked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Unread = time.Now()
 }
 
 func (s *Stream) recovered() {
 	s.retry.Reset()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Err = nil
+	s.state.Err, s.state.Unread = nil, time.Time{}
 }
 
 // failed notes an error and reports whether it is the first of a row.

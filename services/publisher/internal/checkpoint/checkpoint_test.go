@@ -96,7 +96,7 @@ func TestATokenIsNotUsedUnderOtherOptions(t *testing.T) {
 
 func claim(t *testing.T, store checkpoint.Store) *checkpoint.Claimed {
 	t.Helper()
-	claimed, err := checkpoint.Claim(t.Context(), store, "orders", "a")
+	claimed, err := checkpoint.Claim(t.Context(), store, "orders", checkpoint.Claimant{Owner: "a", Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ type Privilege struct {
 	Actions []string `bson:"actions"`
 }
 
-// Need is what docs/security.md lists for one database. No collections are all
-// of the database.
+// Need is what docs/security.md lists for one database. No collections are the
+// database as a whole, which a privilege on each of them does not give.
 type Need struct {
 	Database    string
 	Collections []string

@@ -100,7 +100,7 @@ func (c *caller) call(ctx context.Context) {
 	case 4:
 		_, _ = c.lease.Release(ctx, c.holder)
 	case 5:
-		if found, err := c.checkpoints.Claim(ctx, c.stream, c.holder.ID); err == nil {
+		if found, err := c.checkpoints.Claim(ctx, c.stream, checkpoint.Claimant{Owner: c.holder.ID, Create: true}); err == nil {
 			c.term, c.saves = found.Term, 0
 		}
 	default:
@@ -137,8 +137,8 @@ type lossyCheckpoints struct {
 	random *rand.Rand
 }
 
-func (l *lossyCheckpoints) Claim(ctx context.Context, stream, owner string) (checkpoint.Checkpoint, error) {
-	return lossy(l.random, func() (checkpoint.Checkpoint, error) { return l.Store.Claim(ctx, stream, owner) })
+func (l *lossyCheckpoints) Claim(ctx context.Context, stream string, by checkpoint.Claimant) (checkpoint.Checkpoint, error) {
+	return lossy(l.random, func() (checkpoint.Checkpoint, error) { return l.Store.Claim(ctx, stream, by) })
 }
 
 func (l *lossyCheckpoints) Save(ctx context.Context, stream string, term int64, progress checkpoint.Progress) error {

@@ -109,9 +109,9 @@ type recordedCheckpoints struct {
 	history *history
 }
 
-func (r recordedCheckpoints) Claim(ctx context.Context, stream, owner string) (checkpoint.Checkpoint, error) {
+func (r recordedCheckpoints) Claim(ctx context.Context, stream string, by checkpoint.Claimant) (checkpoint.Checkpoint, error) {
 	began := r.history.tick()
-	found, err := r.Store.Claim(ctx, stream, owner)
+	found, err := r.Store.Claim(ctx, stream, by)
 	r.history.note(&r.history.saves, began, claimCall{}, claimed{found.Term, string(found.Token)}, err)
 	return found, err
 }

@@ -223,7 +223,7 @@ func (p *process) lead(ctx context.Context, tenure *lease.Tenure) error {
 			continue
 		}
 		if held == nil {
-			held, _ = checkpoint.Claim(ctx, store, "stream", p.holder.ID) // nil after an error: again
+			held, _ = checkpoint.Claim(ctx, store, "stream", checkpoint.Claimant{Owner: p.holder.ID, Create: true}) // nil after an error: again
 			continue
 		}
 		if tenure.Err() != nil {

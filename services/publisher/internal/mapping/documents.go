@@ -52,11 +52,17 @@ func (m *Documents) Map(read relay.Change) (contract.Event, bool, error) {
 	if !m.carried(event.AggregateID) {
 		return contract.Event{}, false, nil
 	}
-	if event.Data, err = m.dataOf(&c); err != nil {
+	event.Data, event.ContentType, err = inJSONOrBSON(
+		func() ([]byte, error) { return m.dataOf(&c) },
+		func() ([]byte, error) { return c.inBSON(m.hidden) },
+	)
+	if err != nil {
 		return contract.Event{}, false, &Unmappable{Problem: "the document " + err.Error()}
 	}
-	if event.Data != nil {
-		event.ContentType, event.DataSchema = contract.ContentTypeJSON, contract.DocumentChange
+	if event.Data == nil {
+		event.ContentType = ""
+	} else {
+		event.DataSchema = contract.DocumentChange
 	}
 	m.fillTraceParent(&event, c.document)
 	m.identify(&event, &c)
@@ -155,6 +161,10 @@ func (w *envelope) changed(fields []byte) {
 		if field.drops() {
 			continue
 		}
+		if ambiguous(e.key) {
+			w.err = errNotInJSON
+			return
+		}
 		if !first {
 			w.text = append(w.text, ',')
 		}
@@ -169,18 +179,22 @@ func (w *envelope) changed(fields []byte) {
 
 // removed writes the paths of fields that are gone.
 func (w *envelope) removed(paths []byte) {
-	w.list("removed", paths, func(v value) (value, bool) { return v, v.kind == bson.TypeString })
+	w.list("removed", paths, removedPath)
 }
+
+func removedPath(v value) (value, bool) { return v, v.kind == bson.TypeString }
 
 // truncated writes which arrays were cut, and to what length.
 func (w *envelope) truncated(arrays []byte) {
-	w.list("truncated", arrays, func(v value) (value, bool) {
-		if v.kind != bson.TypeEmbeddedDocument {
-			return value{}, false
-		}
-		path, found := find(v.data, "field")
-		return path, found && path.kind == bson.TypeString
-	})
+	w.list("truncated", arrays, truncatedPath)
+}
+
+func truncatedPath(v value) (value, bool) {
+	if v.kind != bson.TypeEmbeddedDocument {
+		return value{}, false
+	}
+	path, found := find(v.data, "field")
+	return path, found && path.kind == bson.TypeString
 }
 
 // list writes the values of an array whose path, which pathOf gives, is not

@@ -24,6 +24,9 @@ type Paths struct {
 	Time string
 	// Data is the payload, a document; None takes the whole event document.
 	Data string
+	// MayLackData says that an event without it has an empty one. Otherwise it is
+	// unmappable: a wrong path would empty every event.
+	MayLackData bool
 }
 
 // OtherOperations says what becomes of a change of an events collection that is
@@ -50,6 +53,7 @@ type Events struct {
 	common
 	other                                  OtherOperations
 	aggregateID, kind, version, time, data []string
+	mayLackData                            bool
 	hiddenData                             *rule
 }
 
@@ -63,6 +67,7 @@ func NewEvents(o Options, paths Paths, other OtherOperations) *Events {
 		version:     split(paths.Version),
 		time:        split(paths.Time),
 		data:        split(paths.Data),
+		mayLackData: paths.MayLackData,
 	}
 	m.hiddenData = m.hidden.under(m.data)
 	return m
@@ -204,6 +209,8 @@ func (m *Events) fillData(event *contract.Event, document []byte) error {
 	if m.data != nil {
 		v, found := at(document, m.data)
 		switch {
+		case !found && !m.mayLackData:
+			return problem(m.data, "is missing: the event has no payload where FIELD_DATA says")
 		case !found:
 			event.Data = bytes.Clone(emptyDocument)
 			return nil
@@ -212,10 +219,13 @@ func (m *Events) fillData(event *contract.Event, document []byte) error {
 		}
 		data = v.data
 	}
-	text, err := appendJSON(make([]byte, 0, len(data)+len(data)/4), data, m.hiddenData)
+	var err error
+	event.Data, event.ContentType, err = inJSONOrBSON(
+		func() ([]byte, error) { return appendJSON(make([]byte, 0, len(data)+len(data)/4), data, m.hiddenData) },
+		func() ([]byte, error) { return appendBSON(nil, data, m.hiddenData) },
+	)
 	if err != nil {
 		return problem(m.data, "%s", err)
 	}
-	event.Data = text
 	return nil
 }

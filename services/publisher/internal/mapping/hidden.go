@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// masked is what stands for a masked value: a JSON text.
-const masked = `"***"`
+// masked is what stands for a masked value as a JSON text, maskedText the text itself.
+const (
+	masked     = `"` + maskedText + `"`
+	maskedText = "***"
+)
 
 // Hidden says which fields of source documents do not leave the source as they
 // are. A nil Hidden hides none.

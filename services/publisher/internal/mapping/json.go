@@ -20,16 +20,23 @@ const maxDepth = 200
 
 var errTooDeep = errors.New("is nested more deeply than 200 levels")
 
-// appendJSON appends a BSON document as relaxed MongoDB Extended JSON v2.
+// maxJSONDepth bounds how deeply JSON is nested: readers of it take less than a
+// server does, and the type of a value may be a level of its own.
+const maxJSONDepth = 100
+
+// appendJSON appends a BSON document as relaxed MongoDB Extended JSON v2, but for
+// integers of 64 bits, which are always in the canonical form: in the relaxed one
+// a reader takes small ones for 32 bits, and many readers round large ones.
 // See https://github.com/mongodb/specifications/blob/master/source/extended-json/extended-json.md
-// Fields that hidden names are left out or masked; nil names none.
+// Fields that hidden names are left out or masked; nil names none. The error is
+// errNotInJSON where the text would be read as something else.
 func appendJSON(to, document []byte, hidden *rule) ([]byte, error) {
 	return appendDocument(to, document, hidden, 0)
 }
 
 func appendDocument(to, document []byte, hidden *rule, depth int) ([]byte, error) {
-	if depth > maxDepth {
-		return nil, errTooDeep
+	if depth > maxJSONDepth {
+		return nil, errNotInJSON
 	}
 	to = append(to, '{')
 	e := walk(document)
@@ -37,6 +44,9 @@ func appendDocument(to, document []byte, hidden *rule, depth int) ([]byte, error
 		field := hidden.field(e.key)
 		if field.drops() {
 			continue
+		}
+		if ambiguous(e.key) {
+			return nil, errNotInJSON
 		}
 		if !first {
 			to = append(to, ',')
@@ -55,8 +65,8 @@ func appendDocument(to, document []byte, hidden *rule, depth int) ([]byte, error
 // appendArray appends an array. What is hidden in a document is hidden in every
 // document of an array.
 func appendArray(to, array []byte, hidden *rule, depth int) ([]byte, error) {
-	if depth > maxDepth {
-		return nil, errTooDeep
+	if depth > maxJSONDepth {
+		return nil, errNotInJSON
 	}
 	to = append(to, '[')
 	e := walk(array)
@@ -82,7 +92,9 @@ func appendValue(to []byte, v value, hidden *rule, depth int) ([]byte, error) {
 	case bson.TypeInt32:
 		return strconv.AppendInt(to, int64(v.int32()), 10), nil
 	case bson.TypeInt64:
-		return strconv.AppendInt(to, v.int64(), 10), nil
+		to = append(to, `{"$numberLong":"`...)
+		to = strconv.AppendInt(to, v.int64(), 10)
+		return append(to, `"}`...), nil
 	case bson.TypeDouble:
 		return appendDouble(to, math.Float64frombits(binary.LittleEndian.Uint64(v.data))), nil
 	case bson.TypeBoolean:

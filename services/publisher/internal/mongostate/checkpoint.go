@@ -2,7 +2,9 @@ package mongostate
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -26,17 +28,22 @@ func (d *Database) Checkpoints() *Checkpoints {
 type checkpointDocument struct {
 	Stream    string          `bson:"_id"`
 	Term      int64           `bson:"term"`
+	Claim     string          `bson:"claim,omitempty"`
+	Retired   bool            `bson:"retired,omitempty"`
+	Anew      bool            `bson:"anew,omitempty"`
 	Token     bson.Raw        `bson:"token,omitempty"`
 	Position  string          `bson:"position,omitempty"`
 	StartAt   *bson.Timestamp `bson:"startAt,omitempty"`
 	Copy      *copyDocument   `bson:"copy,omitempty"`
 	Options   string          `bson:"options,omitempty"`
 	UpdatedAt time.Time       `bson:"updatedAt,omitempty"`
+	Saves     int64           `bson:"saves,omitempty"`
 }
 
 type copyDocument struct {
 	Cause   string    `bson:"cause"`
 	Since   time.Time `bson:"since,omitempty"`
+	Order   string    `bson:"order,omitempty"`
 	After   bson.Raw  `bson:"after,omitempty"`
 	Copied  int64     `bson:"copied"`
 	Total   int64     `bson:"total"`
@@ -46,16 +53,20 @@ type copyDocument struct {
 
 func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Stream: d.Stream,
-		Term:   d.Term,
+		Stream:  d.Stream,
+		Term:    d.Term,
+		Claim:   d.Claim,
+		Retired: d.Retired,
 		Place: checkpoint.Place{
 			Token:    d.Token,
 			Position: contract.Position(d.Position),
 			Start:    clusterTime(d.StartAt),
 			Copy:     d.Copy.copy(),
+			Anew:     d.Anew,
 		},
 		Options:   d.Options,
 		UpdatedAt: d.UpdatedAt,
+		Saves:     d.Saves,
 	}
 }
 
@@ -64,7 +75,7 @@ func (d *copyDocument) copy() *checkpoint.Copy {
 		return nil
 	}
 	c := &checkpoint.Copy{
-		Cause: d.Cause, After: d.After, Copied: d.Copied, Total: d.Total, BeganAt: d.BeganAt.UTC(), Done: d.Done,
+		Cause: d.Cause, Order: d.Order, After: d.After, Copied: d.Copied, Total: d.Total, BeganAt: d.BeganAt.UTC(), Done: d.Done,
 	}
 	if !d.Since.IsZero() {
 		c.Since = d.Since.UTC()
@@ -87,6 +98,8 @@ func setPlace(place checkpoint.Place, fields ...bson.E) bson.D {
 	put("position", place.Position != "", string(place.Position))
 	put("startAt", !place.Start.IsZero(), timestamp(place.Start))
 	put("copy", place.Copy != nil, documentOf(place.Copy))
+	put("anew", place.Anew, true)
+	put("retired", false, nil)
 	update := bson.D{{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}}}
 	if len(set) > 0 {
 		update = append(update, bson.E{Key: "$set", Value: set})
@@ -102,7 +115,7 @@ func documentOf(c *checkpoint.Copy) *copyDocument {
 		return nil
 	}
 	return &copyDocument{
-		Cause: c.Cause, Since: c.Since, After: c.After, Copied: c.Copied, Total: c.Total, BeganAt: c.BeganAt, Done: c.Done,
+		Cause: c.Cause, Since: c.Since, Order: c.Order, After: c.After, Copied: c.Copied, Total: c.Total, BeganAt: c.BeganAt, Done: c.Done,
 	}
 }
 
@@ -118,17 +131,31 @@ func clusterTime(t *bson.Timestamp) checkpoint.ClusterTime {
 }
 
 // Claim implements checkpoint.Store.
-func (c *Checkpoints) Claim(ctx context.Context, stream, owner string) (checkpoint.Checkpoint, error) {
+func (c *Checkpoints) Claim(ctx context.Context, stream string, by checkpoint.Claimant) (checkpoint.Checkpoint, error) {
+	above := bson.D{{Key: "$max", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$term", int64(0)}}}, by.Above}}}
+	update := mongo.Pipeline{
+		{{Key: "$set", Value: bson.D{
+			{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{above, int64(1)}}}},
+			{Key: "saves", Value: int64(0)},
+			{Key: "owner", Value: literal(by.Owner)},
+			{Key: "claim", Value: rand.Text()},
+			{Key: "claimedAt", Value: "$$NOW"},
+		}}},
+		{{Key: "$unset", Value: "retired"}},
+	}
+	filter := byStream(stream)
+	if !by.Create {
+		filter = append(filter, inUse())
+	}
 	claim := func() (checkpoint.Checkpoint, error) {
-		return c.modify(ctx, byStream(stream), bson.D{
-			{Key: "$inc", Value: bson.D{{Key: "term", Value: int64(1)}}},
-			{Key: "$set", Value: bson.D{{Key: "saves", Value: int64(0)}, {Key: "owner", Value: owner}}},
-			{Key: "$currentDate", Value: bson.D{{Key: "claimedAt", Value: true}}},
-		}, options.FindOneAndUpdate().SetUpsert(true))
+		return c.modify(ctx, filter, update, options.FindOneAndUpdate().SetUpsert(by.Create))
 	}
 	found, err := claim()
 	if mongo.IsDuplicateKeyError(err) {
 		return claim() // somebody else inserted the document first
+	}
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return found, checkpoint.ErrMissing
 	}
 	return found, err
 }
@@ -142,23 +169,33 @@ func (c *Checkpoints) Pin(ctx context.Context, stream string, term int64, start 
 	if !errors.Is(err, mongo.ErrNoDocuments) {
 		return found, err
 	}
-	return c.held(ctx, stream, term) // pinned already, or superseded
+	return c.find(ctx, byTerm(stream, term)) // pinned already, or superseded
 }
 
 // Save implements checkpoint.Store.
 func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progress checkpoint.Progress) error {
-	mine := append(byTerm(stream, term),
+	held := byTerm(stream, term)
+	if progress.Claim != "" {
+		held = append(held, bson.E{Key: "claim", Value: progress.Claim})
+	}
+	if progress.Behind > 0 {
+		held = append(held, bson.E{Key: "saves", Value: bson.D{{Key: "$gte", Value: progress.Behind}}})
+	}
+	mine := append(slices.Clip(held),
 		bson.E{Key: "saves", Value: bson.D{{Key: "$lt", Value: progress.Number}}})
-	result, err := c.documents.UpdateOne(ctx, mine, setPlace(progress.Place,
-		bson.E{Key: "saves", Value: progress.Number},
-		bson.E{Key: "options", Value: progress.Options}))
+	number := bson.E{Key: "saves", Value: progress.Number}
+	update := setPlace(progress.Place, number, bson.E{Key: "options", Value: progress.Options})
+	if progress.Mark {
+		update = bson.D{{Key: "$set", Value: bson.D{number}}}
+	}
+	result, err := c.documents.UpdateOne(ctx, mine, update)
 	if err != nil {
 		return err
 	}
 	if result.MatchedCount == 1 {
 		return nil
 	}
-	_, err = c.held(ctx, stream, term) // a later save of ours is in, or superseded
+	_, err = c.find(ctx, held) // a later save of ours is in, or superseded
 	return err
 }
 
@@ -172,17 +209,17 @@ func (c *Checkpoints) Read(ctx context.Context, stream string) (checkpoint.Check
 	return found.checkpoint(), err
 }
 
-// held reads the checkpoint that is still of the given term.
-func (c *Checkpoints) held(ctx context.Context, stream string, term int64) (checkpoint.Checkpoint, error) {
+// find reads the checkpoint that is still held so.
+func (c *Checkpoints) find(ctx context.Context, held bson.D) (checkpoint.Checkpoint, error) {
 	var found checkpointDocument
-	err := c.documents.FindOne(ctx, byTerm(stream, term)).Decode(&found)
+	err := c.documents.FindOne(ctx, held).Decode(&found)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return checkpoint.Checkpoint{}, checkpoint.ErrSuperseded
 	}
 	return found.checkpoint(), err
 }
 
-func (c *Checkpoints) modify(ctx context.Context, filter, update bson.D, o *options.FindOneAndUpdateOptionsBuilder) (checkpoint.Checkpoint, error) {
+func (c *Checkpoints) modify(ctx context.Context, filter bson.D, update any, o *options.FindOneAndUpdateOptionsBuilder) (checkpoint.Checkpoint, error) {
 	var after checkpointDocument
 	err := c.documents.FindOneAndUpdate(ctx, filter, update, o.SetReturnDocument(options.After)).Decode(&after)
 	return after.checkpoint(), err
@@ -192,4 +229,9 @@ func byStream(stream string) bson.D { return bson.D{{Key: "_id", Value: stream}}
 
 func byTerm(stream string, term int64) bson.D {
 	return append(byStream(stream), bson.E{Key: "term", Value: term})
+}
+
+// inUse is the filter of what is not retired.
+func inUse() bson.E {
+	return bson.E{Key: "retired", Value: bson.D{{Key: "$ne", Value: true}}}
 }

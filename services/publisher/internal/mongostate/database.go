@@ -1,5 +1,5 @@
 // Package mongostate keeps the publisher's state in a MongoDB database: the
-// lease, the checkpoint, and the changes that were parked. It adapts the driver
+// lease, the checkpoint, the record of each stream, and the changes that were parked. It adapts the driver
 // to the interfaces of packages lease, checkpoint and relay, and decides nothing.
 //
 // Every read and write asks for a majority explicitly. The deployment's default
@@ -24,6 +24,7 @@ const (
 	replaced    = "replaced_checkpoints"
 	gaps        = "stream_gaps"
 	moves       = "checkpoint_log"
+	streams     = "streams"
 )
 
 // leaseTidySeconds is how long a lease record stays after its end. Nothing

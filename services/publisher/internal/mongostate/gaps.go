@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,8 +17,8 @@ import (
 // shownGaps is how many gaps are listed, the latest ones.
 const shownGaps = 20
 
-// Gap is a stretch of a stream's history that the source could not show, and
-// what was decided about it.
+// Gap is a stretch of a stream's history that was not read from the stream, or
+// something else after which it may not be as it was, and what was decided.
 type Gap struct {
 	ID     string `bson:"_id" json:"id"`
 	Stream string `bson:"stream" json:"stream"`
@@ -34,6 +35,9 @@ type Gap struct {
 	At       time.Time `bson:"at" json:"at"`
 	Instance string    `bson:"instance" json:"instance"`
 	Term     int64     `bson:"term" json:"term"`
+	// What tells entries apart that have all else in common; empty where the place,
+	// decision and cause do.
+	What string `bson:"-" json:"-"`
 }
 
 // Gaps is the ledger of one stream's gaps.
@@ -50,8 +54,7 @@ func (d *Database) Gaps(stream string) *Gaps {
 // Enter writes a gap down. The same decision about the same place is one entry,
 // which keeps what it said first, and where the stream went on last.
 func (g *Gaps) Enter(ctx context.Context, gap Gap) error {
-	h := sha256.Sum256([]byte(g.stream + "\x00" + gap.From + "\x00" + gap.FromTime.String() + "\x00" + gap.Decision))
-	id := hex.EncodeToString(h[:12])
+	id := gap.id(g.stream)
 	first := bson.D{
 		{Key: "stream", Value: g.stream},
 		{Key: "from", Value: gap.From},
@@ -76,9 +79,87 @@ func (g *Gaps) Enter(ctx context.Context, gap Gap) error {
 	return nil
 }
 
+func (gap Gap) id(stream string) string {
+	text := stream + "\x00" + gap.From + "\x00" + gap.FromTime.UTC().String() + "\x00" + gap.Decision + "\x00" + gap.Cause
+	if gap.What != "" {
+		text += "\x00" + gap.What
+	}
+	h := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(h[:12])
+}
+
+// Void as a decision is that of an entry which is no gap: what was decided was
+// not done.
+const Void = "void"
+
+// Void says that what an entry announces was not done, and why.
+func (g *Gaps) Void(ctx context.Context, gap Gap, why error) error {
+	_, err := g.entries.UpdateByID(ctx, gap.id(g.stream), bson.D{{Key: "$set", Value: bson.D{
+		{Key: "decision", Value: Void}, {Key: "toTime", Value: gap.FromTime}, {Key: "error", Value: "not done: " + why.Error()},
+	}}})
+	if err != nil {
+		return fmt.Errorf("say that stream %q passes over nothing: %w", g.stream, err)
+	}
+	return nil
+}
+
+// GoOn writes into the latest entry of a decision where the stream goes on after
+// it, however often that is decided anew. It is nothing where there is no entry.
+func (g *Gaps) GoOn(ctx context.Context, decision string, at time.Time) error {
+	latest := options.FindOneAndUpdate().SetSort(bson.D{{Key: "term", Value: -1}, {Key: "at", Value: -1}})
+	which := bson.D{{Key: "stream", Value: g.stream}, {Key: "decision", Value: decision}}
+	err := g.entries.FindOneAndUpdate(ctx, which, bson.D{{Key: "$set", Value: bson.D{{Key: "toTime", Value: at}}}}, latest).Err()
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return fmt.Errorf("say where stream %q goes on after %q: %w", g.stream, decision, err)
+	}
+	return nil
+}
+
+// Began as a decision is that of an entry which is no gap: it says where the
+// stream began.
+const Began = "begin"
+
+// gaps is the filter of the entries that are gaps.
+func (g *Gaps) gaps() bson.D {
+	return bson.D{{Key: "stream", Value: g.stream}, {Key: "decision", Value: bson.D{{Key: "$nin", Value: bson.A{Began, Void}}}}}
+}
+
+// Any reports whether anything was ever entered in a term. What kept the stream
+// from its first start was not.
+func (g *Gaps) Any(ctx context.Context) (bool, error) {
+	err := g.entries.FindOne(ctx, bson.D{{Key: "stream", Value: g.stream}, {Key: "term", Value: bson.D{{Key: "$gt", Value: 0}}}}).Err()
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return false, fmt.Errorf("read the ledger of stream %q: %w", g.stream, err)
+	}
+	return err == nil, nil
+}
+
+// Counts returns how many gaps there are, by their decisions.
+func (g *Gaps) Counts(ctx context.Context) (map[string]int64, error) {
+	cursor, err := g.entries.Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: g.gaps()}},
+		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$decision"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: int64(1)}}}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count the gaps of stream %q: %w", g.stream, err)
+	}
+	var found []struct {
+		Decision string `bson:"_id"`
+		N        int64  `bson:"n"`
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, fmt.Errorf("count the gaps of stream %q: %w", g.stream, err)
+	}
+	counts := make(map[string]int64, len(found))
+	for _, one := range found {
+		counts[one.Decision] = one.N
+	}
+	return counts, nil
+}
+
 // Latest returns the latest gaps, oldest first.
 func (g *Gaps) Latest(ctx context.Context) ([]Gap, error) {
-	cursor, err := g.entries.Find(ctx, bson.D{{Key: "stream", Value: g.stream}}, options.Find().
+	cursor, err := g.entries.Find(ctx, g.gaps(), options.Find().
 		SetSort(bson.D{{Key: "at", Value: -1}}).SetLimit(shownGaps))
 	if err != nil {
 		return nil, fmt.Errorf("read the gaps of stream %q: %w", g.stream, err)

@@ -155,6 +155,19 @@ func (l *Lease) Release(ctx context.Context, holder lease.Holder) (bool, error) 
 	return result.MatchedCount == 1, nil
 }
 
+// Halt says in the lease why its holder waits for an operator, whatever becomes
+// of the stream's record; or, with an empty text, that it does not. It is nothing
+// where another holds the lease.
+func (l *Lease) Halt(ctx context.Context, holder lease.Holder, why string) error {
+	_, err := l.records.UpdateOne(ctx, bson.D{
+		{Key: "_id", Value: l.name}, {Key: "leaderId", Value: holder.ID}, {Key: "incarnation", Value: holder.Incarnation},
+	}, bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
+	if err != nil {
+		return fmt.Errorf("note in lease %q that its holder waits: %w", l.name, err)
+	}
+	return nil
+}
+
 // Watch implements lease.Watcher with a change stream on the record.
 func (l *Lease) Watch(ctx context.Context, changed func()) error {
 	open, cancel := context.WithTimeout(ctx, watchSlack)

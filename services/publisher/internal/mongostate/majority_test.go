@@ -30,7 +30,7 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 	state := mongostate.New(client, testserver.Name(t))
-	ctx, records, checkpoints := t.Context(), state.Lease("orders"), state.Checkpoints()
+	ctx, records, checkpoints, streams := t.Context(), state.Lease("orders"), state.Checkpoints(), state.Streams()
 	holder := lease.Holder{ID: "a", Incarnation: "1", Tenure: 1}
 	change := relay.Change{Raw: marshal(t, bson.D{}), Token: marshal(t, bson.D{}), Position: "p"}
 	err = errors.Join(
@@ -38,10 +38,20 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(records.Take(ctx, lease.Claim{Holder: holder, TTL: time.Hour})),
 		second(records.Renew(ctx, holder, time.Hour)),
 		second(records.Release(ctx, holder)),
-		second(checkpoints.Claim(ctx, "orders", "a")),
+		second(checkpoints.Claim(ctx, "orders", checkpoint.Claimant{Owner: "a", Create: true})),
 		second(checkpoints.Pin(ctx, "orders", 1, checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 1}})),
 		checkpoints.Save(ctx, "orders", 1, checkpoint.Progress{Number: 1, Place: checkpoint.Place{Token: marshal(t, bson.D{}), Position: "p"}}),
 		second(checkpoints.Read(ctx, "orders")),
+		second(streams.Open(ctx, checkpoint.Record{Stream: "orders", Whole: "orders", Partitions: 1})),
+		second(streams.Raise(ctx, "orders", 4)),
+		streams.Confirm(ctx, "orders", 5, mongostate.Kept{Lease: "lease"}),
+		streams.Halt(ctx, "orders", "why"),
+		streams.Stop(ctx, "orders", checkpoint.ClusterTime{Seconds: 1}),
+		second(state.MoveCheckpoint(ctx, mongostate.Move{Stream: "orders", To: &checkpoint.Place{Anew: true}})),
+		second(state.Scope(ctx, "orders", "lease")),
+		second(state.Gaps("orders").Counts(ctx)),
+		second(state.Gaps("orders").Any(ctx)),
+		second(state.Repartition(ctx, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 1, To: 1}, false)),
 		state.Parked("orders").Park(ctx, relay.Parked{Change: change}),
 	)
 	if err != nil {

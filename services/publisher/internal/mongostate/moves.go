@@ -2,53 +2,87 @@ package mongostate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/checkpoint"
 )
 
+// Reset as an action gives a checkpoint's place up. As a decision it is that of
+// the ledger's entry for what the stream passes over then.
+const Reset = "reset"
+
 // Move is a change of a checkpoint by an operator.
 type Move struct {
 	Stream string `bson:"stream"`
-	// Action is what was asked for: set or reset.
+	// Action is what was asked for: accept, set or reset.
 	Action string `bson:"action"`
 	Who    string `bson:"who"`
 	Why    string `bson:"why"`
 	// Forced says that it was made beside a live lease.
 	Forced bool      `bson:"forced"`
 	At     time.Time `bson:"at"`
+	// To is the place; nil leaves it as it is.
+	To *checkpoint.Place `bson:"-"`
+	// AtTime begins at the time of the place that is there, and not behind its
+	// token, which is of other options: what is of that time is sent again.
+	AtTime bool `bson:"-"`
+	// GiveUpCopy lets the place be set in the middle of a copy, whose rest is not
+	// made then.
+	GiveUpCopy bool `bson:"-"`
+	// KeepOptions says that the place is one of the stream's options as they were
+	// recorded.
+	KeepOptions bool `bson:"-"`
+	// Source and Settings are those of the stream from now on, and Accepted the
+	// time up to which changes to its collections are accepted.
+	Source   checkpoint.Origin      `bson:"-"`
+	Settings checkpoint.Settings    `bson:"-"`
+	Accepted checkpoint.ClusterTime `bson:"-"`
 }
 
-// MoveCheckpoint moves a checkpoint to a place, in a term of its own: a leader
-// that runs meanwhile is refused its next save, and goes on from that place in a
-// later term. What was there before and what comes is in the log before it is
-// done. With keepOptions the place stays one of the stream's options as they
-// were recorded.
-func (d *Database) MoveCheckpoint(ctx context.Context, move Move, to checkpoint.Place, keepOptions bool) (before checkpoint.Checkpoint, err error) {
-	claimed, err := checkpoint.Claim(ctx, d.Checkpoints(), move.Stream, move.Who)
-	if err != nil {
-		return checkpoint.Checkpoint{}, err
+// moveAttempts is how often a move is made that a leader comes between. Each
+// time the leader has lost its term, and waits longer before it claims the next.
+const moveAttempts = 5
+
+// Refuse returns an error where a checkpoint must not be moved from a place.
+func (m Move) Refuse(from checkpoint.Place) error {
+	if m.To == nil || m.To.Anew || m.GiveUpCopy || !from.Copying() {
+		return nil
 	}
-	before = claimed.Checkpoint
+	return fmt.Errorf("checkpoint %q is in the middle of a copy, %d of about %d documents: what is not copied would not be sent; "+
+		"let it end, or give it up with --give-up-copy", m.Stream, from.Copy.Copied, from.Copy.Total)
+}
+
+// Place is where a move leads from a place.
+func (m Move) Place(from checkpoint.Place) checkpoint.Place {
+	switch {
+	case m.To != nil:
+		return *m.To
+	case m.AtTime && !from.Time().IsZero():
+		return checkpoint.Place{Start: from.Time()}
+	default:
+		return from
+	}
+}
+
+// MoveCheckpoint decides where a stream goes on that has a record. It does so in
+// a term of its own, above all that were given out: a leader that runs meanwhile
+// is refused its next save, and goes on from that place in a later term. What
+// was there before and what comes is in the log before it is done, and what is
+// passed over in the ledger, which says so, too, where it was not done.
+func (d *Database) MoveCheckpoint(ctx context.Context, move Move) (before checkpoint.Checkpoint, err error) {
 	id := bson.NewObjectID()
-	_, err = d.db.Collection(moves).InsertOne(ctx, struct {
-		ID     bson.ObjectID `bson:"_id"`
-		Move   `bson:",inline"`
-		Term   int64  `bson:"term"`
-		Before bson.D `bson:"before"`
-		After  bson.D `bson:"after"`
-		Done   bool   `bson:"done"`
-	}{ID: id, Move: move, Term: before.Term, Before: fields(before.Place), After: fields(to)})
+	for range moveAttempts {
+		if before, err = d.moveOnce(ctx, id, move); !errors.Is(err, checkpoint.ErrSuperseded) {
+			break
+		}
+	}
 	if err != nil {
-		return before, fmt.Errorf("log the change of checkpoint %q: %w", move.Stream, err)
-	}
-	if !keepOptions {
-		claimed.Options = ""
-	}
-	if err := claimed.Move(ctx, to); err != nil {
 		return before, err
 	}
 	_, err = d.db.Collection(moves).UpdateByID(ctx, id, bson.D{{Key: "$set", Value: bson.D{{Key: "done", Value: true}}}})
@@ -56,6 +90,99 @@ func (d *Database) MoveCheckpoint(ctx context.Context, move Move, to checkpoint.
 		return before, fmt.Errorf("checkpoint %q is changed, but its log does not say so: %w", move.Stream, err)
 	}
 	return before, nil
+}
+
+// moveOnce makes a move, unless a leader comes between.
+func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (before checkpoint.Checkpoint, err error) {
+	record, err := d.Streams().Raise(ctx, move.Stream, 0)
+	if err != nil {
+		return before, err
+	}
+	claimed, err := checkpoint.Claim(ctx, d.Checkpoints(), move.Stream, checkpoint.Claimant{
+		Owner: move.Who, Above: max(record.Term, record.Confirmed+1) - 1, Create: move.To != nil,
+	})
+	if err != nil {
+		return before, err
+	}
+	before = claimed.Checkpoint
+	if err := move.Refuse(before.Place); err != nil {
+		return before, err
+	}
+	to := move.Place(before.Place)
+	_, err = d.db.Collection(moves).ReplaceOne(ctx, bson.D{{Key: "_id", Value: id}}, struct {
+		Move   `bson:",inline"`
+		Term   int64  `bson:"term"`
+		Before bson.D `bson:"before"`
+		After  bson.D `bson:"after"`
+		Done   bool   `bson:"done"`
+	}{Move: move, Term: before.Term, Before: fields(before.Place), After: fields(to)}, options.Replace().SetUpsert(true))
+	if err != nil {
+		return before, fmt.Errorf("log the change of checkpoint %q: %w", move.Stream, err)
+	}
+	gap := move.passesOver(before, to, record)
+	ledger := d.Gaps(move.Stream)
+	if gap != nil {
+		gap.What = fmt.Sprint(id.Hex(), before.Term) // an attempt that was not made stays void
+		if err := ledger.Enter(ctx, *gap); err != nil {
+			return before, err
+		}
+	}
+	switch {
+	case !move.KeepOptions:
+		claimed.Options = ""
+	case claimed.Options == "":
+		claimed.Options = record.Options // the checkpoint was lost, and with it what it said
+	}
+	if before.Anew && !to.Anew {
+		if err := ledger.GoOn(ctx, Reset, to.Time().Time()); err != nil {
+			return before, err
+		}
+	}
+	if err := claimed.Move(ctx, to); err != nil {
+		if gap != nil && errors.Is(err, checkpoint.ErrSuperseded) { // after any other error it may be done
+			err = errors.Join(err, ledger.Void(context.WithoutCancel(ctx), *gap, err))
+		}
+		return before, err
+	}
+	return before, d.Streams().Decide(ctx, move.Stream, Decision{
+		Term: claimed.Term, Source: move.Source, Settings: move.Settings, Accepted: move.Accepted,
+	})
+}
+
+// passesOver is the ledger's entry for what a move leaves out: all from where the
+// checkpoint stood, or where the stream began if that is not known, to where it
+// goes on. After a reset that is known when the stream begins anew. Where a
+// stream becomes another in its place, the entry says so. Nil is for nothing.
+func (m Move) passesOver(before checkpoint.Checkpoint, to checkpoint.Place, record checkpoint.Record) *Gap {
+	from := before.Place
+	if !from.Pinned() {
+		from = record.Began.Place
+	}
+	gap := &Gap{
+		From: string(from.Position), FromTime: from.Time().Time(), ToTime: to.Time().Time(), Cause: "checkpoint " + m.Action, Error: m.Why,
+		Decision: m.Action, At: m.At, Instance: m.Who, Term: before.Term,
+	}
+	if to.Anew {
+		gap.ToTime = time.Time{}
+	}
+	changed := record.Settings.Changed(m.Settings, checkpoint.Another)
+	switch {
+	case before.Anew:
+		return nil // the entry of the reset says where it goes on
+	case from.Copying() && m.To != nil:
+		gap.FromTime = from.Copy.Reaches()
+		gap.Error = fmt.Sprintf("%s (the copy is given up: %d of about %d documents are copied)", m.Why, from.Copy.Copied, from.Copy.Total)
+	case to.Anew:
+	case from.Before(to):
+		if from.Time() == to.Time() {
+			gap.Error = fmt.Sprintf("%s (at one time, of a transaction: up to %s)", m.Why, to.Position)
+		}
+	case len(changed) > 0:
+		gap.Error = m.Why + " (" + strings.Join(changed, ", ") + ")"
+	default:
+		return nil
+	}
+	return gap
 }
 
 // fields are the fields of a place as they are stored.

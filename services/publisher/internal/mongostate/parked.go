@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -24,11 +25,12 @@ const maxParkedBytes = 16<<20 - 64<<10
 type Parked struct {
 	stream  string
 	changes *mongo.Collection
+	ledger  *Gaps
 }
 
 // Parked returns the store of the stream's parked changes.
 func (d *Database) Parked(stream string) *Parked {
-	return &Parked{stream: stream, changes: d.db.Collection(parked)}
+	return &Parked{stream: stream, changes: d.db.Collection(parked), ledger: d.Gaps(stream)}
 }
 
 // ParkedChange is what is known of a parked change; without the change itself
@@ -92,7 +94,8 @@ func (p *Parked) Park(ctx context.Context, parked relay.Parked) error {
 	return err
 }
 
-// insert adds the document unless it is there.
+// insert adds the document unless it is there: then the very same change was
+// parked before, and what was done with it stands.
 func (p *Parked) insert(ctx context.Context, id string, document bson.D) error {
 	_, err := p.changes.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}},
 		bson.D{{Key: "$setOnInsert", Value: document}}, options.UpdateOne().SetUpsert(true))
@@ -114,46 +117,68 @@ func (p *Parked) Count(ctx context.Context) (int64, error) {
 	return p.changes.CountDocuments(ctx, p.unresolved())
 }
 
+// listPage is how many parked changes are listed at a time.
+const listPage = 100
+
 // Each calls visit for every parked change of the stream, oldest first; for
-// those that were dealt with only when all is set.
+// those that were dealt with only when all is set. A visit may take as long as
+// it likes: nothing is open on the server meanwhile.
 func (p *Parked) Each(ctx context.Context, all bool, visit func(ParkedChange) error) error {
 	which := p.unresolved()
 	if all {
 		which = bson.D{{Key: "stream", Value: p.stream}}
 	}
-	cursor, err := p.changes.Find(ctx, which, options.Find().
-		SetSort(bson.D{{Key: "position", Value: 1}}).
-		SetProjection(bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}))
-	if err != nil {
-		return fmt.Errorf("list parked changes: %w", err)
-	}
-	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
-	for cursor.Next(ctx) {
-		var found ParkedChange
-		if err := cursor.Decode(&found); err != nil {
+	for behind := (bson.D{}); ; {
+		page, err := p.page(ctx, append(slices.Clone(which), behind...))
+		if err != nil {
 			return fmt.Errorf("list parked changes: %w", err)
 		}
-		if err := visit(found); err != nil {
-			return err
+		for _, found := range page {
+			if err := visit(found); err != nil {
+				return err
+			}
 		}
+		if len(page) == 0 {
+			return nil
+		}
+		last := page[len(page)-1]
+		behind = bson.D{{Key: "$or", Value: bson.A{
+			bson.D{{Key: "position", Value: bson.D{{Key: "$gt", Value: last.Position}}}},
+			bson.D{{Key: "position", Value: last.Position}, {Key: "_id", Value: bson.D{{Key: "$gt", Value: last.ID}}}},
+		}}}
 	}
-	return cursor.Err()
+}
+
+// page returns the first of the changes that a filter finds, oldest first.
+func (p *Parked) page(ctx context.Context, which bson.D) ([]ParkedChange, error) {
+	cursor, err := p.changes.Find(ctx, which, options.Find().
+		SetSort(bson.D{{Key: "position", Value: 1}, {Key: "_id", Value: 1}}).
+		SetLimit(listPage).SetBatchSize(listPage+1).
+		SetProjection(bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}))
+	if err != nil {
+		return nil, err
+	}
+	var page []ParkedChange
+	err = cursor.All(ctx, &page)
+	return page, err
 }
 
 // parkedID names a change by its place, short enough to be typed. A copied
 // document has none: a copy that is taken up again may count it otherwise, and
-// give its place to another. Its key names it.
+// give its place to another. All that is said of it names it, which is when the
+// copy began, the collection, and the document with its key: in another copy, or
+// with other content, it is another change.
 func parkedID(stream string, change relay.Change) string {
 	h := sha256.New()
-	raw := bson.Raw(change.Raw)
-	operation, _ := raw.Lookup("operationType").StringValueOK()
-	if key, ok := raw.Lookup("documentKey").DocumentOK(); ok && operation == string(contract.Snapshot) {
+	operation, _ := bson.Raw(change.Raw).Lookup("operationType").StringValueOK()
+	switch {
+	case operation == string(contract.Snapshot):
 		fmt.Fprintf(h, "%s\x00copied\x00", stream)
-		h.Write(key)
-		return hex.EncodeToString(h.Sum(nil)[:12])
-	}
-	fmt.Fprintf(h, "%s\x00%s\x00", stream, change.Position)
-	if change.Position == "" {
+		h.Write(change.Raw)
+	case change.Position != "":
+		fmt.Fprintf(h, "%s\x00%s\x00", stream, change.Position)
+	default:
+		fmt.Fprintf(h, "%s\x00\x00", stream)
 		h.Write(change.Token)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/checkpoint"
 )
 
 // ErrPartitioned is wrapped by what CheckPartitions returns.
@@ -34,136 +35,218 @@ func PartitionNames(name string, of int) []string {
 	return names
 }
 
-// CheckPartitions returns an error when there are checkpoints of the stream
-// with another number of partitions.
+// CheckPartitions returns an error when there are records or checkpoints of the
+// stream with another number of partitions.
 func (d *Database) CheckPartitions(ctx context.Context, stream string, of int) error {
-	found, err := d.partitioned(ctx, stream)
+	scope, err := d.Scope(ctx, stream, "")
 	if err != nil {
-		return fmt.Errorf("look for checkpoints of %q: %w", stream, err)
+		return err
 	}
-	names := PartitionNames(stream, of)
-	for _, document := range found {
-		if id, _ := document.Lookup("_id").StringValueOK(); !slices.Contains(names, id) {
-			return fmt.Errorf("%w: there is %q, and PARTITIONS is %d; stop all publishers of the stream, run publisher repartition, start them again",
-				ErrPartitioned, id, of)
-		}
+	found := scope.Partitions()
+	switch {
+	case len(found) == 0, slices.Equal(found, []int{of}):
+		return nil
+	case len(found) == 1:
+		return fmt.Errorf("%w: there is %q, and PARTITIONS is %d; set PARTITIONS to %d, or to change it "+
+			"stop all publishers of the stream, run publisher repartition, start them again", ErrPartitioned, scope.Names(), of, found[0])
+	default:
+		return fmt.Errorf("%w: there are several, %q; stop all publishers of the stream, "+
+			"and say which of them are right with publisher repartition --from N", ErrPartitioned, scope.Names())
+	}
+}
+
+// Repartition is a change of a stream's number of partitions.
+type Repartition struct {
+	Stream, Lease string
+	From, To      int
+	By            string
+	// Settings are those of the process that asks for it; nil are not compared.
+	Settings checkpoint.Settings
+}
+
+// Carried is what a repartition does.
+type Carried struct {
+	Stream string `json:"stream"`
+	From   int    `json:"from"`
+	To     int    `json:"to"`
+	// Place is where all new partitions begin: where the one was that was least
+	// far; empty where nothing is to be done but to retire others.
+	Place string `json:"place,omitempty"`
+	Term  int64  `json:"term,omitempty"`
+	// Created are the new checkpoints, and Retired those that are not used any more.
+	Created []string `json:"created,omitempty"`
+	Retired []string `json:"retired,omitempty"`
+}
+
+// Plan returns what a repartition of the scope would do. From is 0 where it is
+// to be found out: there must be one number of partitions beside the new one.
+func (s Scope) Plan(r Repartition) (Carried, Repartition, error) {
+	plan := Carried{Stream: s.Whole, From: r.From, To: r.To}
+	if err := s.source(&r); err != nil {
+		return plan, r, err
+	}
+	plan.From = r.From
+	if err := s.fits(Said{Lease: r.Lease, Settings: r.Settings}); err != nil {
+		return plan, r, err
+	}
+	if len(s.Holders) > 0 {
+		return plan, r, fmt.Errorf("lease %q is held by %q: stop all publishers of the stream first", s.Holders[0].Lease, s.Holders[0].ID)
+	}
+	keep := PartitionNames(s.Whole, r.To)
+	plan.Retired = slices.DeleteFunc(s.Names(), func(name string) bool { return slices.Contains(keep, name) })
+	if r.From == r.To {
+		return plan, r, nil
+	}
+	start, err := s.leastFar(r.From)
+	if err != nil {
+		return plan, r, err
+	}
+	plan.Created, plan.Place, plan.Term = keep, placeText(start.Place), s.Highest+1
+	return plan, r, nil
+}
+
+// source finds out which checkpoints are carried over.
+func (s Scope) source(r *Repartition) error {
+	found := s.Partitions()
+	others := slices.DeleteFunc(slices.Clone(found), func(n int) bool { return n == r.To })
+	switch {
+	case len(found) == 0:
+		return fmt.Errorf("%w: nothing is known of a stream %q; see STREAM_NAME and STATE_DATABASE", ErrScope, s.Whole)
+	case r.From != 0 && !slices.Contains(found, r.From):
+		return fmt.Errorf("%w: stream %q has no checkpoints of %d partitions, but %q", ErrScope, s.Whole, r.From, s.Names())
+	case r.From != 0:
+	case len(others) == 0:
+		r.From = r.To // done already
+	case len(others) > 1, len(found) > 1 && !s.unused(r.To):
+		return fmt.Errorf("%w: stream %q has checkpoints of several numbers of partitions, %q; say which of them are right with --from N",
+			ErrScope, s.Whole, s.Names())
+	default:
+		r.From = others[0]
 	}
 	return nil
 }
 
-// partitioned returns the stream's checkpoints, whatever number of partitions
-// they are of.
-func (d *Database) partitioned(ctx context.Context, stream string) ([]bson.Raw, error) {
-	cursor, err := d.db.Collection(checkpoints).Find(ctx, bson.D{{Key: "$or", Value: bson.A{
-		bson.D{{Key: "_id", Value: stream}},
-		bson.D{{Key: "_id", Value: bson.Regex{Pattern: "^" + regexp.QuoteMeta(stream) + `-[0-9]+of[0-9]+$`}}},
-	}}})
-	if err != nil {
-		return nil, err
+// unused reports whether nothing was ever published by the checkpoints of a
+// number of partitions: a repartition that was interrupted made them.
+func (s Scope) unused(partitions int) bool {
+	return !slices.ContainsFunc(s.Of(partitions), func(name string) bool {
+		record, known := s.Records[name]
+		return !known || record.Confirmed > 0
+	})
+}
+
+// leastFar returns the checkpoint of a number of partitions that is behind all
+// others. All must be there, with a place.
+func (s Scope) leastFar(partitions int) (checkpoint.Checkpoint, error) {
+	var all []checkpoint.Checkpoint
+	for _, name := range PartitionNames(s.Whole, partitions) {
+		found, exists := s.Checkpoints[name]
+		switch {
+		case !exists:
+			return found, fmt.Errorf("checkpoint %q is missing: restore it, or give the stream a place with publisher checkpoint set", name)
+		case found.Copying():
+			return found, fmt.Errorf("checkpoint %q is in the middle of a copy of the source: let it be finished first", name)
+		case !found.Pinned():
+			return found, fmt.Errorf("checkpoint %q has no place: nothing can be carried over from it", name)
+		}
+		all = append(all, found)
 	}
-	var found []bson.Raw
-	return found, cursor.All(ctx, &found)
+	return slices.MinFunc(all, func(a, b checkpoint.Checkpoint) int { return cmp.Compare(placeText(a.Place), placeText(b.Place)) }), nil
+}
+
+// placeText returns a place's position; before its first save the one at which
+// it starts, which sorts below any position of that time. A token without a
+// position sorts below all.
+func placeText(p checkpoint.Place) string {
+	if p.Position != "" {
+		return strings.ToLower(string(p.Position))
+	}
+	return fmt.Sprintf("%08x%08x.", p.Start.Seconds, p.Start.Increment)
 }
 
 // Repartition replaces the stream's checkpoints by those of another number of
 // partitions, each at the place of the one that was least far: what the others
-// had sent beyond it is sent again, with the same ids. It refuses while a lease
-// of any number of partitions is live, and keeps what it replaced. What stopped
-// it in the middle does not keep it from being called again.
-func (d *Database) Repartition(ctx context.Context, stream, lease string, of int, by string) error {
-	if err := d.refuseWhileHeld(ctx, lease); err != nil {
-		return err
-	}
-	found, err := d.partitioned(ctx, stream)
+// had sent beyond it is sent again, with the same ids. What it replaces is kept,
+// and retired under a term above every claim, so that a leader that still runs
+// is refused. What stopped it in the middle does not keep it from being called
+// again.
+func (d *Database) Repartition(ctx context.Context, r Repartition, dry bool) (Carried, error) {
+	scope, err := d.Scope(ctx, r.Stream, r.Lease)
 	if err != nil {
-		return fmt.Errorf("look for checkpoints of %q: %w", stream, err)
+		return Carried{}, err
 	}
-	names := PartitionNames(stream, of)
-	var old []bson.Raw
-	term := int64(0)
-	for _, document := range found {
-		id, _ := document.Lookup("_id").StringValueOK()
-		if !slices.Contains(names, id) {
-			old = append(old, document)
-		}
-		was, _ := document.Lookup("term").AsInt64OK()
-		term = max(term, was)
-	}
-	if len(old) == 0 {
-		return nil // new, or done already
-	}
-	start, err := leastFar(old)
-	if err != nil {
-		return err
+	plan, r, err := scope.Plan(r)
+	if err != nil || dry || len(plan.Created)+len(plan.Retired) == 0 {
+		return plan, err
 	}
 	_, err = d.db.Collection(replaced).InsertOne(ctx, bson.D{
-		{Key: "stream", Value: stream}, {Key: "by", Value: by}, {Key: "partitions", Value: of}, {Key: "checkpoints", Value: old},
+		{Key: "stream", Value: r.Stream},
+		{Key: "by", Value: r.By},
+		{Key: "at", Value: time.Now()},
+		{Key: "from", Value: r.From},
+		{Key: "partitions", Value: r.To},
+		{Key: "checkpoints", Value: d.raw(ctx, scope.Names())},
 	})
 	if err != nil {
-		return fmt.Errorf("keep the checkpoints of %q: %w", stream, err)
+		return plan, fmt.Errorf("keep the checkpoints of %q: %w", r.Stream, err)
 	}
-	return d.replace(ctx, start, names, term, old)
+	if len(plan.Created) > 0 {
+		if err := d.create(ctx, scope, plan, r); err != nil {
+			return plan, err
+		}
+	}
+	return plan, d.retire(ctx, scope, plan.Retired)
 }
 
-// refuseWhileHeld refuses while a lease of the name, or of a partition of it, is
-// live.
-func (d *Database) refuseWhileHeld(ctx context.Context, lease string) error {
-	held, err := texts(ctx, d.db.Collection(leases), bson.D{{Key: "$or", Value: bson.A{
-		bson.D{{Key: "_id", Value: lease}},
-		bson.D{{Key: "_id", Value: bson.Regex{Pattern: "^" + regexp.QuoteMeta(lease) + `-[0-9]+of[0-9]+$`}}},
-	}}, live()}, "_id", "leaderId")
+// raw are checkpoints as they are stored.
+func (d *Database) raw(ctx context.Context, names []string) []bson.Raw {
+	var found []bson.Raw
+	_ = all(ctx, d, checkpoints, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, &found) // for people; what counts is carried over
+	return found
+}
+
+// create makes the records of the new checkpoints and then these: a record that
+// is not confirmed may have no checkpoint yet.
+func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repartition) error {
+	start, err := scope.leastFar(r.From)
 	if err != nil {
-		return fmt.Errorf("look for live leases of %q: %w", lease, err)
+		return err
 	}
-	for name, holder := range held {
-		return fmt.Errorf("lease %q is held by %q: stop all publishers of the stream first", name, holder)
+	place := setPlace(start.Place, bson.E{Key: "term", Value: plan.Term}, bson.E{Key: "saves", Value: int64(0)}, bson.E{Key: "options", Value: start.Options})
+	old := scope.Records[start.Stream]
+	var records, fresh []mongo.WriteModel
+	for _, name := range plan.Created {
+		document := streamOf(checkpoint.Record{
+			Stream: name, Whole: r.Stream, Lease: r.Lease, Partitions: r.To, Term: plan.Term, Source: old.Source, Settings: old.Settings, Options: start.Options,
+			Began: checkpoint.Beginning{How: fmt.Sprintf("repartition from %d", r.From), Place: start.Place, Present: -1, At: time.Now().UTC(), By: r.By},
+		})
+		records = append(records, mongo.NewReplaceOneModel().SetUpsert(true).SetFilter(byStream(name)).SetReplacement(document))
+		fresh = append(fresh, mongo.NewUpdateOneModel().SetUpsert(true).SetFilter(byStream(name)).SetUpdate(place))
+	}
+	if _, err := d.db.Collection(streams).BulkWrite(ctx, records); err != nil {
+		return fmt.Errorf("make the records of %q: %w", plan.Created, err)
+	}
+	if _, err := d.db.Collection(checkpoints).BulkWrite(ctx, fresh); err != nil {
+		return fmt.Errorf("make the checkpoints of %q: %w", plan.Created, err)
 	}
 	return nil
 }
 
-// leastFar returns the checkpoint that is behind all others.
-func leastFar(old []bson.Raw) (bson.Raw, error) {
-	for _, document := range old {
-		if copying, found := document.Lookup("copy").DocumentOK(); found {
-			if done, _ := copying.Lookup("done").BooleanOK(); !done {
-				id, _ := document.Lookup("_id").StringValueOK()
-				return nil, fmt.Errorf("checkpoint %q is in the middle of a copy of the source: let it be finished first", id)
-			}
+// retire takes checkpoints out of use. They stay, under a term above every
+// claim: who still publishes by one of them is refused its next save.
+func (d *Database) retire(ctx context.Context, scope Scope, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	which := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}
+	retire := bson.D{
+		{Key: "$max", Value: bson.D{{Key: "term", Value: scope.Highest + 1}}},
+		{Key: "$set", Value: bson.D{{Key: "retired", Value: true}}},
+	}
+	for _, collection := range []string{checkpoints, streams} {
+		if _, err := d.db.Collection(collection).UpdateMany(ctx, which, retire); err != nil {
+			return fmt.Errorf("retire %q in %s: %w", names, collection, err)
 		}
-	}
-	return slices.MinFunc(old, func(a, b bson.Raw) int { return cmp.Compare(placeOf(a), placeOf(b)) }), nil
-}
-
-// placeOf returns a checkpoint's position; before its first save the one at
-// which it starts, which sorts below any position of that time.
-func placeOf(checkpoint bson.Raw) string {
-	if position, found := checkpoint.Lookup("position").StringValueOK(); found {
-		return strings.ToLower(position)
-	}
-	seconds, increment, _ := checkpoint.Lookup("startAt").TimestampOK()
-	return fmt.Sprintf("%08x%08x.", seconds, increment)
-}
-
-// replace writes a checkpoint at the place of start under each name, with a term
-// above all others, and removes the old ones.
-func (d *Database) replace(ctx context.Context, start bson.Raw, names []string, term int64, old []bson.Raw) error {
-	collection := d.db.Collection(checkpoints)
-	place := bson.D{{Key: "term", Value: term + 1}, {Key: "saves", Value: int64(0)}}
-	for _, field := range []string{"token", "position", "startAt", "options", "copy"} {
-		if value := start.Lookup(field); !value.IsZero() {
-			place = append(place, bson.E{Key: field, Value: value})
-		}
-	}
-	var writes []mongo.WriteModel
-	for _, name := range names {
-		writes = append(writes, mongo.NewReplaceOneModel().SetUpsert(true).
-			SetFilter(bson.D{{Key: "_id", Value: name}}).SetReplacement(place))
-	}
-	for _, document := range old {
-		writes = append(writes, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: document.Lookup("_id")}}))
-	}
-	if _, err := collection.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(true)); err != nil {
-		return fmt.Errorf("replace checkpoints by %q: %w", names, err)
 	}
 	return nil
 }

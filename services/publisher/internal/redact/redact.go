@@ -3,10 +3,12 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,17 +22,21 @@ type Redactor struct {
 
 // New returns a Redactor of the given secrets and of what they contain: of a
 // URI its password, of a Service Bus connection string its key and signature.
+// Each is found plain, escaped for a URL, quoted for JSON, and both.
 func New(secrets ...string) *Redactor {
-	var all []string
-	for _, secret := range secrets {
-		all = append(all, parts(secret)...)
-	}
 	var forms []string
-	for _, secret := range all {
-		forms = append(forms, secret, url.QueryEscape(secret), url.PathEscape(secret), inJSON(secret))
+	for _, secret := range secrets {
+		for _, part := range parts(secret) {
+			forms = append(forms, formsOf(part)...)
+		}
 	}
 	// Longest first: of a secret within a secret, nothing must be left over.
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(forms, func(a, b string) int {
+		if d := len(b) - len(a); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
 	var pairs []string
 	for _, form := range slices.Compact(forms) {
 		if len(form) > 3 { // shorter ones would tear ordinary words apart
@@ -71,25 +77,89 @@ func parts(secret string) []string {
 		return nil
 	}
 	all := []string{secret}
-	if u, err := url.Parse(secret); err == nil {
-		if password, set := u.User.Password(); set {
-			all = append(all, password)
+	for _, password := range passwords(secret) {
+		all = append(all, password)
+		if plain, err := url.PathUnescape(password); err == nil {
+			all = append(all, plain)
 		}
 	}
 	for field := range strings.SplitSeq(secret, ";") {
 		name, value, _ := strings.Cut(field, "=")
-		if name == "SharedAccessKey" || name == "SharedAccessSignature" {
+		if name = strings.TrimSpace(name); strings.EqualFold(name, "SharedAccessKey") || strings.EqualFold(name, "SharedAccessSignature") {
 			all = append(all, value)
 		}
 	}
 	return all
 }
 
-// inJSON is the secret as it stands inside a JSON string.
-func inJSON(secret string) string {
-	quoted, err := json.Marshal(secret)
+// passwords is what may be the password of a URI, as it stands there: up to any
+// @. A URI with several hosts, or with a password that is not escaped, is none
+// to package url.
+func passwords(uri string) []string {
+	_, rest, _ := strings.Cut(uri, "://")
+	user, _, _ := strings.Cut(rest, "@")
+	_, _, found := strings.Cut(user, ":")
+	if !found {
+		return nil
+	}
+	_, rest, _ = strings.Cut(rest, ":")
+	var all []string
+	for i, c := range rest {
+		if c == '@' {
+			all = append(all, rest[:i])
+		}
+	}
+	return all
+}
+
+// formsOf is a secret as it may stand in a text: as it is or escaped for a URL,
+// each as it is or inside a string of JSON or of Go, once or twice.
+func formsOf(secret string) []string {
+	query, path := url.QueryEscape(secret), url.PathEscape(secret)
+	plain := []string{secret, query, path, lowerHex(query), lowerHex(path)}
+	forms := slices.Clone(plain)
+	for _, form := range plain {
+		for _, quote := range []func(string) string{inJSON, inHTMLSafeJSON, inGo} {
+			once := quote(form)
+			forms = append(forms, once, inJSON(once), inHTMLSafeJSON(once))
+		}
+	}
+	return forms
+}
+
+// lowerHex is escaped text with the digits of its escapes in lower case.
+func lowerHex(escaped string) string {
+	to := []byte(escaped)
+	for i := 0; i+2 < len(to); i++ {
+		if to[i] == '%' {
+			copy(to[i+1:i+3], bytes.ToLower(to[i+1:i+3]))
+		}
+	}
+	return string(to)
+}
+
+// inJSON is text as it stands inside a JSON string.
+func inJSON(text string) string {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return text
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(quoted.String()), `"`), `"`)
+}
+
+// inHTMLSafeJSON is text inside a JSON string that escapes <, > and & too.
+func inHTMLSafeJSON(text string) string {
+	quoted, err := json.Marshal(text)
 	if err != nil {
-		return secret
+		return text
 	}
 	return string(quoted[1 : len(quoted)-1])
+}
+
+// inGo is text inside a Go string literal, as %q writes it.
+func inGo(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }

@@ -28,12 +28,30 @@
 //   - A send that fails for a reason that may pass closes a gate for all lanes.
 //     One send at a time tries again, with growing pauses, and opens it. The
 //     same messages are sent again before any later one of their aggregates.
-//   - A message that is too large is parked like a change that can not be
+//   - A topic that refuses messages for being too many gets them at a pace from
+//     then on, for all lanes together: see pace. The service counts them by the
+//     second and advises to wait for two or more, which alone would cost more than
+//     it refuses. So one message is tried within the second, four times at most,
+//     and the advice is followed when all of them are refused. Because the pace
+//     stays below the limit, and touches it only to learn where it is, that is
+//     one refusal in several seconds, and some more at once where many sends are
+//     under way.
+//   - A message that is too large is parked like a change that cannot be
 //     mapped, or stops the relay: StopOnUnmappable.
+//   - A message that fails again and again while others are accepted waits alone,
+//     with what comes after it in its aggregate, and is parked after Patience. Its
+//     class has to be one that can be a message's own: see trouble. An outage,
+//     throttling, a closed or a full topic park nothing, however long they last.
+//     Where nothing else is there to be sent, since all the others are finished or
+//     the window is full of its own aggregate, a message that was accepted before
+//     is sent once more: see proof. Where none was, one message is given up after
+//     a longer time if the service itself refuses it, and no second one.
 //   - A save that fails is tried again with the then latest watermark. One that
 //     is refused because of a later term ends the relay with ErrSuperseded.
-//   - A source that can not go on ends the intake; what is in flight is finished
-//     and saved, and Run returns the source's error.
+//   - A source that cannot go on, or has no more, ends the reading and nothing
+//     else: all that it gave is taken in, finished and saved. What it gave and
+//     what is finished are counted, and Run returns the source's error only when
+//     the two are equal; otherwise an *UnfinishedError.
 //
 // What is not promised: that a message is sent once. After a crash, a lost
 // acknowledgement or a change of leader the same message is sent again, with the

@@ -137,8 +137,9 @@ func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
 				r.add(1, 500, each)
 				r.start(t)
 				time.Sleep(10 * time.Minute)
-				// The first 64 sends find the outage together; then about one each 30s.
-				if got := r.topic.Sends(); got > 64+10+25 {
+				// The first 64 sends find the outage together; the pauses grow in ten
+				// tries, and are half of the longest one, 15s, at least.
+				if got := r.topic.Sends(); got > 64+10+40 {
 					t.Errorf("%d sends in an outage of 10 minutes, want few", got)
 				}
 				status := r.Status()
@@ -146,7 +147,7 @@ func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
 					t.Errorf("outage is %+v, want class %s", status.Outage, class)
 				}
 				out.Store(false)
-				time.Sleep(31 * time.Second)
+				time.Sleep(40 * time.Second) // a throttled topic is filled slowly
 				if got := r.counters.Sent(); got != 500 {
 					t.Errorf("sent %d after the outage, want 500", got)
 				}
@@ -162,26 +163,44 @@ func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
 	}
 }
 
-func TestThrottlingIsWaitedOutForAtLeastTwoSeconds(t *testing.T) {
+// TestPause_AThrottledTopicIsTriedByOneMessage wants a second, which a window
+// lasts, to be tried out, and then the pauses that the service asks for.
+func TestPause_AThrottledTopicIsTriedByOneMessage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
-		var times []time.Time
-		r.topic.Decide = func([]contract.Message) relaytest.Outcome {
-			times = append(times, time.Now())
-			return relaytest.Outcome{Err: failure(relay.Throttled)}
+	for name, tt := range map[string]struct{ asked, want time.Duration }{
+		"as long as it says":                {4 * time.Second, 4 * time.Second},
+		"two seconds where it says no time": {0, 2 * time.Second},
+	} {
+		for _, mixed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, mixed %v", name, mixed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(func(c *relay.Config) { c.Senders, c.Mixed = 1, mixed })
+					var times []time.Time
+					r.topic.Decide = func(m []contract.Message) relaytest.Outcome { // under the topic's lock
+						times = append(times, time.Now())
+						if len(times) > 1 && len(m) != 1 {
+							t.Errorf("try %d is of %d messages, want one", len(times)-1, len(m))
+						}
+						return relaytest.Outcome{Err: &relay.SendError{Class: relay.Throttled, Wait: tt.asked, Err: relaytest.ErrInjected}}
+					}
+					r.source.Add(relaytest.Change(1, "hot"), relaytest.Change(2, "hot"), relaytest.Change(3, "cold"))
+					r.start(t)
+					time.Sleep(3 * time.Minute)
+					r.end(errors.New("enough"))
+					<-r.done
+					if early := times[4].Sub(times[0]); early < time.Second || early > 1500*time.Millisecond {
+						t.Errorf("the first four tries took %s, want the rest of a second's window and little more", early)
+					}
+					for i := 5; i < len(times); i++ {
+						if pause := times[i].Sub(times[i-1]); pause < tt.want || pause > 30*time.Second {
+							t.Errorf("pause %d is %s, want between %s and 30s", i, pause, tt.want)
+						}
+					}
+				})
+			})
 		}
-		r.add(1, 1, each)
-		r.start(t)
-		time.Sleep(time.Minute)
-		r.end(errors.New("enough"))
-		<-r.done
-		for i := 1; i < len(times); i++ {
-			if pause := times[i].Sub(times[i-1]); pause < 2*time.Second || pause > 30*time.Second {
-				t.Errorf("pause %d is %s, want between 2s and 30s", i, pause)
-			}
-		}
-	})
+	}
 }
 
 func TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
@@ -201,7 +220,7 @@ func TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
 		r.start(t)
 		time.Sleep(50 * time.Second)
 		if got := r.checkpoint.Last(); got != 3 {
-			t.Errorf("checkpoint is at %d while the change can not be parked, want 3", got)
+			t.Errorf("checkpoint is at %d while the change cannot be parked, want 3", got)
 		}
 		time.Sleep(time.Minute)
 		kept := r.parks.Kept()
@@ -271,6 +290,35 @@ func TestUnderThePolicyToStopAChangeThatCanNotBeSentEndsTheRelayInFrontOfIt(t *t
 				}
 				if kept := r.parks.Kept(); len(kept) != 0 {
 					t.Errorf("parked %+v, want nothing", kept)
+				}
+			})
+		})
+	}
+}
+
+func TestPark_TooManyEndTheRelayInFrontOfTheNext(t *testing.T) {
+	t.Parallel()
+	for name, unsendable := range map[string]string{"unmappable": "unmappable", "too large": "large"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(c *relay.Config) { c.ParkRoom = 3 })
+				r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+					if m[0].SessionID == "large" {
+						return relaytest.Outcome{Err: failure(relay.TooLarge)}
+					}
+					return relaytest.Outcome{}
+				}
+				r.add(1, 5, each)
+				r.add(6, 20, func(int) string { return unsendable })
+				r.start(t)
+				err := <-r.done
+				over, ok := errors.AsType[*relay.OverparkedError](err)
+				if !ok || over.Position != relaytest.Position(9) {
+					t.Errorf("Run = %v, want an OverparkedError at change 9", err)
+				}
+				if kept := r.parks.Kept(); len(kept) != 3 || r.checkpoint.Last() != 8 {
+					t.Errorf("parked %d with the checkpoint at %d, want 3 and 8", len(kept), r.checkpoint.Last())
 				}
 			})
 		})

@@ -57,6 +57,10 @@ func (s *laneSender) pick(ctx context.Context) (bool, error) {
 			}
 			s.hold(ready, &room)
 			s.holdMore(&room)
+		case alone := <-s.singles():
+			s.hold(alone, &room)
+			s.turns.underWay.Add(1)
+			return true, nil
 		case <-s.turns.ended:
 			room = s.regather()
 		case <-ctx.Done():
@@ -67,6 +71,14 @@ func (s *laneSender) pick(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 	}
+}
+
+// singles gives lanes whose first item is to be sent alone, while nothing is gathered.
+func (s *laneSender) singles() <-chan *lane {
+	if len(s.items) > 0 {
+		return nil
+	}
+	return s.lanes.single
 }
 
 // enough reports whether what is gathered is to be sent.
@@ -96,7 +108,7 @@ func (s *laneSender) regather() int {
 // holdMore takes hold of lanes that are ready, as far as there is room, where
 // messages may be mixed.
 func (s *laneSender) holdMore(room *int) {
-	for s.config.Mixed && len(s.items) < s.config.BatchSize && *room > 0 {
+	for s.config.Mixed && !s.alone() && len(s.items) < s.config.BatchSize && *room > 0 {
 		select {
 		case ready, open := <-s.lanes.ready:
 			if !open {
@@ -104,6 +116,24 @@ func (s *laneSender) holdMore(room *int) {
 			}
 			s.hold(ready, room)
 		default:
+			return
+		}
+	}
+}
+
+// trim leaves the first n items to be sent, and gives back the lanes of the others.
+func (s *laneSender) trim(n int) {
+	if n >= len(s.items) {
+		return
+	}
+	clear(s.items[n:])
+	s.items = s.items[:n]
+	for i := range s.held {
+		p := &s.held[i]
+		p.count = min(p.count, n)
+		n -= p.count
+		if n == 0 {
+			s.giveBackFrom(i + 1)
 			return
 		}
 	}

@@ -3,9 +3,8 @@ package relay
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/backoff"
@@ -15,37 +14,44 @@ import (
 // message's properties and our own bookkeeping.
 const changeOverhead = 2 << 10
 
-// takeIn reads changes and puts them in their lanes until ctx ends, then it
-// returns nil; or until the stream can not go on.
-func (r *Relay) takeIn(ctx context.Context) error {
-	group, groupCtx := errgroup.WithContext(ctx)
+// takeIn reads changes and puts them in their lanes. It returns why the source
+// gave no more, when everything that it gave is in the lanes; or nil when ctx
+// ended, and what stands in the way of a change.
+func (r *Relay) takeIn(ctx context.Context) (ended, err error) {
 	// One batch is read while the one before is mapped.
 	batches := make(chan readBatch, 1)
-	group.Go(func() error {
+	reading, endReading := context.WithCancel(ctx)
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		defer close(batches)
-		return r.readInto(groupCtx, batches)
+		ended = r.readInto(reading, batches)
 	})
-	group.Go(func() error {
-		for batch := range batches {
-			if err := r.takeBatch(groupCtx, batch); err != nil {
-				return err
-			}
+	for batch := range batches {
+		if err = r.takeBatch(ctx, batch); err != nil {
+			break
 		}
-		return nil
-	})
-	err := group.Wait()
-	if ctx.Err() != nil {
-		return nil
 	}
-	return err
+	endReading()
+	reader.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return ended, nil
+	}
 }
 
+// readInto reads batches until the source gives no more, and returns why. Its
+// end takes nothing back of what it has read.
 func (r *Relay) readInto(ctx context.Context, batches chan<- readBatch) error {
 	for {
 		batch, err := r.deps.Source.Read(ctx)
 		if err != nil {
 			return fmt.Errorf("read the stream: %w", err)
 		}
+		r.given += uint64(len(batch.Changes))
 		select {
 		case batches <- readBatch{batch, time.Now()}:
 		case <-ctx.Done():
@@ -114,11 +120,14 @@ func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, err
 	return r.watermark.begin(ctx, point, int64(len(change.Raw)+body+changeOverhead))
 }
 
-// park keeps a change that can not be sent, or refuses to go on, as configured.
+// park keeps a change that cannot be sent, or refuses to go on, as configured.
 // It returns only when the change is kept, or ctx ends.
 func (r *Relay) park(ctx context.Context, parked Parked) error {
 	if r.config.StopOnUnmappable {
-		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason}
+		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason, Raw: parked.Change.Raw}
+	}
+	if n := r.parked.Add(1); r.config.ParkRoom >= 0 && n > r.config.ParkRoom {
+		return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
 	}
 	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
 	for {

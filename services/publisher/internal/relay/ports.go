@@ -46,7 +46,7 @@ type Point struct {
 // Source gives the changes of a stream, from where it was opened.
 type Source interface {
 	// Read waits a bounded time for changes. It recovers by itself from what may
-	// pass; an error means that the stream can not go on from where it stands,
+	// pass; an error means that the stream cannot go on from where it stands,
 	// or that ctx has ended.
 	Read(ctx context.Context) (Batch, error)
 }
@@ -55,7 +55,7 @@ type Source interface {
 type Mapper interface {
 	// Map returns the event that a change carries; false where it carries none,
 	// by the mapper's documented rule. An error says why a change that should
-	// carry one can not be mapped. Event.Term is left to the relay.
+	// carry one cannot be mapped. Event.Term is left to the relay.
 	Map(change Change) (contract.Event, bool, error)
 }
 
@@ -117,7 +117,15 @@ const (
 	Blocked
 	// TooLarge is about this message alone, and will not pass.
 	TooLarge
+	// Refused is the service's answer to what is in the message, or to how the
+	// topic is set up: whether other messages are accepted tells which.
+	Refused
+
+	classes = iota
 )
+
+// Classes are all classes.
+func Classes() []Class { return []Class{Transient, Throttled, Blocked, TooLarge, Refused} }
 
 // String implements fmt.Stringer.
 func (c Class) String() string {
@@ -128,15 +136,24 @@ func (c Class) String() string {
 		return "blocked"
 	case TooLarge:
 		return "too large"
+	case Refused:
+		return "refused"
 	default:
 		return "transient"
 	}
 }
 
+// mayBeTheMessages reports whether a send that fails so may fail because of its
+// message alone. That the topic is busy, full, gone or closed to us is no
+// message's fault, however often one meets with it.
+func (c Class) mayBeTheMessages() bool { return c == Transient || c == Refused }
+
 // SendError is a failed send.
 type SendError struct {
 	Class Class
 	Err   error
+	// Wait is how long the service asks to wait; 0 where it does not say.
+	Wait time.Duration
 }
 
 func (e *SendError) Error() string { return e.Class.String() + ": " + e.Err.Error() }

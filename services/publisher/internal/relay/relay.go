@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -34,17 +35,24 @@ type Config struct {
 	// Mixed puts messages of several aggregates in one send, BatchSize and
 	// BatchBytes in all.
 	Mixed bool
-	// SendTimeout bounds one send.
+	// SendTimeout bounds one send of up to a MiB. A larger one has as much again
+	// for each further MiB that it begins.
 	SendTimeout time.Duration
+	// Patience is how long one message may fail, sent alone, while others are
+	// accepted, before it counts as one that cannot be sent.
+	Patience time.Duration
 	// CompressAbove is the body size in bytes above which it is compressed; 0 is never.
 	CompressAbove int
 	// CheckpointInterval is the least time between two saves.
 	CheckpointInterval time.Duration
 	// DrainTimeout bounds how long a stop waits for what is in flight.
 	DrainTimeout time.Duration
-	// StopOnUnmappable ends the relay at a change that can not be sent, instead
+	// StopOnUnmappable ends the relay at a change that cannot be sent, instead
 	// of parking it.
 	StopOnUnmappable bool
+	// ParkRoom is how many more changes may be parked before the relay ends with
+	// an *OverparkedError in front of the next; negative is no bound.
+	ParkRoom int64
 }
 
 // Deps are what a relay works with.
@@ -54,7 +62,7 @@ type Deps struct {
 	Sender     Sender
 	Parker     Parker
 	Checkpoint Checkpointer
-	// MayAct returns an error when the lease can not be trusted at this moment.
+	// MayAct returns an error when the lease cannot be trusted at this moment.
 	MayAct func() error
 	// Counters outlive the relay.
 	Counters *Counters
@@ -72,26 +80,32 @@ type Relay struct {
 	lanes     *lanes
 	turns     *turns
 	gate      *gate
+	proof     proof
 
+	given      uint64 // changes that the source gave; owned by the reader, then by Run
+	parked     atomic.Int64
 	savedMoves uint64 // the watermark as last saved; owned by the saver, then by Run
 }
 
 // New returns a relay that has not begun.
 func New(config Config, deps Deps) *Relay {
+	window := newWatermark(config.MaxInFlight, config.MaxInFlightBytes)
 	return &Relay{
 		config:    config,
 		deps:      deps,
 		log:       deps.Log,
-		watermark: newWatermark(config.MaxInFlight, config.MaxInFlightBytes),
-		lanes:     newLanes(config.MaxInFlight),
+		watermark: window,
+		lanes:     newLanes(len(window.ring)),
 		turns:     newTurns(config.Mixed),
 		gate:      newGate(),
 	}
 }
 
-// Run publishes until stopping is closed, ctx ends, or it can not go on. When
+// Run publishes until stopping is closed, ctx ends, or it cannot go on. When
 // stopping is closed it reads no more, finishes what is in flight within
-// DrainTimeout, and returns nil. The checkpoint is saved a last time in any
+// DrainTimeout, and returns nil; also when that takes longer, unless the last
+// save fails. When the source ends, it finishes everything
+// that was read, counts that it did, and returns the source's error. The checkpoint is saved a last time in any
 // case, unless a later term has it. It may be called once.
 func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
 	work, abort := context.WithCancelCause(ctx)
@@ -101,9 +115,9 @@ func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
 	defer endIntake()
 	settled := make(chan struct{}) // closed when nothing is in flight any more
 
-	var intakeErr error // written by the intake, read after Wait
+	var ended, refused error // written by the intake, read after Wait
 	group.Go(func() error {
-		intakeErr = r.takeIn(intake)
+		ended, refused = r.takeIn(intake)
 		r.lanes.close()
 		return nil
 	})
@@ -117,10 +131,13 @@ func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
 		return nil
 	})
 	err := group.Wait()
+	var unsaved error
 	if !errors.Is(err, checkpoint.ErrSuperseded) {
-		err = errors.Join(err, r.saveLast(ctx))
+		unsaved = r.saveLast(ctx)
 	}
 	switch {
+	case unsaved != nil:
+		return errors.Join(err, unsaved)
 	case err != nil && errors.Is(context.Cause(work), errDrain):
 		r.log.Warn().Err(err).Msg("stopped with changes in flight, the next leader sends them again")
 		return nil
@@ -128,9 +145,21 @@ func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case refused != nil:
+		return refused
 	default:
-		return intakeErr
+		return r.endOf(ended)
 	}
+}
+
+// endOf returns why the source ended, when everything that it gave is finished.
+// That is compared, and not concluded from the senders having nothing to do.
+func (r *Relay) endOf(ended error) error {
+	finished := r.watermark.finished()
+	if ended == nil || finished == r.given {
+		return ended
+	}
+	return &UnfinishedError{Given: r.given, Finished: finished, End: ended.Error()}
 }
 
 // drainWhenAsked ends the intake when stopping is closed, and the whole relay
@@ -163,12 +192,37 @@ func (r *Relay) sendAll(ctx context.Context) error {
 	return senders.Wait()
 }
 
-// UnsendableError is a change that can not be sent, under StopOnUnmappable.
+// UnfinishedError says that a source has ended, and that not everything that it
+// gave was sent or parked. It stands in the place of the source's own error, so
+// that nobody takes the stretch for done; a new relay begins behind what was saved.
+type UnfinishedError struct {
+	Given, Finished uint64
+	// End is why the source ended.
+	End string
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("of %d changes that were read %d are finished at the end of the source (%s)", e.Given, e.Finished, e.End)
+}
+
+// UnsendableError is a change that cannot be sent, under StopOnUnmappable.
 type UnsendableError struct {
+	Position contract.Position
+	Reason   string
+	// Raw is the change as it was read.
+	Raw []byte
+}
+
+func (e *UnsendableError) Error() string {
+	return fmt.Sprintf("the change at position %s cannot be sent: %s", e.Position, e.Reason)
+}
+
+// OverparkedError is a change that cannot be sent, where no more may be parked.
+type OverparkedError struct {
 	Position contract.Position
 	Reason   string
 }
 
-func (e *UnsendableError) Error() string {
-	return fmt.Sprintf("the change at position %s can not be sent: %s", e.Position, e.Reason)
+func (e *OverparkedError) Error() string {
+	return fmt.Sprintf("too many changes are parked to park the one at position %s as well, which cannot be sent: %s", e.Position, e.Reason)
 }

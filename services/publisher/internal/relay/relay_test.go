@@ -60,6 +60,8 @@ func newRig(change ...func(*relay.Config)) *rig {
 		BatchSize:          10,
 		BatchBytes:         1 << 20,
 		SendTimeout:        10 * time.Second,
+		Patience:           time.Minute,
+		ParkRoom:           -1,
 		CheckpointInterval: 250 * time.Millisecond,
 		DrainTimeout:       10 * time.Second,
 	}
@@ -440,6 +442,40 @@ func TestAStopDoesNotWaitForeverForATopicThatHangs(t *testing.T) {
 			t.Errorf("checkpoint is at %d, want before the hanging change, at 3", got)
 		}
 	})
+}
+
+// TestRelay_AStopThatTakesTooLongSavesWhatIsFinished has a send that hangs, and
+// saves that fail before the last one, or including it.
+func TestRelay_AStopThatTakesTooLongSavesWhatIsFinished(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"the last save succeeds": false, "the last save fails": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const drain = 10*time.Second + 100*time.Millisecond // between two saves
+				r := newRig(func(c *relay.Config) { c.SendTimeout, c.DrainTimeout = time.Hour, drain })
+				r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+					return relaytest.Outcome{Hang: relaytest.Number(contract.Position(m[0].ID)) == 4}
+				}
+				began := time.Now()
+				r.checkpoint.Fault = func(int) error {
+					if fails || time.Since(began) < drain {
+						return relaytest.ErrInjected
+					}
+					return nil
+				}
+				r.add(1, 30, each)
+				r.start(t)
+				synctest.Wait()
+				if err := r.stop(); errors.Is(err, relaytest.ErrInjected) != fails {
+					t.Errorf("Run = %v, want the failure of the last save: %v", err, fails)
+				}
+				if got := r.checkpoint.Last(); (got == 3) == fails {
+					t.Errorf("checkpoint is at %d, want it before the hanging change, at 3: %v", got, !fails)
+				}
+			})
+		})
+	}
 }
 
 func TestASourceThatCanNotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {

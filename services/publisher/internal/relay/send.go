@@ -41,26 +41,45 @@ type part struct {
 // sendHeld sends the fronts of the held lanes, again and again until they are
 // accepted or parked, and gives the lanes back; with Mixed, more join them that
 // are ready. All of them are held until theirs is accepted, so a send that fails
-// is made again before anything later of its aggregates. An error leaves them
-// held: the relay ends.
+// is made again before anything later of its aggregates. After a second failure,
+// or as the probe of an outage, they are given back with all they have, for others to be tried. An error leaves
+// them held: the relay ends.
 func (s *laneSender) sendHeld(ctx context.Context) error {
 	for {
-		accepted, failure, err := s.sendOnce(ctx)
+		if err := s.prove(ctx); err != nil {
+			return err
+		}
+		result, err := s.sendOnce(ctx)
+		accepted := result.accepted
 		traceAccepted(s.items[:accepted])
 		for _, it := range s.items[:accepted] {
 			s.watermark.finish(it.number)
 		}
-		if err == nil && failure != nil && failure.Class == TooLarge {
-			err = s.parkTooLarge(ctx, s.items[accepted], failure)
-			accepted++
-		} else if failure != nil {
-			traceFailed(s.items[accepted:], failure)
-		}
 		if err != nil {
 			return err
 		}
+		reason := s.unsendable(result)
+		switch {
+		case reason != "":
+			if err := s.parkItem(ctx, s.items[accepted], reason); err != nil {
+				return err
+			}
+			accepted++
+		case result.failure != nil:
+			traceFailed(s.items[accepted:], result.failure)
+		}
 		s.forget()
 		s.settle(accepted)
+		switch {
+		case reason != "":
+		case result.own:
+			s.part()
+		case s.lonely(result.failure) && accepted == 0:
+			s.apart()
+			s.giveBack()
+		case result.again:
+			s.giveBack()
+		}
 		if len(s.held) == 0 {
 			return nil
 		}
@@ -85,27 +104,58 @@ func (s *laneSender) settle(n int) {
 	s.held = waiting
 }
 
-// sendOnce sends the items once, when the gate lets it. It returns how many
-// were accepted, why the next one was not, and an error when the relay must end.
-func (s *laneSender) sendOnce(ctx context.Context) (int, *SendError, error) {
-	pass, err := s.gate.pass(ctx)
+// sent is what became of one send.
+type sent struct {
+	accepted int
+	// failure is why the message after the accepted ones was not; nil when all were.
+	failure *SendError
+	// own says that the failure is the messages' own: see trouble.
+	own bool
+	// again says that the messages have failed before, or as the probe of an outage.
+	again bool
+}
+
+// sendOnce sends the items once, when the gate lets it. An error ends the relay.
+func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
+	again := s.troubled()
+	pass, err := s.gate.pass(ctx, len(s.items))
 	if err != nil {
-		return 0, nil, err
+		return sent{}, err
 	}
+	s.trim(pass.room)
 	s.messages = s.messages[:0]
+	size := 0
 	for _, it := range s.items {
 		s.messages = append(s.messages, it.message)
+		size += len(it.message.Body)
 	}
+	accepted, failure, err := s.transmit(ctx, pass, size)
+	s.deps.Counters.sent.Add(int64(accepted))
+	s.proof.keep(s.messages[:accepted])
+	if err != nil {
+		return sent{accepted: accepted}, err
+	}
+	own := s.ownTrouble(accepted, failure)
+	if own {
+		s.gate.giveBack(pass)
+	} else {
+		s.close(pass, accepted, failure)
+	}
+	return sent{accepted, failure, own, (again || pass.probe) && failure != nil && accepted == 0}, nil
+}
+
+// transmit sends the messages and returns how many of them were accepted, and why
+// the next was not. An error ends the relay; then the ticket is given back.
+func (s *laneSender) transmit(ctx context.Context, pass ticket, size int) (int, *SendError, error) {
 	// Asked last: a pause of the process up to here must not lead to a send.
 	if err := s.deps.MayAct(); err != nil {
 		s.gate.giveBack(pass)
 		return 0, nil, err
 	}
-	send, cancel := context.WithTimeout(ctx, s.config.SendTimeout)
+	send, cancel := context.WithTimeout(ctx, SendTimeout(s.config.SendTimeout, size))
 	defer cancel()
 	began := time.Now()
 	accepted, err := s.deps.Sender.Send(send, s.messages)
-	s.deps.Counters.sent.Add(int64(accepted))
 	s.deps.Counters.sends.Add(1)
 	s.deps.Counters.latency.Observe(time.Since(began).Seconds())
 	if ctx.Err() != nil {
@@ -113,25 +163,36 @@ func (s *laneSender) sendOnce(ctx context.Context) (int, *SendError, error) {
 		return accepted, nil, context.Cause(ctx)
 	}
 	failure := asSendError(err)
-	if pause := s.gate.done(pass, failure); pause > 0 {
-		s.log.Warn().Err(failure.Err).Stringer("class", failure.Class).Dur("pause", pause).Msg("sending paused")
-	}
-	if failure != nil && failure.Class != TooLarge {
-		s.deps.Counters.retries.Add(1)
+	if failure != nil {
+		s.deps.Counters.fail(failure.Class)
 	}
 	return accepted, failure, nil
 }
 
-func (s *laneSender) parkTooLarge(ctx context.Context, it *item, failure *SendError) error {
+// close hands the ticket back with the outcome of its send.
+func (s *laneSender) close(pass ticket, accepted int, failure *SendError) {
+	if pause := s.gate.done(pass, accepted, failure); pause > 0 {
+		s.log.Warn().Err(failure.Err).Stringer("class", failure.Class).Dur("pause", pause).Msg("sending paused")
+	}
+}
+
+// SendTimeout is how long a send may take of messages that have size bytes
+// together: one for each MiB that they begin.
+func SendTimeout(one time.Duration, size int) time.Duration {
+	const step = 1 << 20
+	return time.Duration(1+max(size-1, 0)/step) * one
+}
+
+func (s *laneSender) parkItem(ctx context.Context, it *item, reason string) error {
 	err := s.park(ctx, Parked{
 		Change:      it.change,
-		Reason:      failure.Error(),
+		Reason:      reason,
 		AggregateID: it.message.SessionID,
 		EventID:     it.message.ID,
 		Term:        s.config.Term,
 	})
 	if err == nil {
-		traceParked(it, failure.Error())
+		traceParked(it, reason)
 		s.watermark.finish(it.number)
 	}
 	return err

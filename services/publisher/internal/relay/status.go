@@ -7,8 +7,9 @@ import (
 
 // Counters count over all terms of a process. They may be read at any time.
 type Counters struct {
-	read, passed, parked, sent, sends, retries atomic.Int64
+	read, passed, parked, sent, sends atomic.Int64
 
+	failed       [classes]atomic.Int64
 	checkpointAt atomic.Pointer[time.Time]
 	latency      Observer
 }
@@ -35,7 +36,20 @@ func (c *Counters) Sent() int64 { return c.sent.Load() }
 func (c *Counters) Sends() int64 { return c.sends.Load() }
 
 // Retries is how many sends failed and were made again.
-func (c *Counters) Retries() int64 { return c.retries.Load() }
+func (c *Counters) Retries() int64 {
+	sum := int64(0)
+	for _, class := range Classes() {
+		if class != TooLarge {
+			sum += c.Failed(class)
+		}
+	}
+	return sum
+}
+
+// Failed is how many sends failed with a class.
+func (c *Counters) Failed(class Class) int64 { return c.failed[class].Load() }
+
+func (c *Counters) fail(class Class) { c.failed[class].Add(1) }
 
 // CheckpointAt is when the checkpoint was last saved, by the local clock; zero
 // before the first time.
@@ -56,15 +70,20 @@ type Status struct {
 	Reached Point
 	// Outage tells why nothing can be sent; the zero Outage when all is well.
 	Outage Outage
+	// Pace is how many messages go in a second at most, since the topic has
+	// refused more; 0 when there is no bound.
+	Pace float64
 }
 
 // Status may be called from any goroutine.
 func (r *Relay) Status() Status {
 	count, bytes := r.watermark.unfinished()
+	outage, pace := r.gate.current()
 	return Status{
 		InFlight:      count,
 		InFlightBytes: bytes,
 		Reached:       r.watermark.read().Point,
-		Outage:        r.gate.current(),
+		Outage:        outage,
+		Pace:          pace,
 	}
 }

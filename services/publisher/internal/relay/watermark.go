@@ -44,7 +44,8 @@ func newWatermark(maxCount int, maxBytes int64) *watermark {
 // one goroutine.
 func (w *watermark) begin(ctx context.Context, point Point, size int64) (uint64, error) {
 	for {
-		if number, ok := w.tryBegin(point, size); ok {
+		number, ok := w.tryBegin(point, size)
+		if ok {
 			return number, nil
 		}
 		select {
@@ -120,6 +121,13 @@ func (w *watermark) unfinished() (count int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return int(w.next - w.first), w.bytes
+}
+
+// finished returns how many changes are finished in one run from the first one on.
+func (w *watermark) finished() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first
 }
 
 func (w *watermark) at(number uint64) *mark { return &w.ring[number%uint64(len(w.ring))] }

@@ -15,6 +15,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	cut    bool              // guarded by mu
+	canned []byte            // guarded by mu: what later connections are answered with
 	conns  map[net.Conn]bool // guarded by mu; whether what comes from there is passed on
 	passed int               // guarded by mu: connections let through so far
 }
@@ -66,11 +67,19 @@ func (p *Proxy) Swallow() {
 	}
 }
 
+// Answer gives later connections an answer of its own, and closes them when the
+// other side has closed.
+func (p *Proxy) Answer(answer []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.canned = answer
+}
+
 // Mend lets connections through again.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = false
+	p.cut, p.canned = false, nil
 }
 
 func (p *Proxy) serve() {
@@ -78,6 +87,10 @@ func (p *Proxy) serve() {
 		near, err := p.listener.Accept()
 		if err != nil {
 			return
+		}
+		if canned := p.answer(near); canned != nil {
+			p.serving.Go(func() { p.say(near, canned) })
+			continue
 		}
 		far, err := net.Dial("tcp", p.target)
 		if err != nil || !p.add(near, far) {
@@ -90,6 +103,26 @@ func (p *Proxy) serve() {
 		p.serving.Go(func() { p.pass(near, far) })
 		p.serving.Go(func() { p.pass(far, near) })
 	}
+}
+
+// answer returns what a connection is to be answered with, nil for nothing.
+func (p *Proxy) answer(near net.Conn) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.canned != nil {
+		p.conns[near] = true
+	}
+	return p.canned
+}
+
+func (p *Proxy) say(near net.Conn, answer []byte) {
+	if _, err := near.Write(answer); err == nil {
+		_, _ = io.Copy(io.Discard, near) // an end of the connection is an end
+	}
+	_ = near.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, near)
 }
 
 func (p *Proxy) add(conns ...net.Conn) bool {

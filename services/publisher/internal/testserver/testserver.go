@@ -36,6 +36,8 @@ type Servers struct {
 	// Management is the URL of the namespace's management API; only a sandbox's
 	// is known.
 	Management string
+	// Sandbox is the URL of a sandbox's status page, which takes faults.
+	Sandbox string
 }
 
 // builtIn is the directory of a binary that was built for this test binary.
@@ -247,6 +249,8 @@ func readServers(from io.Reader) (Servers, error) {
 			servers.ServiceBus = value
 		case "SERVICEBUS_MANAGEMENT_URL":
 			servers.Management = value
+		case "SANDBOX_URL":
+			servers.Sandbox = value
 		case "ready":
 			return servers, nil
 		}

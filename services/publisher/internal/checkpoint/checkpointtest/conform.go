@@ -20,6 +20,8 @@ var (
 
 const stream = "shop.events"
 
+var anybody = checkpoint.Claimant{Owner: "a", Create: true}
+
 var pinned = checkpoint.ClusterTime{Seconds: 17, Increment: 4}
 
 // Conform runs the suite. open returns an empty store.
@@ -29,6 +31,12 @@ func Conform(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		"the first claim creates the checkpoint with term 1": firstClaim,
 		"each claim raises the term and keeps the progress":  laterClaims,
 		"claims made together get terms of their own":        claimsTogether,
+		"a claim goes above a given term":                    claimAbove,
+		"a claim creates only where it may":                  claimMissing,
+		"a save of another claim is refused":                 saveOfAnotherClaim,
+		"a save over a checkpoint that went back is refused": saveOverRestored,
+		"a mark is a save that moves nothing":                markStays,
+		"that a stream begins anew is kept":                  keepAnew,
 		"a save of the term moves the checkpoint":            saveInTerm,
 		"a save of an earlier term is refused":               saveOfEarlierTerm,
 		"a save that comes late changes nothing":             saveLate,
@@ -73,7 +81,7 @@ func claimsTogether(t *testing.T, s checkpoint.Store) {
 	var group sync.WaitGroup
 	for range claims {
 		group.Go(func() {
-			got, err := s.Claim(t.Context(), stream, "a")
+			got, err := s.Claim(t.Context(), stream, anybody)
 			if err != nil {
 				t.Errorf("claim: %v", err)
 			}
@@ -85,6 +93,100 @@ func claimsTogether(t *testing.T, s checkpoint.Store) {
 	group.Wait()
 	if len(terms) != claims {
 		t.Errorf("%d claims got %d terms, want one each", claims, len(terms))
+	}
+}
+
+func claimAbove(t *testing.T, s checkpoint.Store) {
+	for _, tt := range []struct{ above, want int64 }{{6, 7}, {3, 8}, {8, 9}, {20, 21}} {
+		got, err := s.Claim(t.Context(), stream, checkpoint.Claimant{Owner: "a", Above: tt.above, Create: true})
+		if err != nil || got.Term != tt.want {
+			t.Errorf("Claim above %d = %+v, %v, want term %d", tt.above, got, err, tt.want)
+		}
+	}
+}
+
+func claimMissing(t *testing.T, s checkpoint.Store) {
+	careful := checkpoint.Claimant{Owner: "a", Above: 4}
+	if got, err := s.Claim(t.Context(), stream, careful); !errors.Is(err, checkpoint.ErrMissing) {
+		t.Errorf("Claim = %+v, %v, want ErrMissing", got, err)
+	}
+	if got := claim(t, s); got.Term != 1 {
+		t.Errorf("claimed %+v, want term 1: the claim before made nothing", got)
+	}
+	if got, err := s.Claim(t.Context(), stream, careful); err != nil || got.Term != 5 {
+		t.Errorf("Claim = %+v, %v, want term 5", got, err)
+	}
+}
+
+func saveOfAnotherClaim(t *testing.T, s checkpoint.Store) {
+	got := claim(t, s)
+	if got.Claim == "" {
+		t.Fatal("the claim has no name")
+	}
+	mine := progress(1, tokenOne)
+	mine.Claim = got.Claim
+	if err := s.Save(t.Context(), stream, 1, mine); err != nil {
+		t.Errorf("Save of the claim = %v", err)
+	}
+	other := progress(2, tokenTwo)
+	other.Claim = "another"
+	if err := s.Save(t.Context(), stream, 1, other); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save of another claim of the same term = %v, want ErrSuperseded", err)
+	}
+	if again := claim(t, s); again.Claim == got.Claim || !bytes.Equal(again.Token, tokenOne) {
+		t.Errorf("claimed %+v, want another name and the first token", again)
+	}
+}
+
+func saveOverRestored(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 3, tokenOne) // as a backup has it that is restored after save 5
+	later := progress(6, tokenTwo)
+	later.Behind = 5
+	if err := s.Save(t.Context(), stream, 1, later); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save behind 5 over a checkpoint of save 3 = %v, want ErrSuperseded", err)
+	}
+	later.Behind = 3
+	if err := s.Save(t.Context(), stream, 1, later); err != nil {
+		t.Errorf("Save behind 3 over a checkpoint of save 3 = %v", err)
+	}
+	late := progress(4, tokenOne) // its answer was lost, and it comes after 6
+	late.Behind = 3
+	if err := s.Save(t.Context(), stream, 1, late); err != nil {
+		t.Errorf("Save that comes late = %v, want it passed over", err)
+	}
+	wantToken(t, s, tokenTwo)
+}
+
+func markStays(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 2, Mark: true}); err != nil {
+		t.Fatal(err)
+	}
+	behind := progress(3, tokenTwo)
+	behind.Behind = 2
+	if err := s.Save(t.Context(), stream, 1, behind); err != nil {
+		t.Errorf("Save behind the mark = %v, want the mark counted", err)
+	}
+	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 4, Mark: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim(t, s); !bytes.Equal(got.Token, tokenTwo) || got.Options != "options" {
+		t.Errorf("claimed %+v, want what was saved before the mark", got)
+	}
+}
+
+func keepAnew(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	save(t, s, 1, tokenOne)
+	moveTo(t, s, 2, checkpoint.Place{Anew: true})
+	got := claim(t, s)
+	if !got.Anew || got.Pinned() {
+		t.Errorf("claimed %+v, want it to begin anew", got)
+	}
+	if got, err := s.Pin(t.Context(), stream, got.Term, checkpoint.Place{Start: pinned}); err != nil || got.Anew || got.Start != pinned {
+		t.Errorf("Pin = %+v, %v, want the start and nothing else", got, err)
 	}
 }
 
@@ -169,7 +271,7 @@ func saveReplaces(t *testing.T, s checkpoint.Store) {
 func keepCopy(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	want := checkpoint.Copy{
-		Cause: "test", Since: time.Unix(3, 0).UTC(), After: tokenOne, Copied: 7, Total: 9,
+		Cause: "test", Since: time.Unix(3, 0).UTC(), Order: "a, b", After: tokenOne, Copied: 7, Total: 9,
 		BeganAt: time.Unix(5, 0).UTC(), Done: true,
 	}
 	moveTo(t, s, 1, checkpoint.Place{Start: pinned, Copy: &want})
@@ -197,7 +299,7 @@ func moveTo(t *testing.T, s checkpoint.Store, number int64, place checkpoint.Pla
 func streamsApart(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	save(t, s, 1, tokenOne)
-	got, err := s.Claim(t.Context(), "other", "a")
+	got, err := s.Claim(t.Context(), "other", anybody)
 	if err != nil || got.Term != 1 || got.Token != nil {
 		t.Errorf("Claim of another stream = %+v, %v, want term 1 and nothing else", got, err)
 	}
@@ -205,7 +307,7 @@ func streamsApart(t *testing.T, s checkpoint.Store) {
 
 func claim(t *testing.T, s checkpoint.Store) checkpoint.Checkpoint {
 	t.Helper()
-	got, err := s.Claim(t.Context(), stream, "a")
+	got, err := s.Claim(t.Context(), stream, anybody)
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}

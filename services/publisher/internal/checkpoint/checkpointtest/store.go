@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,25 +25,28 @@ type Store struct {
 	mu      sync.Mutex
 	streams map[string]*state                // guarded by mu
 	history map[string][]checkpoint.Progress // guarded by mu
+	claims  int                              // guarded by mu
 }
 
-type state struct {
-	checkpoint.Checkpoint
-	saves int64
-}
+type state struct{ checkpoint.Checkpoint }
 
 // Claim implements checkpoint.Store.
-func (s *Store) Claim(ctx context.Context, stream, _ string) (checkpoint.Checkpoint, error) {
+func (s *Store) Claim(ctx context.Context, stream string, by checkpoint.Claimant) (checkpoint.Checkpoint, error) {
 	var found checkpoint.Checkpoint
 	err := s.call(ctx, "claim", func() error {
 		if s.streams == nil {
 			s.streams = map[string]*state{}
 		}
 		if s.streams[stream] == nil {
+			if !by.Create {
+				return checkpoint.ErrMissing
+			}
 			s.streams[stream] = &state{Checkpoint: checkpoint.Checkpoint{Stream: stream}}
 		}
-		s.streams[stream].Term++
-		s.streams[stream].saves = 0
+		s.claims++
+		held := s.streams[stream]
+		held.Term = max(held.Term, by.Above) + 1
+		held.Claim, held.Saves = strconv.Itoa(s.claims), 0
 		found = s.streams[stream].Checkpoint
 		return nil
 	})
@@ -70,13 +74,16 @@ func (s *Store) Pin(ctx context.Context, stream string, term int64, start checkp
 func (s *Store) Save(ctx context.Context, stream string, term int64, progress checkpoint.Progress) error {
 	return s.call(ctx, "save", func() error {
 		held := s.streams[stream]
-		if held == nil || held.Term != term {
+		if held == nil || held.Term != term || progress.Claim != "" && progress.Claim != held.Claim || held.Saves < progress.Behind {
 			return checkpoint.ErrSuperseded
 		}
-		if progress.Number <= held.saves {
+		if progress.Number <= held.Saves {
 			return nil
 		}
-		held.saves = progress.Number
+		held.Saves = progress.Number
+		if progress.Mark {
+			return nil
+		}
 		held.Place, held.Options, held.UpdatedAt = progress.Place, progress.Options, time.Now()
 		held.Token = slices.Clone(progress.Token)
 		if s.history == nil {

@@ -3,6 +3,7 @@
 package relaytest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,8 @@ func Number(p contract.Position) int {
 }
 
 // Mapper maps the changes of this package. A change of the aggregate
-// "unmappable" is refused, and one of "nothing" carries no event.
+// "unmappable" is refused, one of "nothing" carries no event, and one of "huge"
+// has 3 MiB of data.
 type Mapper struct{}
 
 // Map implements relay.Mapper.
@@ -54,6 +56,10 @@ func (Mapper) Map(change relay.Change) (contract.Event, bool, error) {
 	case "nothing":
 		return contract.Event{}, false, nil
 	}
+	data := []byte("{}")
+	if aggregateID == "huge" {
+		data = append(bytes.Repeat([]byte(" "), 3<<20), data...)
+	}
 	return contract.Event{
 		ID:          string(change.Position),
 		Source:      "/shop/events",
@@ -63,7 +69,7 @@ func (Mapper) Map(change relay.Change) (contract.Event, bool, error) {
 		Sequence:    contract.Sequence(change.Position),
 		Position:    change.Position,
 		ContentType: contract.ContentTypeJSON,
-		Data:        []byte("{}"),
+		Data:        data,
 	}, true, nil
 }
 

@@ -1,0 +1,182 @@
+package app_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// TestCopy_IntoATopicSlowerThanTheReadsLosesNothing copies more than fits in the
+// window, while the topic lets each send wait, and cuts the first publisher off
+// on the way, as a kill would.
+func TestCopy_IntoATopicSlowerThanTheReadsLosesNothing(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	for range 20 {
+		source.write(t, 1000, 100)
+	}
+	testserver.Fault(t, servers, `{"kind":"servicebus.delay","path":"changes","delay":"20ms","of":["send"]}`)
+	copies := func(c *app.Config) { c.StartAt = "snapshot" }
+	mongo, throughMongo := mongoProxy(t, servers)
+	bus, throughBus := busProxy(t, servers)
+	killed := run(t, config(servers, copies, named("a"), func(c *app.Config) {
+		c.MongoURI, c.StateMongoURI, c.ServiceBusConnection = throughMongo, throughMongo, throughBus
+	}))
+	killed.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 3000 })
+	mongo.Cut()
+	bus.Cut()
+	follower := run(t, config(servers, copies, named("b")))
+	follower.await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
+	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestCopy_PassesADocumentThatHasNoPlaceInItsOrder has such documents first and
+// last in the collection. They are parked as the stream parks them.
+func TestCopy_PassesADocumentThatHasNoPlaceInItsOrder(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	put := func(field string, value any) {
+		t.Helper()
+		whole := bson.D{{Key: "aggregateId", Value: "order-1"}, {Key: "version", Value: 1}, {Key: "type", Value: "OrderPlaced"}}
+		for i := range whole {
+			if whole[i].Key == field {
+				whole[i].Value = value
+			}
+		}
+		if _, err := source.InsertOne(t.Context(), whole); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("aggregateId", bson.A{"a", "b"})
+	put("version", bson.A{})
+	source.write(t, 20, 4)
+	put("aggregateId", bson.Regex{Pattern: "a"})
+	c := config(servers, func(c *app.Config) { c.StartAt = "snapshot" })
+	p := run(t, c)
+	p.await(t, "the stream to follow the copy", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 3 })
+	source.write(t, 5, 1)
+	source.wantAll(t, source.drain(t, servers))
+	if listed, err := lines(t, c, "parked", "list"); err != nil || len(listed) != 3 {
+		t.Errorf("listed %+v, %v, want three changes", listed, err)
+	}
+}
+
+// TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays has ON_UNMAPPABLE=stop, and does
+// what the error says: the one thing, or the other.
+func TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		anew   bool
+		parked int64
+		then   func(*app.Config)
+	}{
+		"deleted and inserted anew": {anew: true, then: func(*app.Config) {}},
+		"parked":                    {parked: 1, then: func(c *app.Config) { c.OnUnmappable = "park" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			source.write(t, 10, 2)
+			whole := bson.D{
+				{Key: "_id", Value: "odd"}, {Key: "aggregateId", Value: "a"}, {Key: "version", Value: bson.A{1}}, {Key: "type", Value: "OrderPlaced"},
+			}
+			if _, err := source.InsertOne(t.Context(), whole); err != nil {
+				t.Fatal(err)
+			}
+			c := config(servers, func(c *app.Config) { c.StartAt, c.OnUnmappable = "snapshot", "stop" })
+			p := run(t, c)
+			status := p.await(t, "the copy to halt", func(s app.Status) bool { return s.State == "halted" })
+			for _, part := range []string{"version", "odd", "insert it as it should be", "ON_UNMAPPABLE=park"} {
+				if !strings.Contains(status.LastError, part) {
+					t.Errorf("last error is %q, without %q", status.LastError, part)
+				}
+			}
+			if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
+				t.Errorf("/ready answers %d, want 503", code)
+			}
+			if err := p.quit(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.anew {
+				if _, err := source.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "odd"}}); err != nil {
+					t.Fatal(err)
+				}
+				whole[2].Value = 1
+				if _, err := source.InsertOne(t.Context(), whole); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tt.then(&c)
+			back := run(t, c)
+			back.await(t, "the stream to follow the copy", func(s app.Status) bool {
+				return leading(s) && s.Copy == nil && s.Parked == tt.parked && s.Sent+s.Parked > 0
+			})
+			all := receive(t, servers, 11-int(tt.parked))
+			if got := slices.ContainsFunc(all, func(m *azservicebus.ReceivedMessage) bool { return *m.SessionID == "a" }); got != tt.anew {
+				t.Errorf("the document is sent: %v, want %v", got, tt.anew)
+			}
+		})
+	}
+}
+
+func TestStatus_TellsHowLongTheLeaseLasts(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	p := run(t, config(servers))
+	status := p.await(t, "the rest of the lease", func(s app.Status) bool { return leading(s) && s.LeaseEndsInSeconds != nil })
+	if left := *status.LeaseEndsInSeconds; left < 0 || left > 3.5 {
+		t.Errorf("the lease ends in %g s, want at most its time", left)
+	}
+}
+
+// TestCopy_IsNotTakenUpUnderOtherSettings stops a copy on the way. Under settings
+// that say another source or another order, its rest would be that of another copy.
+func TestCopy_IsNotTakenUpUnderOtherSettings(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*app.Config)
+		names  string
+	}{
+		"another collection":   {func(c *app.Config) { c.SourceCollection = "others" }, "SOURCE_COLLECTION"},
+		"another aggregate id": {func(c *app.Config) { c.FieldAggregateID = "_id" }, "FIELD_AGGREGATE_ID"},
+		"another mode":         {func(c *app.Config) { c.Mode = "documents" }, "MODE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			for range 4 {
+				source.write(t, 1000, 100)
+			}
+			if err := source.Database().CreateCollection(t.Context(), "others"); err != nil {
+				t.Fatal(err)
+			}
+			copies := func(c *app.Config) { c.StartAt, c.StreamName, c.SnapshotRate = "snapshot", "orders", 1000 }
+			stopped := run(t, config(servers, copies))
+			stopped.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 1000 })
+			if err := stopped.quit(); err != nil {
+				t.Fatal(err)
+			}
+			other := run(t, config(servers, copies, tt.change))
+			status := other.await(t, "the copy to halt", func(s app.Status) bool { return s.State == "halted" })
+			if !strings.Contains(status.LastError, tt.names) || !strings.Contains(status.LastError, "publisher checkpoint reset") {
+				t.Errorf("last error is %q, without %s and the command", status.LastError, tt.names)
+			}
+			if err := other.quit(); err != nil {
+				t.Fatal(err)
+			}
+			run(t, config(servers, copies)).await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.InFlight == 0 })
+			source.wantAll(t, source.drain(t, servers))
+		})
+	}
+}

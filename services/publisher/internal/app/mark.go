@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/mongostate"
+)
+
+// marker is a topic that counts who begins in it.
+type marker interface {
+	// Mark leaves a mark that every later one comes after, and returns how many
+	// messages and marks there are with it.
+	Mark(ctx context.Context) (int64, error)
+}
+
+// first has a new stream that leaves out what the source has mark its topic
+// before it begins, and halts it where it is not the first there: another one,
+// of which the state database knows nothing, may have a backlog, and everything
+// in that would come after what this one sends.
+func (a *App) first(ctx context.Context, topic marker, record checkpoint.Record) error {
+	switch {
+	case record.Marked || !record.Alone:
+		return nil
+	case a.index > 0:
+		return a.markedByFirst(ctx, record)
+	}
+	count, err := topic.Mark(ctx)
+	if err != nil {
+		return fmt.Errorf("begin stream %q: %w", record.Stream, err)
+	}
+	if count > 1 {
+		return halt(changestream.TopicTaken, "stream %q is new in the state database %q, and the topic %q has had messages", record.Stream, a.config.StateDatabase, a.config.ServiceBusTopic)
+	}
+	return a.state.Streams().Mark(ctx, record.Stream)
+}
+
+// markAside has a stream that need not be the first mark its topic all the same,
+// for others that begin there, while it publishes. The returned function ends
+// that and waits for it.
+func (a *App) markAside(ctx context.Context, topic marker) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	var marking sync.WaitGroup
+	if !a.record.Marked && !a.record.Alone && a.index == 0 {
+		marking.Go(func() { a.markUntilDone(ctx, topic) })
+	}
+	return func() {
+		cancel()
+		marking.Wait()
+	}
+}
+
+func (a *App) markUntilDone(ctx context.Context, topic marker) {
+	retry := backoff.Backoff{Initial: time.Second, Max: time.Minute}
+	for {
+		attempt, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
+		_, err := topic.Mark(attempt)
+		if err == nil {
+			err = a.state.Streams().Mark(attempt, a.config.StreamName)
+		}
+		cancel()
+		if err == nil {
+			return
+		}
+		a.log.Debug().Err(err).Msg("topic not marked, trying again")
+		if !wait(ctx, retry.Next()) {
+			return
+		}
+	}
+}
+
+// errFirstUnmarked is why a partition does not begin yet.
+var errFirstUnmarked = errors.New("the first partition has not begun yet")
+
+// markedByFirst lets another partition than the first begin: the first marks the
+// topic for all of them.
+func (a *App) markedByFirst(ctx context.Context, record checkpoint.Record) error {
+	name := mongostate.PartitionNames(record.Whole, record.Partitions)[0]
+	first, err := a.state.Streams().Read(ctx, name)
+	switch {
+	case err != nil && !errors.Is(err, mongostate.ErrNoStream):
+		return err
+	case first.Marked:
+		return nil
+	case first.Halt != "":
+		return halt(changestream.TopicTaken, "stream %q is halted", name)
+	}
+	return fmt.Errorf("begin stream %q: %w: %q", record.Stream, errFirstUnmarked, name)
+}
+
+// empty reports whether the source is known to hold no document.
+func (a *App) empty(ctx context.Context) bool {
+	for _, name := range a.config.collections() {
+		err := a.source.Database(a.config.SourceDatabase).Collection(name).FindOne(ctx, bson.D{}).Err()
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,368 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/mongostate"
+)
+
+// What a command does to the stream's checkpoints.
+const (
+	moveSet    = "set"
+	moveReset  = mongostate.Reset
+	moveAccept = "accept"
+)
+
+// moveFlags are the arguments of a command that decides where a stream goes on.
+type moveFlags struct {
+	why, who           string
+	force, dry, asJSON bool
+	// fresh says that nothing may be known of the stream.
+	fresh bool
+	// giveUp says that a copy under way is not to be finished.
+	giveUp bool
+	// partition is which of them it is about: a number, all, or empty.
+	partition string
+	rest      []string
+}
+
+func parseMove(name string, args []string) (moveFlags, error) {
+	var m moveFlags
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&m.why, "why", "", "")
+	flags.StringVar(&m.who, "who", operator(), "")
+	flags.BoolVar(&m.force, "force", false, "")
+	flags.BoolVar(&m.dry, "dry-run", false, "")
+	flags.BoolVar(&m.asJSON, "json", false, "")
+	flags.BoolVar(&m.fresh, "new", false, "")
+	flags.StringVar(&m.partition, "partition", "", "")
+	flags.BoolVar(&m.giveUp, "give-up-copy", false, "")
+	for {
+		if err := flags.Parse(args); err != nil {
+			return m, fmt.Errorf("%s: %w: %w", name, err, ErrUsage)
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		m.rest, args = append(m.rest, flags.Arg(0)), flags.Args()[1:]
+	}
+	if m.why == "" && !m.dry {
+		return m, fmt.Errorf("%s: say why, with --why TEXT: it is kept in checkpoint_log: %w", name, ErrUsage)
+	}
+	return m, nil
+}
+
+// operator is who runs the command, as far as the system knows.
+func operator() string {
+	name := "unknown"
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
+
+// setCheckpoint moves the stream's checkpoints to a time or a position.
+func setCheckpoint(ctx context.Context, call Call) error {
+	m, err := parseMove("checkpoint set", call.Args)
+	if err != nil {
+		return err
+	}
+	if len(m.rest) != 1 {
+		return fmt.Errorf("checkpoint set takes one place, an RFC 3339 time or a position as checkpoint show prints it: %w", ErrUsage)
+	}
+	place, err := parsePlace(m.rest[0])
+	if err != nil {
+		return fmt.Errorf("checkpoint set: %q is neither an RFC 3339 time nor a position of a change: %w: %w", m.rest[0], err, ErrUsage)
+	}
+	return moveCheckpoints(ctx, call, moveSet, m, &place)
+}
+
+// resetCheckpoint forgets where the stream's checkpoints are: START_AT decides.
+func resetCheckpoint(ctx context.Context, call Call) error {
+	m, err := parseMove("checkpoint reset", call.Args)
+	if err != nil {
+		return err
+	}
+	if len(m.rest) != 0 || m.giveUp {
+		return fmt.Errorf("checkpoint reset takes neither a place, %q, nor --give-up-copy, which it does in any case: %w", m.rest, ErrUsage)
+	}
+	return moveCheckpoints(ctx, call, moveReset, m, &checkpoint.Place{Anew: true})
+}
+
+// acceptCheckpoint lets the stream go on from where its checkpoints are, with
+// the source as it is now.
+func acceptCheckpoint(ctx context.Context, call Call) error {
+	m, err := parseMove("checkpoint accept", call.Args)
+	if err != nil {
+		return err
+	}
+	if len(m.rest) != 0 || m.fresh || m.giveUp {
+		return fmt.Errorf("checkpoint accept takes neither a place, %q, nor --new, nor --give-up-copy: %w", m.rest, ErrUsage)
+	}
+	return moveCheckpoints(ctx, call, moveAccept, m, nil)
+}
+
+var (
+	errCopied = errors.New("it is the position of a copied document, which no change stream can go on from")
+	errCutOff = errors.New("its token is not complete: take the whole position")
+)
+
+func parsePlace(text string) (checkpoint.Place, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		seconds, err := clusterSeconds(at)
+		return checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: seconds}}, err
+	}
+	position := contract.Position(text)
+	if _, _, err := position.ClusterTime(); err != nil {
+		return checkpoint.Place{}, err
+	}
+	_, data, _ := strings.Cut(text, ".")
+	token, err := bson.Marshal(bson.D{{Key: "_data", Value: data}})
+	switch {
+	case err != nil:
+	case changestream.PositionOf(token) != position:
+		err = errCopied
+	case !changestream.Whole(position):
+		err = errCutOff
+	}
+	return checkpoint.Place{Token: token, Position: position}, err
+}
+
+// deciding is one call of a command that decides where a stream goes on.
+type deciding struct {
+	moveFlags
+	call   Call
+	action string
+	to     *checkpoint.Place
+	state  *mongostate.Database
+	scope  mongostate.Scope
+	origin checkpoint.Origin
+	// options stand for those of the stream by the settings, and now is the
+	// source's time.
+	options string
+	now     checkpoint.ClusterTime
+}
+
+// moveCheckpoints decides for the checkpoints that are chosen. It refuses while a
+// publisher leads that does not wait for an operator, unless it is told to go
+// on by the term alone.
+func moveCheckpoints(ctx context.Context, call Call, action string, m moveFlags, to *checkpoint.Place) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	d := &deciding{moveFlags: m, call: call, action: action, to: to}
+	if err := d.askSource(ctx); err != nil {
+		return redacted(call.Config, fmt.Errorf("checkpoint %s: %w", action, err))
+	}
+	return withState(ctx, call.Config, func(state *mongostate.Database) (err error) {
+		c := call.Config
+		d.state = state
+		if d.scope, err = state.Scope(ctx, c.StreamName, c.LeaseName); err != nil {
+			return err
+		}
+		if err := d.scope.Check(d.said()); err != nil && (!m.fresh || len(d.scope.Partitions()) > 0) {
+			return err
+		}
+		names, leftAlone, err := d.chosen()
+		if err != nil {
+			return err
+		}
+		if err := d.scope.Held(leftAlone); err != nil && !m.force {
+			return fmt.Errorf("%w; or give --force, and the leader goes on from the new place", err)
+		}
+		for _, name := range names { // all are looked at before the first is changed
+			if err := d.check(name); err != nil {
+				return err
+			}
+		}
+		for _, name := range names {
+			if err := d.decide(ctx, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// said is what the settings must say of the stream. To accept, or to begin anew,
+// takes over what makes it another.
+func (d *deciding) said() mongostate.Said {
+	said := d.call.Config.said()
+	if d.action != moveSet {
+		said.Settings = nil
+	}
+	return said
+}
+
+// askSource asks what the source is, and refuses a place after its clock, and a
+// token that it does not take.
+func (d *deciding) askSource(ctx context.Context) error {
+	client, err := connectWithin(d.call.Config.MongoURI, commandSelectTimeout)
+	if err != nil {
+		return fmt.Errorf("prepare the source: %w", err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		_ = client.Disconnect(closing) // the process ends anyway
+	}()
+	source := d.call.Config.stream(client)
+	if d.origin, err = source.Identify(ctx); err != nil {
+		return err
+	}
+	if d.options, err = source.Fingerprint(); err != nil {
+		return err
+	}
+	if d.now, err = changestream.Latest(ctx, client); err != nil || d.to == nil {
+		return err
+	}
+	if at := d.to.Time(); d.now.Before(at) {
+		return fmt.Errorf("the place, %s, is after the source's clock, %s: a stream that waits there passes over all that is written until then",
+			at.Time().Format(time.RFC3339), d.now.Time().Format(time.RFC3339))
+	}
+	if d.to.Token == nil {
+		return nil
+	}
+	if err = source.CheckAfter(ctx, d.to.Token); err != nil {
+		return fmt.Errorf("the source does not go on from the position: take it whole as checkpoint show prints it, "+
+			"or give its time, %s, from which ON_HISTORY_LOST decides (%w)", d.to.Time().Time().Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+// check refuses what must not be decided about one checkpoint.
+func (d *deciding) check(name string) error {
+	record, kept := d.scope.Records[name], d.scope.Checkpoints[name]
+	_, exists := d.scope.Checkpoints[name]
+	if d.action == moveAccept && (!exists || !kept.Pinned()) {
+		return fmt.Errorf("checkpoint %q has no place to accept: use publisher checkpoint set PLACE or publisher checkpoint reset", name)
+	}
+	if d.action == moveAccept && kept.Copying() {
+		others := record.Settings.Changed(d.call.Config.identity(), checkpoint.Another)
+		if kept.Copy.Order != "" && kept.Copy.Order != d.call.Config.copyOrder(kept.Copy.Since) || kept.Options != "" && kept.Options != d.options || len(others) > 0 {
+			return fmt.Errorf("checkpoint %q is in the middle of a copy under other settings, whose rest can not be made with these: "+
+				"restore them until it is complete, or begin anew with publisher checkpoint reset", name)
+		}
+	}
+	if other := record.Source.OtherCluster(d.origin); other != "" && d.action == moveSet {
+		return fmt.Errorf("%s, where places are others: check MONGODB_URI, or use publisher checkpoint reset", other)
+	}
+	return d.move(name).Refuse(kept.Place)
+}
+
+// move is what is done to one checkpoint.
+func (d *deciding) move(name string) mongostate.Move {
+	record, kept := d.scope.Records[name], d.scope.Checkpoints[name]
+	move := mongostate.Move{
+		Stream: name, Action: d.action, Who: d.who, Why: d.why, Forced: d.force, At: time.Now(),
+		To: d.to, GiveUpCopy: d.giveUp, KeepOptions: d.to == nil || d.to.Token != nil,
+		Source: record.Source.With(d.origin), Settings: record.Settings.With(d.call.Config.identity()),
+	}
+	switch d.action {
+	case moveReset: // those of the publisher that begins anew
+		move.Source, move.Settings = checkpoint.Origin{}, nil
+	case moveAccept:
+		move.AtTime = kept.Token != nil && kept.Options != "" && kept.Options != d.options
+		move.KeepOptions = kept.Token != nil && !move.AtTime
+		move.Accepted = d.accepted(record)
+	}
+	return move
+}
+
+// accepted is the time up to which changes to collections are accepted: that of
+// the one that the stream stands before; or where a collection was found to be
+// another one, the present, as the change that made it so is yet to be read.
+func (d *deciding) accepted(record checkpoint.Record) checkpoint.ClusterTime {
+	if record.Source.OtherCollections(d.origin) != "" {
+		return d.now
+	}
+	var stopped checkpoint.ClusterTime
+	for _, record := range d.scope.Records {
+		if stopped.Before(record.Stopped) {
+			stopped = record.Stopped
+		}
+	}
+	return stopped
+}
+
+// decide decides about one checkpoint, and prints what it does.
+func (d *deciding) decide(ctx context.Context, name string) error {
+	before, exists := d.scope.Checkpoints[name]
+	before.Stream = name
+	move, after := d.move(name), before
+	if after.Place = move.Place(before.Place); !move.KeepOptions {
+		after.Options = ""
+	}
+	view := MoveView{Action: d.action, DryRun: d.dry, Before: viewOf(before, exists), After: viewOf(after, true)}
+	view.Accepts = d.accepts(name)
+	if d.dry {
+		return printView(d.call.Stdout, d.asJSON, view)
+	}
+	if _, known := d.scope.Records[name]; !known {
+		if err := d.open(ctx, name); err != nil {
+			return err
+		}
+	}
+	moved, err := d.state.MoveCheckpoint(ctx, move)
+	if err != nil {
+		return err
+	}
+	view.Before.Term, view.After.Term = before.Term, moved.Term
+	return printView(d.call.Stdout, d.asJSON, view)
+}
+
+// accepts says what is accepted with a decision, for people.
+func (d *deciding) accepts(name string) []string {
+	if d.action != moveAccept {
+		return nil
+	}
+	record := d.scope.Records[name]
+	var all []string
+	changed := strings.Join(record.Settings.Changed(d.call.Config.identity(), checkpoint.Another), ", ")
+	for _, what := range []string{record.Halt, record.Source.OtherCluster(d.origin), record.Source.OtherCollections(d.origin), changed} {
+		if what != "" {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+// open makes the record of a stream that is older than records, or of one of
+// which nothing is left.
+func (d *deciding) open(ctx context.Context, name string) error {
+	kept := d.scope.Checkpoints[name]
+	_, err := d.state.Streams().Open(ctx, checkpoint.Record{
+		Stream: name, Whole: d.call.Config.StreamName, Lease: d.call.Config.LeaseName, Partitions: d.call.Config.Partitions,
+		Term: kept.Term, Confirmed: kept.Term,
+		Began: checkpoint.Beginning{How: checkpoint.Adopted, Place: kept.Place, Present: -1, At: time.Now().UTC(), By: d.who},
+	})
+	return err
+}
+
+// MoveView is what a command says that decides where a stream goes on.
+type MoveView struct {
+	Action string `json:"action"`
+	// DryRun says that nothing was changed.
+	DryRun bool           `json:"dry_run,omitempty"`
+	Before CheckpointView `json:"before"`
+	After  CheckpointView `json:"after"`
+	// Accepts is what accept lets the stream go on over.
+	Accepts []string `json:"accepts,omitempty"`
+}

@@ -1,0 +1,39 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// TestWorld_ABacklogLeavesANamespaceWithCreditsInOrder sends a backlog to a
+// namespace of the service's Standard tier, which allows 1,000 credits a second:
+// 333 messages, as the topic has two subscriptions. How near to that it comes is
+// told and not judged, since the machine may be slow.
+func TestWorld_ABacklogLeavesANamespaceWithCreditsInOrder(t *testing.T) {
+	t.Parallel()
+	const backlog, allowed = 3000, 1000.0 / 3
+	servers := testserver.Start(t)
+	proxy, through := busProxy(t, servers)
+	proxy.Cut()
+	source := events(t, servers)
+	p := run(t, config(servers, func(c *app.Config) {
+		c.ServiceBusConnection, c.Senders, c.MaxInFlight = through, 256, 10_000
+	}))
+	p.await(t, "the publisher to lead", func(s app.Status) bool { return s.Term > 0 })
+	source.write(t, backlog, 800)
+	testserver.EnterWorld(t, servers, "standard")
+	proxy.Mend()
+	status := p.await(t, "the topic to have refused some", func(s app.Status) bool { return s.Throttled > 0 })
+	began, before := time.Now(), status.Sent
+	status = p.await(t, "the pace to be told", func(s app.Status) bool { return s.PacePerSecond != nil && s.State == "publishing" })
+	first := status.Throttled
+	status = p.await(t, "the backlog to be sent", sent(backlog))
+	took := time.Since(began).Seconds()
+	t.Logf("%d messages in %.1f s are %.2f of what is allowed; %d sends were refused at first, %d after that",
+		status.Sent-before, took, float64(status.Sent-before)/took/allowed, first, status.Throttled-first)
+	testserver.EnterWorld(t, servers, "loopback")
+	source.wantAll(t, source.drain(t, servers))
+}

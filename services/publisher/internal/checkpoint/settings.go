@@ -1,0 +1,102 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+)
+
+// Meaning is what it means for a stream that one of its settings is another than
+// it was.
+type Meaning int
+
+// The meanings.
+const (
+	// Another: it would be another stream. It halts until that is accepted.
+	Another Meaning = iota
+	// Noted: it is the same stream, and sends otherwise from here on. It goes on,
+	// and the ledger says from where.
+	Noted
+	// Warned: it need not be another stream. It goes on with a warning.
+	Warned
+)
+
+// namespace is the setting that is not compared by its letters.
+const namespace = "SERVICEBUS_NAMESPACE"
+
+// identity are the settings that a stream's record keeps, and what a change of
+// each means. Settings that are not here may change at any time.
+var identity = []struct {
+	name    string
+	meaning Meaning
+}{
+	{"SOURCE_DATABASE", Another},
+	{"SOURCE_COLLECTION", Another}, // or SOURCE_COLLECTIONS
+	{"MODE", Another},
+	{"SERVICEBUS_TOPIC", Another},
+	{"SOURCE_FILTER", Noted},
+	{"FIELD_AGGREGATE_ID", Noted},
+	{"FIELD_VERSION", Noted},
+	{"FIELD_TYPE", Noted},
+	{"FIELD_TIME", Noted},
+	{"FIELD_DATA", Noted},
+	{"DROP_FIELDS", Noted},
+	{"MASK_FIELDS", Noted},
+	{"ON_OTHER_OPERATION", Noted},
+	{"DOCUMENT_AGGREGATE_ID", Noted},
+	{"FULL_DOCUMENT", Warned},
+	{"FULL_DOCUMENT_BEFORE_CHANGE", Warned},
+	{namespace, Another}, // but see otherNamespace
+}
+
+// Settings are the values of a stream's settings by their names. One that is not
+// there is not known, which an empty one is.
+type Settings map[string]string
+
+// SettingChange is a setting that is another than it was.
+type SettingChange struct {
+	Name, Was, Is string
+	Meaning       Meaning
+}
+
+// String says what changed, for people.
+func (c SettingChange) String() string {
+	return fmt.Sprintf("%s was %q, now it is %q", c.Name, c.Was, c.Is)
+}
+
+// Changes are the settings known on both sides that differ, in a fixed order.
+func (s Settings) Changes(now Settings) []SettingChange {
+	var all []SettingChange
+	for _, setting := range identity {
+		was, known := s[setting.name]
+		is, given := now[setting.name]
+		meaning, differ := setting.meaning, was != is
+		if setting.name == namespace {
+			meaning, differ = otherNamespace(was, is)
+		}
+		if known && given && differ {
+			all = append(all, SettingChange{Name: setting.name, Was: was, Is: is, Meaning: meaning})
+		}
+	}
+	return all
+}
+
+// Changed are the changes of one meaning, for people.
+func (s Settings) Changed(now Settings, meaning Meaning) []string {
+	var all []string
+	for _, change := range s.Changes(now) {
+		if change.Meaning == meaning {
+			all = append(all, change.String())
+		}
+	}
+	return all
+}
+
+// With are the settings with what is known now in place of what was.
+func (s Settings) With(now Settings) Settings {
+	merged := maps.Clone(s)
+	if merged == nil {
+		merged = Settings{}
+	}
+	maps.Copy(merged, now)
+	return merged
+}

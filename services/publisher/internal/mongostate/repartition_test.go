@@ -1,0 +1,179 @@
+package mongostate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// checkpoints writes checkpoints of the given positions, as they were before
+// there were records.
+func checkpoints(t *testing.T, database string, positions map[string]string) {
+	t.Helper()
+	for name, position := range positions {
+		document := bson.D{{Key: "_id", Value: name}, {Key: "term", Value: int64(len(name))}, {Key: "saves", Value: int64(9)}}
+		if position != "" {
+			document = append(document, bson.E{Key: "position", Value: position},
+				bson.E{Key: "token", Value: bson.D{{Key: "_data", Value: position}}})
+		}
+		if _, err := kept(t, database).InsertOne(t.Context(), document); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// kept are the checkpoints of a database, written with a majority.
+func kept(t *testing.T, database string) *mongo.Collection {
+	t.Helper()
+	return testserver.Mongo(t).Database(database, options.Database().SetWriteConcern(writeconcern.Majority())).Collection("resume_tokens")
+}
+
+func to(n int) mongostate.Repartition {
+	return mongostate.Repartition{Stream: "orders", Lease: "lease", To: n, By: "ann"}
+}
+
+func TestRepartition_AnotherNumberIsRefusedUntilTheCheckpointsFollow(t *testing.T) {
+	t.Parallel()
+	database := testserver.Name(t)
+	state := mongostate.New(testserver.Mongo(t), database)
+	checkpoints(t, database, map[string]string{
+		"orders-0of2": "6553000000000002.82", "orders-1of2": "6553000000000001.82", "orders-2of": "00.82", "others": "00.82",
+	})
+	if err := state.CheckPartitions(t.Context(), "orders", 2); err != nil {
+		t.Errorf("CheckPartitions of the same number = %v", err)
+	}
+	for _, n := range []int{1, 3} {
+		if err := state.CheckPartitions(t.Context(), "orders", n); !errors.Is(err, mongostate.ErrPartitioned) || !strings.Contains(err.Error(), "publisher repartition") {
+			t.Errorf("CheckPartitions of %d = %v, want a refusal that says what to do", n, err)
+		}
+	}
+	if plan, err := state.Repartition(t.Context(), to(3), true); err != nil || len(plan.Created) != 3 || len(plan.Retired) != 2 {
+		t.Errorf("Repartition dry = %+v, %v, want 3 created and 2 retired", plan, err)
+	}
+	if err := state.CheckPartitions(t.Context(), "orders", 2); err != nil {
+		t.Errorf("CheckPartitions after a dry run = %v", err)
+	}
+	for range 2 { // the second time it finds nothing to do
+		if _, err := state.Repartition(t.Context(), to(3), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := state.CheckPartitions(t.Context(), "orders", 3); err != nil {
+		t.Errorf("CheckPartitions after the change = %v", err)
+	}
+	for _, name := range mongostate.PartitionNames("orders", 3) {
+		found, err := state.Checkpoints().Read(t.Context(), name)
+		if err != nil || found.Position != "6553000000000001.82" || found.Term <= int64(len("orders-0of2")) || found.Token == nil {
+			t.Errorf("checkpoint %q is %+v, %v, want the place of the one that was least far, and a higher term", name, found, err)
+		}
+	}
+	var replaced bson.Raw
+	if err := testserver.Mongo(t).Database(database).Collection("replaced_checkpoints").FindOne(t.Context(), bson.D{}).Decode(&replaced); err != nil {
+		t.Fatal(err)
+	}
+	if old, _ := replaced.Lookup("checkpoints").Array().Values(); len(old) != 2 {
+		t.Errorf("kept are %v, want both of the old", replaced)
+	}
+}
+
+func TestRepartition_AFrozenLeaderIsRefusedWhateverComesLater(t *testing.T) {
+	t.Parallel()
+	database := testserver.Name(t)
+	state := mongostate.New(testserver.Mongo(t), database)
+	checkpoints(t, database, map[string]string{"orders": "6553000000000002.82"})
+	frozen, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "frozen"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{2, 1, 2, 1} {
+		if _, err := state.Repartition(t.Context(), to(n), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := frozen.Save(t.Context(), marshal(t, bson.D{}), "p"); !errors.Is(err, checkpoint.ErrSuperseded) {
+			t.Errorf("Save of a leader that knows nothing of %d partitions = %v, want ErrSuperseded", n, err)
+		}
+		for _, name := range mongostate.PartitionNames("orders", n) {
+			found, err := state.Checkpoints().Read(t.Context(), name)
+			if err != nil || found.Retired || found.Term <= frozen.Term || found.Position != "6553000000000002.82" {
+				t.Errorf("checkpoint %q is %+v, %v, want it in use with a higher term", name, found, err)
+			}
+		}
+	}
+	retired, err := state.Checkpoints().Read(t.Context(), "orders-0of2")
+	if err != nil || !retired.Retired {
+		t.Errorf("checkpoint of the old number is %+v, %v, want it kept and retired", retired, err)
+	}
+	late := checkpoint.Claimant{Owner: "late"}
+	if _, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders-0of2", late); !errors.Is(err, checkpoint.ErrMissing) {
+		t.Errorf("Claim of a retired checkpoint = %v, want ErrMissing", err)
+	}
+}
+
+func TestRepartition_WorksOnOneNumberOfPartitionsThatHasPlaces(t *testing.T) {
+	t.Parallel()
+	good := map[string]string{"orders-0of2": "6553000000000002.82", "orders-1of2": "6553000000000001.82"}
+	for name, tt := range map[string]struct {
+		beside map[string]string
+		to     mongostate.Repartition
+		want   string // of the refusal; empty for none
+	}{
+		"a foreign one beside, to the good ones": {map[string]string{"orders": ""}, to(2), "--from"},
+		"a foreign one beside, to it":            {map[string]string{"orders": ""}, to(1), "--from"},
+		"a foreign one beside, to a third":       {map[string]string{"orders": "00.82"}, to(3), "--from"},
+		"from the empty one":                     {map[string]string{"orders": ""}, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 1, To: 2}, "has no place"},
+		"from one that is not there":             {nil, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 4, To: 2}, "no checkpoints of 4"},
+		"of an unknown stream":                   {nil, mongostate.Repartition{Stream: "unknown", Lease: "lease", To: 2}, "nothing is known"},
+		"the good ones are right":                {map[string]string{"orders": ""}, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 2, To: 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := testserver.Name(t)
+			state := mongostate.New(testserver.Mongo(t), database)
+			checkpoints(t, database, good)
+			checkpoints(t, database, tt.beside)
+			_, err := state.Repartition(t.Context(), tt.to, false)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Repartition = %v, want %q", err, tt.want)
+			}
+			for name, position := range good {
+				found, err := state.Checkpoints().Read(t.Context(), name)
+				if err != nil || string(found.Position) != position || found.Retired {
+					t.Errorf("checkpoint %q is %+v, %v, want it untouched", name, found, err)
+				}
+			}
+			if err := state.CheckPartitions(t.Context(), "orders", 2); (err == nil) != (tt.want == "" || tt.beside == nil) {
+				t.Errorf("CheckPartitions = %v", err)
+			}
+		})
+	}
+}
+
+func TestRepartition_IsRefusedUnderALeader(t *testing.T) {
+	t.Parallel()
+	database := testserver.Name(t)
+	state := mongostate.New(testserver.Mongo(t), database)
+	checkpoints(t, database, map[string]string{"orders": "6553000000000002.82"})
+	claim := lease.Claim{Holder: lease.Holder{ID: "pod-1", Incarnation: "1", Tenure: 1}, TTL: time.Hour, Subject: "orders"}
+	for _, name := range []string{"lease", "lease-3of7", "another"} {
+		if _, err := state.Lease(name).Take(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := state.Repartition(t.Context(), to(4), false); err == nil || !strings.Contains(err.Error(), "pod-1") {
+			t.Errorf("Repartition under %q = %v, want a refusal that names the holder", name, err)
+		}
+		if _, err := state.Lease(name).Release(t.Context(), claim.Holder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
