@@ -34,8 +34,8 @@ type Source struct {
 	// Status returns what /status writes as JSON. It is called for each
 	// request, from any goroutine, and must not block.
 	Status func() any
-	// Wait answers GET /wait; nil for none.
-	Wait http.Handler
+	// Handlers are what else is served, by their patterns, as "GET /wait".
+	Handlers map[string]http.Handler
 }
 
 // Server serves the admin port.
@@ -106,8 +106,8 @@ func handler(source Source) http.Handler {
 		// The reader went away: there is nobody left to tell.
 		_ = encoder.Encode(source.Status())
 	})
-	if source.Wait != nil {
-		mux.Handle("GET /wait", source.Wait)
+	for pattern, handler := range source.Handlers {
+		mux.Handle(pattern, handler)
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,10 +38,14 @@ type App struct {
 	client       *mongo.Client
 	store        *readmodel.Store
 	collections  []string
+	sessions     acceptor
+	views        []projection.View
 	subscription *servicebus.Subscription
 	process      *readmodel.Process
 	waiting      *waiting
+	dead         *deadWatch
 	halts        *delivery.Halts
+	brake        *delivery.Brake
 	handler      *delivery.Handler
 	engine       *session.Engine
 	metrics      *metrics
@@ -56,13 +61,13 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	if err != nil {
 		return nil, fmt.Errorf("set log level: %w", err)
 	}
-	redactor := newRedactor(&cfg)
-	troubles := admin.NewTroubles(redactor.writer(logs), redactor.text)
+	secrets := cfg.redactor()
+	troubles := admin.NewTroubles(secrets.Writer(logs), secrets.Text)
 	a := &App{
 		cfg:         cfg,
 		version:     version,
 		log:         zerolog.New(troubles).Level(level).With().Timestamp().Str("service", "projector").Str("instance", cfg.InstanceID).Logger(),
-		redact:      redactor.text,
+		redact:      secrets.Text,
 		started:     time.Now(),
 		collections: projections.Collections(),
 		metrics:     newMetrics(),
@@ -73,9 +78,16 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	}
 	a.store = readmodel.New(a.client, cfg.readModel(projections))
 	a.halts = delivery.NewHalts(a.store)
+	for _, p := range projections {
+		// Which version readers see is not for a start to say.
+		if _, versioned := projection.VersionOf(p); !versioned {
+			a.views = append(a.views, projection.Views(p)...)
+		}
+	}
+	a.brake = delivery.NewBrake(a.store, cfg.HaltLimit, cfg.HaltWindow, a.log)
 	process := cfg.InstanceID + "-" + rand.Text()[:10]
 	a.process = a.store.Process(process, cfg.InstanceID)
-	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit).Named(process)
+	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit).Named(process).WithLasting(cfg.HaltAfter).WithBrake(a.brake)
 	if cfg.OnGap == gapWait {
 		a.handler.WithVersions(a.store, a.store, cfg.GapWait)
 	}
@@ -85,11 +97,14 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	if a.traces != nil {
 		a.handler.WithTracer(a.traces.Messages(cfg.Topic, cfg.Subscription, a.redact))
 	}
-	a.engine = session.New(cfg.engine(), a.subscription, a.handler, a.log)
+	engine := cfg.engine()
+	engine.Paused = a.brake.On
+	a.engine = session.New(engine, a.sessions, a.handler, a.log)
 	a.completing = &rate{count: a.engine.Counts().Completed.Load}
 	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
-	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting)
-	a.metrics.registry.MustRegister(buildInfo(version))
+	a.dead = &deadWatch{count: a.subscription.CountDeadLetters, redact: a.redact, log: a.log}
+	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting, a.brake)
+	a.metrics.registry.MustRegister(buildInfo(version), a.dead)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},
@@ -99,7 +114,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 			status.Troubles = troubles.Latest()
 			return status
 		},
-		Wait: newWaiter(a.store, projections),
+		Handlers: map[string]http.Handler{"GET /wait": newWaiter(a.store, projections)},
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))
@@ -118,12 +133,7 @@ func (a *App) connect() error {
 	if err != nil {
 		return errors.New("open the read database: " + a.redact(err.Error()))
 	}
-	bus, err := a.cfg.bus().reach()
-	if err != nil {
-		return err
-	}
-	bus.Connections, bus.Linger, bus.CloseTime = a.cfg.connections(), a.cfg.ReceiveLinger, a.cfg.closeTime()/2
-	a.subscription, err = servicebus.New(bus, a.log)
+	a.sessions, a.subscription, err = a.cfg.acceptor(a.log)
 	return err
 }
 
@@ -157,6 +167,9 @@ func (a *App) Run(ctx context.Context) error {
 // work waits for the read database, then holds sessions until ctx ends.
 func (a *App) work(ctx context.Context) error {
 	if err := a.awaitMongo(ctx); err != nil {
+		if errors.Is(err, readmodel.ErrShardKey) {
+			return err
+		}
 		// Asked to stop before there was anything to do.
 		return nil
 	}
@@ -173,7 +186,9 @@ func (a *App) work(ctx context.Context) error {
 	lists, end := context.WithCancel(context.WithoutCancel(ctx))
 	var group errgroup.Group
 	group.Go(func() error { return a.halts.Run(lists) })
+	group.Go(func() error { return a.brake.Run(lists) })
 	group.Go(func() error { return a.waiting.run(ctx) })
+	group.Go(func() error { return a.dead.run(ctx) })
 	group.Go(func() error {
 		if err := a.process.Run(lists); err != nil {
 			a.log.Info().Err(err).Msg("the others may take this process for dead")
@@ -201,6 +216,9 @@ func (a *App) awaitMongo(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if errors.Is(err, readmodel.ErrShardKey) {
+			return err
+		}
 		if a.mongo.Failed(err) {
 			a.log.Warn().Err(err).Msg("waiting for the read database")
 		}
@@ -214,6 +232,13 @@ func (a *App) setUp(ctx context.Context) error {
 	if err := a.store.Ping(ctx); err != nil {
 		return err
 	}
+	checked, err := a.store.CheckShardKeys(ctx, a.collections)
+	switch {
+	case err != nil:
+		return err
+	case !checked:
+		a.log.Debug().Msg("the role may not read how collections are sharded")
+	}
 	allowed, err := a.store.EnsureIndexes(ctx, a.collections, a.cfg.TombstoneTTL)
 	switch {
 	case errors.Is(err, readmodel.ErrOtherExpiry):
@@ -224,7 +249,20 @@ func (a *App) setUp(ctx context.Context) error {
 	case !allowed:
 		a.log.Info().Msg("the role may not create indexes; run projector setup with one that may, or tombstones stay")
 	}
-	// Before the first session: after a death it must be known that care is due.
+	presented, err := a.store.EnsureViews(ctx, a.views)
+	switch {
+	case err != nil:
+		return err
+	case !presented:
+		a.log.Info().Msg("the role may not create views; run projector setup with one that may, or readers see what is deleted")
+	}
+	if err := a.store.Deploy(ctx, a.cfg.InstanceID); err != nil {
+		return err
+	}
+	// Before the first session: a brake that is on keeps it away, and after a death it must be known that care is due.
+	if err := a.brake.Look(ctx); err != nil {
+		return err
+	}
 	return a.process.Beat(ctx, true)
 }
 
@@ -236,7 +274,7 @@ func (a *App) close(ctx context.Context) error {
 	var flush sync.WaitGroup
 	flush.Go(func() { a.flushTraces(ctx) })
 	defer flush.Wait()
-	err := a.subscription.Close(ctx)
+	err := errors.Join(a.sessions.Close(ctx), a.subscription.Close(ctx))
 	if e := a.client.Disconnect(ctx); e != nil {
 		err = errors.Join(err, fmt.Errorf("close the read database: %w", e))
 	}

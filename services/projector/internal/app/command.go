@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -24,16 +27,20 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector try FILE --event FILE            print the updates that an event would make, without any server
   projector parked list [AGGREGATE]          print the parked messages
   projector parked show AGGREGATE            print them whole
-  projector parked redrive AGGREGATE|--all [--accept-gaps]
-                                             apply parked messages in order, and lift the halt; with ON_GAP=wait
-                                             --accept-gaps goes on where versions are missing
+  projector parked redrive AGGREGATE|--all [--accept-gaps] [--accept-unfollowed]
+                                             apply parked messages in order, and lift the halt; where the
+                                             projectors have ON_GAP=wait it stops before a missing version, and
+                                             --accept-gaps goes on; --accept-unfollowed takes
+                                             events away that no projection follows any more
   projector parked discard AGGREGATE EVENT|--all
-                                             remove parked messages, without applying them
+                                             remove parked messages, without applying them, and print them whole
+  projector halts resume                     go on with the aggregates that are halted, where HALT_LIMIT has stopped the projectors
   projector dlq list                         print the dead-lettered messages
   projector dlq show NUMBER                  print one whole, by its sequence number
+  projector dlq redrive NUMBER|--all         put dead-lettered messages back in the order of their aggregates, or say why that cannot be
   projector dlq discard NUMBER|--all         remove dead-lettered messages
   projector versions                         print the versions of the projections that PROJECTIONS declares, and which one readers see
-  projector switch NAME --to VERSION [--wait TIME] [--force]
+  projector switch NAME --to VERSION [--wait TIME] [--force] [--dry-run]
                                              have readers see another version, once it has caught up
   projector setup                            create the collections and indexes of the read database, with a role that may
   projector doctor [--json]                  look at the real subscription and read database, and say what is wrong and how to
@@ -42,13 +49,17 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector --help                           print this
   projector --version                        print the version
 
-Commands print JSON, one object a line (doctor only with --json), and are safe beside running replicas.
-Settings come from the environment.
+Commands print JSON, one object a line (doctor only with --json, which every command takes), and are safe beside running replicas.
+Those that change something (redrive, discard, resume, switch, setup) take --dry-run, which prints what they would do.
+redrive, discard, resume and switch are refused where topic, subscription, group or projections are not those of the projectors;
+--other-projections lets the projections differ. parked list and versions fail where they find nothing and no projector is known.
+Exit status: 0 done, 1 refused, failed or not found, 2 wrong arguments or settings. Settings come from the environment.
 
 `
 
 // Command does what the arguments ask for.
-func Command(ctx context.Context, args []string, version string, stdout, stderr io.Writer) error {
+func Command(ctx context.Context, given []string, version string, stdout, stderr io.Writer) error {
+	args, asJSON := withoutJSON(given)
 	switch {
 	case len(args) == 0:
 		return serve(ctx, version, stderr)
@@ -60,31 +71,49 @@ func Command(ctx context.Context, args []string, version string, stdout, stderr 
 		return err
 	case len(args) == 1 && args[0] == "health":
 		return health(ctx, stderr)
-	case len(args) == 1 && args[0] == "setup":
-		return setUp(ctx, stdout, stderr)
+	case args[0] == "setup":
+		if rest, flags, ok := takeFlags(args[1:], "--dry-run"); ok && len(rest) == 0 {
+			return setUp(ctx, stdout, stderr, flags)
+		}
 	case len(args) == 1 && args[0] == "doctor":
-		return Examine(ctx, stdout, stderr, false, azcore.ClientOptions{})
-	case len(args) == 2 && args[0] == "doctor" && args[1] == "--json":
-		return Examine(ctx, stdout, stderr, true, azcore.ClientOptions{})
+		return Examine(ctx, stdout, stderr, asJSON, azcore.ClientOptions{})
 	case len(args) == 2 && args[0] == "validate":
 		return validate(args[1], stdout)
 	case len(args) == 4 && args[0] == "try" && args[2] == "--event":
-		return try(args[1], args[3], stdout)
+		return try(ctx, args[1], args[3], stdout)
 	case len(args) >= 2 && args[0] == "parked":
 		if command := parkedCommand(args[1], args[2:]); command != nil {
-			return onShelf(ctx, stdout, stderr, command)
+			return onScope(ctx, stdout, stderr, command)
+		}
+	case len(args) >= 2 && args[0] == "halts" && args[1] == "resume":
+		if rest, flags, ok := takeFlags(args[2:], "--dry-run", "--other-projections"); ok && len(rest) == 0 {
+			return onScope(ctx, stdout, stderr, changing(flags, func(ctx context.Context, s *scope) error { return s.resume(ctx) }))
 		}
 	case args[0] == "versions" || args[0] == "switch":
 		if command := versionsCommand(args[0], args[1:]); command != nil {
-			return onVersions(ctx, stdout, stderr, command)
+			return onScope(ctx, stdout, stderr, command)
+		}
+	case len(args) >= 2 && args[0] == "dlq" && (args[1] == "redrive" || args[1] == "discard"):
+		if flags, command, ok := deadChange(args[1], args[2:]); ok {
+			return onBoth(ctx, stdout, stderr, flags, command)
 		}
 	case len(args) >= 2 && args[0] == "dlq":
 		if command := deadCommand(args[1], args[2:]); command != nil {
 			return onDeadLetters(ctx, stdout, stderr, command)
 		}
 	}
-	fmt.Fprintf(stderr, "projector: unknown arguments %q\n\n%s", args, usage)
+	fmt.Fprintf(stderr, "projector: unknown arguments %q\n\n%s", given, usage)
 	return ErrUsage
+}
+
+// withoutJSON takes --json out of a command's arguments: every command takes it,
+// and prints JSON.
+func withoutJSON(given []string) (args []string, asJSON bool) {
+	if len(given) == 0 || strings.HasPrefix(given[0], "-") {
+		return given, false
+	}
+	args = slices.DeleteFunc(slices.Clone(given), func(arg string) bool { return arg == "--json" })
+	return args, len(args) < len(given)
 }
 
 // healthTimeout is how long a live process may take to say so.
@@ -102,22 +131,28 @@ func health(ctx context.Context, stderr io.Writer) error {
 }
 
 // parkedCommand is the command on parked messages that the arguments name, or nil.
-func parkedCommand(name string, args []string) func(context.Context, *shelf) error {
+func parkedCommand(name string, args []string) func(context.Context, *scope) error {
+	allowed := map[string][]string{
+		"redrive": {"--dry-run", "--other-projections", "--accept-gaps", "--accept-unfollowed"},
+		"discard": {"--dry-run", "--other-projections"},
+	}
+	args, flags, ok := takeFlags(args, allowed[name]...)
+	if !ok {
+		return nil
+	}
 	switch {
 	case name == "list" && len(args) == 0:
-		return func(ctx context.Context, s *shelf) error { return s.list(ctx, "") }
+		return func(ctx context.Context, s *scope) error { return s.list(ctx, "") }
 	case len(args) == 0 || args[0] == "":
 		return nil
 	case name == "list" && len(args) == 1:
-		return func(ctx context.Context, s *shelf) error { return s.list(ctx, args[0]) }
+		return func(ctx context.Context, s *scope) error { return s.list(ctx, args[0]) }
 	case name == "show" && len(args) == 1:
-		return func(ctx context.Context, s *shelf) error { return s.show(ctx, args[0]) }
+		return func(ctx context.Context, s *scope) error { return s.show(ctx, args[0]) }
 	case name == "redrive" && len(args) == 1:
-		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0]), false) }
-	case name == "redrive" && len(args) == 2 && args[1] == "--accept-gaps":
-		return func(ctx context.Context, s *shelf) error { return s.redrive(ctx, unlessAll(args[0]), true) }
-	case name == "discard" && len(args) == 2 && args[1] != "":
-		return func(ctx context.Context, s *shelf) error { return s.discard(ctx, args[0], unlessAll(args[1])) }
+		return changing(flags, func(ctx context.Context, s *scope) error { return s.redrive(ctx, unlessAll(args[0])) })
+	case name == "discard" && len(args) == 2 && args[0] != "--all" && args[1] != "":
+		return changing(flags, func(ctx context.Context, s *scope) error { return s.discard(ctx, args[0], unlessAll(args[1])) })
 	}
 	return nil
 }
@@ -136,7 +171,8 @@ func serve(ctx context.Context, version string, stderr io.Writer) error {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	paceCollector()
+	// As long as the service runs.
+	defer runtime.KeepAlive(paceCollector())
 	a, err := New(ctx, cfg, projections, version, stderr)
 	if err != nil {
 		return err

@@ -48,12 +48,8 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
 	p := start(t, config(t, "commands", database), parse(t))
-	for name, value := range map[string]string{
-		"SERVICEBUS_CONNECTION_STRING": servers.ServiceBus, "SERVICEBUS_TOPIC": "commands", "SERVICEBUS_SUBSCRIPTION": "projector",
-		"READMODEL_MONGODB_URI": servers.MongoURI, "READMODEL_DATABASE": database, "PROJECTIONS": file(t, "broken.yaml", counting),
-	} {
-		t.Setenv(name, value)
-	}
+	onTopic(t, "commands", database, counting)
+	broken := os.Getenv("PROJECTIONS")
 	send(t, "commands", event("a", 1, "Happened", `{}`), event("a", 2, "Doubled", `{"n":"x"}`), event("a", 3, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`))
 	for _, id := range []string{"stays", "foreign", "goes too"} {
 		sandboxtest.Send(t, servers, "commands", contract.Message{ID: id, SessionID: "f", Body: []byte("hello")})
@@ -67,19 +63,39 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	if err != nil || len(lines) != 2 || fmt.Sprint(lines[0]["message"].(map[string]any)["body"]) != "map[n:x]" {
 		t.Errorf("parked show: got %v and %v", lines, err)
 	}
+	printed, err := json.Marshal(lines[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := command(t, "try", broken, "--event", file(t, "shown.json", string(printed))); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:a _relay.sequence:map[$lt:0000000000000000003]]" {
+		t.Errorf("try of what parked show prints: got %v and %v", lines, err)
+	}
 	if lines, err := command(t, "parked", "redrive", "--all"); err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
 		t.Errorf("a redrive that fails again: got %v and %v", lines, err)
 	}
 
 	t.Setenv("PROJECTIONS", file(t, "mended.yaml", strings.ReplaceAll(counting, "data.n * 2", "100")))
-	if lines, err := command(t, "parked", "redrive", "a"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
+	if lines, err := command(t, "parked", "redrive", "a"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `projection "orders" says something else here`) {
+		t.Errorf("a redrive with projections that are not rolled out: got %v and %v, want it refused", lines, err)
+	}
+	if lines, err := command(t, "parked", "redrive", "a", "--other-projections", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["would_apply"] != 2.0 {
+		t.Errorf("a dry run: got %v and %v, want two that would be applied", lines, err)
+	}
+	if lines, err := command(t, "parked", "redrive", "a", "--other-projections"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
 		t.Errorf("parked redrive: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "parked", "discard", "b", "b-1"); err != nil || len(lines) != 1 || lines[0]["event_id"] != "b-1" {
-		t.Errorf("parked discard: got %v and %v", lines, err)
+	t.Setenv("PROJECTIONS", broken)
+	for _, dryRun := range []string{"--dry-run", "--json"} {
+		lines, err := command(t, "parked", "discard", "b", "b-1", dryRun)
+		if err != nil || len(lines) != 1 || lines[0]["event_id"] != "b-1" || fmt.Sprint(lines[0]["message"].(map[string]any)["body"]) != "map[n:x]" {
+			t.Errorf("parked discard %s: got %v and %v, want the message whole", dryRun, lines, err)
+		}
 	}
 	if _, err := command(t, "parked", "discard", "b", "--all"); err == nil {
 		t.Error("a discard of nothing: got no error")
+	}
+	if lines, err := command(t, "parked", "redrive", "tpyo"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `"tpyo" is not halted`) {
+		t.Errorf("a redrive of nobody: got %v and %v, want not found", lines, err)
 	}
 	if lines, err := command(t, "parked", "redrive", "--all"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
 		t.Errorf("a redrive of what is empty: got %v and %v", lines, err)
@@ -101,6 +117,9 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	}
 	if _, err := command(t, "dlq", "discard", "99"); err == nil {
 		t.Error("a discard of what is not there: got no error")
+	}
+	if lines, err := command(t, "dlq", "discard", number, "--dry-run"); err != nil || len(lines) != 1 || lines[0]["dry_run"] != true {
+		t.Errorf("dlq discard, dry: got %v and %v", lines, err)
 	}
 	if lines, err := command(t, "dlq", "discard", number); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
 		t.Errorf("dlq discard: got %v and %v", lines, err)
@@ -133,11 +152,31 @@ func TestAProjectionIsTriedWithoutAnyServer(t *testing.T) {
 	if got := fmt.Sprint(lines[0]["update"].(map[string]any)["$inc"]); got != "map[events:8]" {
 		t.Errorf("update: got %s", got)
 	}
+	keyed := file(t, "keyed.yaml", strings.ReplaceAll(counting, "collection: orders", "collection: orders\n  key: '\"all\"'"))
+	lines, err = command(t, "try", keyed, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
+	if err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:all _relay.sequence:map[$exists:true]]" ||
+		fmt.Sprint(lines[0]["guard"]) != "map[collection:applied_positions filter:map[_id:map[aggregateId:o-1 projection:orders] sequence:map[$lt:0000000000000000007]]]" {
+		t.Errorf("try with a key: got %v and %v, want the guard in the ledger", lines, err)
+	}
+	if _, err := command(t, "try", projections, "--event", file(t, "event.json", `{"type":"Dobuled"}`)); err == nil || !strings.Contains(err.Error(), `follows events of type "Dobuled"`) {
+		t.Errorf("try of what nobody follows: got %v, want it said", err)
+	}
 	for name, content := range map[string]string{
-		"no type": `{}`, "no JSON": `{`, "an event that fails": `{"type":"Doubled","data":{"n":"x"}}`, "an unknown operation": `{"type":"Doubled","operation":"melt"}`,
+		"no event": ``, "no type": `{}`, "no JSON": `{`, "an event that fails": `{"type":"Doubled","data":{"n":"x"}}`, "an unknown operation": `{"type":"Doubled","operation":"melt"}`,
 	} {
 		if _, err := command(t, "try", projections, "--event", file(t, "bad.json", content)); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
+	}
+}
+
+// onTopic has commands work on a topic and a read database.
+func onTopic(t *testing.T, topic, database, projections string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"SERVICEBUS_CONNECTION_STRING": servers.ServiceBus, "SERVICEBUS_TOPIC": topic, "SERVICEBUS_SUBSCRIPTION": "projector",
+		"READMODEL_MONGODB_URI": servers.MongoURI, "READMODEL_DATABASE": database, "PROJECTIONS": file(t, "projections.yaml", projections),
+	} {
+		t.Setenv(name, value)
 	}
 }

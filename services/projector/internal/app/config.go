@@ -32,8 +32,10 @@ type Config struct {
 	// Topic and Subscription say what is read. The subscription requires sessions.
 	Topic        string `envconfig:"SERVICEBUS_TOPIC" required:"true" desc:"topic that carries the changes"`
 	Subscription string `envconfig:"SERVICEBUS_SUBSCRIPTION" required:"true" desc:"subscription to read; it must require sessions"`
+	// Receiver names the adapter that takes sessions.
+	Receiver string `envconfig:"SERVICEBUS_RECEIVER" default:"amqp" desc:"how sessions are taken; amqp: over AMQP itself, sdk: with the official client, several times slower with short sessions"`
 	// Connections is a number of AMQP connections.
-	Connections int `envconfig:"SERVICEBUS_CONNECTIONS" default:"0" desc:"connections that the sessions are spread over; 0 takes one for every eight sessions"`
+	Connections int `envconfig:"SERVICEBUS_CONNECTIONS" default:"0" desc:"connections that the sessions are spread over; 0 takes one for every 256 sessions, with SERVICEBUS_RECEIVER=sdk one for every eight"`
 
 	// MongoURI and Database say where the read models are.
 	MongoURI settings.Secret `envconfig:"READMODEL_MONGODB_URI" required:"true" desc:"MongoDB connection string of the read models"`
@@ -56,8 +58,10 @@ type Config struct {
 	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session"`
 	// BatchSize is a count of messages.
 	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages received and written at once"`
+	// MaxInFlightBytes is a number of bytes.
+	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes of messages asked for and not settled, in all sessions together; one message always gets through; 0 takes a sixth of what GOMEMLIMIT or the container's memory limit leaves beside 64 MiB and 128 KiB a session, and 64 MiB where neither is set"`
 	// ReceiveLinger is spent once a hold.
-	ReceiveLinger time.Duration `envconfig:"RECEIVE_LINGER" default:"10ms" desc:"how long a receive waits for another message"`
+	ReceiveLinger time.Duration `envconfig:"RECEIVE_LINGER" default:"10ms" desc:"how long a receive waits for another message, at least; longer where messages are seen to take longer to come"`
 	// HoldTime and HoldMessages are the share of a session with more to do.
 	HoldTime     time.Duration `envconfig:"HOLD_TIME" default:"5s" desc:"longest time a session with messages is held before others get their turn"`
 	HoldMessages int           `envconfig:"HOLD_MESSAGES" default:"5000" desc:"most messages of a session before others get their turn"`
@@ -70,6 +74,13 @@ type Config struct {
 	MaxSettles int           `envconfig:"MAX_SETTLES" default:"32" desc:"settlements of one session at once"`
 	// RetryTime bounds how long a batch is tried in place.
 	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that can not be stored is tried again before its session is given back"`
+
+	// HaltAfter is a time in which others are stored.
+	HaltAfter time.Duration `envconfig:"HALT_AFTER" default:"5m" desc:"how long the events of one aggregate may fail to be stored, for a reason that is not known to last, while those of others are stored; then it is halted"`
+
+	// HaltLimit and HaltWindow bound how many aggregates are halted in how short a time.
+	HaltLimit  int           `envconfig:"HALT_LIMIT" default:"100" desc:"how many aggregates may be halted within HALT_WINDOW, by all replicas together; then no more sessions are taken until somebody decides; 0 for any number"`
+	HaltWindow time.Duration `envconfig:"HALT_WINDOW" default:"10m" desc:"the time that HALT_LIMIT is for"`
 
 	// OnGap and GapWait say what becomes of events behind a missing version.
 	OnGap   string        `envconfig:"ON_GAP" default:"report" desc:"where a version of an aggregate is missing; report: count it and go on, wait: wait for it, then halt the aggregate until it comes"`
@@ -129,7 +140,10 @@ func (c *Config) projections() (projection.Projections, error) {
 
 // readModel is the read model's part of the configuration.
 func (c *Config) readModel(projections projection.Projections) readmodel.Config {
-	return readmodel.Config{Database: c.Database, Subscription: c.Subscription, Group: c.Group, Marked: projections.OwnDocuments()}
+	return readmodel.Config{
+		Database: c.Database, Topic: c.Topic, Subscription: c.Subscription, Group: c.Group,
+		Marked: projections.OwnDocuments(), Projections: projections.Parts(), OnGap: c.OnGap,
+	}
 }
 
 // check finds what no single field shows.
@@ -171,6 +185,8 @@ func (c *Config) check() []*settings.Problem {
 		{"LOCK_MARGIN", c.LockMargin, time.Millisecond},
 		{"SETTLE_TIMEOUT", c.SettleTime, 10 * time.Millisecond},
 		{"RETRY_TIME", c.RetryTime, time.Second},
+		{"HALT_AFTER", c.HaltAfter, time.Second},
+		{"HALT_WINDOW", c.HaltWindow, time.Second},
 		{"GAP_WAIT", c.GapWait, 0},
 		{"SHUTDOWN_TIMEOUT", c.ShutdownTimeout, time.Second},
 	} {
@@ -181,8 +197,20 @@ func (c *Config) check() []*settings.Problem {
 	if strings.Trim(c.Group, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || len(c.Group) > 30 {
 		bad("READMODEL_GROUP", "is %q, not up to 30 lower case letters, digits and hyphens", c.Group)
 	}
+	if c.HaltLimit < 0 || c.HaltLimit > 100_000 {
+		bad("HALT_LIMIT", "is %d, not between 0 and 100000", c.HaltLimit)
+	}
+	if c.MaxInFlightBytes != 0 && c.MaxInFlightBytes < 1<<20 {
+		bad("MAX_IN_FLIGHT_BYTES", "is %d, neither 0 nor at least 1048576", c.MaxInFlightBytes)
+	}
 	if c.Connections < 0 || c.Connections > c.MaxSessions {
 		bad("SERVICEBUS_CONNECTIONS", "is %d, not between 0 and MAX_SESSIONS", c.Connections)
+	}
+	if problem := settings.CheckListen("ADMIN_ADDR", c.AdminAddr); problem != nil {
+		problems = append(problems, problem)
+	}
+	if problem := receiverProblem(c.Receiver); problem != nil {
+		problems = append(problems, problem)
 	}
 	if problem := gapProblem(c.OnGap); problem != nil {
 		problems = append(problems, problem)
@@ -211,7 +239,11 @@ func (c *Config) connections() int {
 	if c.Connections > 0 {
 		return c.Connections
 	}
-	return (c.MaxSessions + 7) / 8
+	each := 256
+	if c.Receiver == receiverSDK {
+		each = 8
+	}
+	return (c.MaxSessions + each - 1) / each
 }
 
 // closeTime is kept of ShutdownTimeout for closing clients after the drain.
@@ -224,6 +256,7 @@ func (c *Config) engine() session.Config {
 	e.AcceptFloor = c.MinAccepts
 	e.AcceptTime = c.AcceptTime
 	e.BatchSize = c.BatchSize
+	e.MaxBytes = c.inFlightBytes(memoryLimit())
 	e.HoldTime = c.HoldTime
 	e.HoldMessages = c.HoldMessages
 	e.KeepTime = c.KeepTime

@@ -55,7 +55,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 	environment(t,
 		"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_TOPIC", "", "READMODEL_MONGODB_URI", "mongodb://"+canary+":x@:bad", "PROJECTIONS", file,
-		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ON_GAP", "maybe",
+		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ADMIN_ADDR", "8080", "ON_GAP", "maybe", "SERVICEBUS_RECEIVER", "pigeon",
 		"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "collector", "OTEL_EXPORTER_OTLP_HEADERS", canary, "OTEL_TRACES_SAMPLER", "sometimes")
 	var stdout, stderr bytes.Buffer
 	err := app.Command(t.Context(), nil, "test", &stdout, &stderr)
@@ -73,7 +73,9 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		`HOLD_TIME: "5" is not a duration`,
 		"SHUTDOWN_TIMEOUT: is 10ms, below 1s",
 		`LOG_LEVEL: is "loud"`,
+		`ADMIN_ADDR: is "8080", not host:port`,
 		`ON_GAP: is "maybe"`,
+		`SERVICEBUS_RECEIVER: is "pigeon", not one of amqp, sdk`,
 		"OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL",
 		"OTEL_EXPORTER_OTLP_HEADERS: is not a list",
 		`OTEL_TRACES_SAMPLER: is "sometimes"`,
@@ -177,11 +179,14 @@ func TestParkedListPrintsOneObjectALine(t *testing.T) {
 		}
 		return stdout.String()
 	}
+	store := readmodel.New(client, readmodel.Config{Database: database})
+	if err := store.Deploy(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
 	if got := list(); got != "" {
 		t.Errorf("with nothing parked: got %q, want nothing", got)
 	}
-	store := readmodel.New(client, readmodel.Config{Database: database})
-	if err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
+	if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {

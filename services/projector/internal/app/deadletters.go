@@ -23,6 +23,15 @@ type deadLine struct {
 	EnqueuedAt     time.Time     `json:"enqueued_at"`
 	BodyBytes      int           `json:"body_bytes"`
 	Message        *shownMessage `json:"message,omitempty"`
+	// DryRun tells that a discard would have removed it.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// wholeLine is a dead letter as it is printed whole.
+func wholeLine(d servicebus.DeadLetter) deadLine {
+	whole, shown := line(d), show(d.Message.Message)
+	whole.Message = &shown
+	return whole
 }
 
 func line(d servicebus.DeadLetter) deadLine {
@@ -42,27 +51,45 @@ var (
 	errDeadLocked   = errors.New("the dead letter is locked by another, try again later")
 )
 
-// deadCommand is the command on dead letters that the arguments name, or nil.
+// deadCommand is the command that looks at dead letters which the arguments name,
+// or nil.
 func deadCommand(name string, args []string) deadCommandFunc {
 	if name == "list" && len(args) == 0 {
 		return listDead
 	}
-	if len(args) != 1 {
+	if name != "show" || len(args) != 1 {
 		return nil
 	}
 	number, err := strconv.ParseInt(args[0], 10, 64)
-	switch {
-	case name == "show" && err == nil:
-		return func(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
-			return showDead(ctx, letters, lines, number)
-		}
-	case name == "discard" && (err == nil || args[0] == "--all"):
-		all := err != nil
-		return func(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
-			return discardDead(ctx, letters, lines, number, all)
-		}
+	if err != nil {
+		return nil
 	}
-	return nil
+	return func(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
+		return showDead(ctx, letters, lines, number)
+	}
+}
+
+// deadChange is the command that changes something about dead letters, one or all,
+// which the arguments name; false where they name none.
+func deadChange(name string, args []string) (flags changeFlags, command func(context.Context, *scope, *servicebus.DeadLetters) error, ok bool) {
+	args, flags, ok = takeFlags(args, "--dry-run", "--other-projections")
+	if !ok || len(args) != 1 {
+		return flags, nil, false
+	}
+	number, err := strconv.ParseInt(args[0], 10, 64)
+	all := args[0] == "--all"
+	if !all && err != nil {
+		return flags, nil, false
+	}
+	return flags, func(ctx context.Context, s *scope, letters *servicebus.DeadLetters) error {
+		switch {
+		case name == "redrive":
+			return s.returnDead(ctx, letters, number, all)
+		case s.flags.DryRun:
+			return rehearseDead(ctx, letters, s.lines, number, all)
+		}
+		return discardDead(ctx, letters, s.lines, number, all)
+	}, true
 }
 
 // onDeadLetters runs a command on the dead letters of the subscription.
@@ -81,7 +108,7 @@ func onDeadLetters(ctx context.Context, stdout, stderr io.Writer, command deadCo
 		return err
 	}
 	if err = command(ctx, letters, json.NewEncoder(stdout)); err != nil {
-		err = errors.New(newRedactor(&Config{ServiceBusConnectionString: cfg.ConnectionString}).text(err.Error()))
+		err = errors.New((&Config{ServiceBusConnectionString: cfg.ConnectionString}).redactor().Text(err.Error()))
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -97,9 +124,7 @@ func showDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.
 	if err != nil {
 		return err
 	}
-	whole, shown := line(letter), show(letter.Message.Message)
-	whole.Message = &shown
-	return lines.Encode(whole)
+	return lines.Encode(wholeLine(letter))
 }
 
 // errFound ends a search.
@@ -122,13 +147,32 @@ func findDead(ctx context.Context, letters *servicebus.DeadLetters, number int64
 	return letter, err
 }
 
-// discardDead removes a dead letter, or all. It looks first, since the search
+// rehearseDead prints what discardDead would remove.
+func rehearseDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder, number int64, all bool) error {
+	found := all
+	err := letters.Peek(ctx, func(d servicebus.DeadLetter) error {
+		if !all && d.SequenceNumber != number {
+			return nil
+		}
+		found = true
+		whole := wholeLine(d)
+		whole.DryRun = true
+		return lines.Encode(whole)
+	})
+	if err == nil && !found {
+		err = errNoDeadLetter
+	}
+	return err
+}
+
+// discardDead removes a dead letter, or all, and prints each whole: there is no
+// other copy. It looks first, since the search
 // for one that is not there would lock the others for nothing.
 func discardDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder, number int64, all bool) error {
 	removed := 0
 	each := func(d servicebus.DeadLetter) error {
 		removed++
-		return lines.Encode(line(d))
+		return lines.Encode(wholeLine(d))
 	}
 	if all {
 		return letters.DiscardAll(ctx, discardWait, each)
@@ -136,7 +180,7 @@ func discardDead(ctx context.Context, letters *servicebus.DeadLetters, lines *js
 	if _, err := findDead(ctx, letters, number); err != nil {
 		return err
 	}
-	err := letters.Discard(ctx, discardWait, number, each)
+	err := letters.Discard(ctx, discardWait, []int64{number}, each)
 	if err == nil && removed == 0 {
 		err = errDeadLocked
 	}

@@ -36,7 +36,7 @@ func Examine(ctx context.Context, stdout, stderr io.Writer, asJSON bool, o azcor
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	e := &examination{cfg: &cfg, redact: newRedactor(&cfg).text, Found: []doctor.Finding{}, Unasked: []doctor.Unasked{}}
+	e := &examination{cfg: &cfg, redact: cfg.redactor().Text, Found: []doctor.Finding{}, Unasked: []doctor.Unasked{}}
 	e.subscription(ctx, o)
 	if err := e.database(ctx, projections); err != nil {
 		return err

@@ -104,7 +104,7 @@ func (m *metrics) currentLag(engine *session.Engine) (time.Duration, bool) {
 }
 
 // watch registers the counts of engine, handler and halts.
-func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts, waiting *waiting) {
+func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts, waiting *waiting, brake *delivery.Brake) {
 	e, d := engine.Counts(), handler.Counts()
 	for _, c := range []struct {
 		name, help string
@@ -115,11 +115,12 @@ func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts
 		{"projector_settled_total", "Messages settled.", prometheus.Labels{"as": "completed"}, &e.Completed},
 		{"projector_settled_total", "Messages settled.", prometheus.Labels{"as": "dead_lettered"}, &e.DeadLettered},
 		{"projector_settles_failed_total", "Settlements without a good answer; the messages come again.", nil, &e.SettlesFailed},
+		{"projector_settles_throttled_total", "Settlements that the service asked to try again later, and that were waited out.", nil, &e.SettlesThrottled},
 		{"projector_applied_total", "Messages whose writes were stored.", nil, &d.Applied},
 		{"projector_repeated_total", "Messages whose writes had been stored before.", nil, &d.Repeated},
 		{"projector_passed_by_total", "Messages that no projection follows.", nil, &d.PassedBy},
 		{"projector_parked_total", "Messages parked.", nil, &d.Parked},
-		{"projector_refused_total", "Messages that can not be read, or not be kept.", nil, &d.Refused},
+		{"projector_refused_total", "Messages dead-lettered: of no aggregate, or too large to be parked.", nil, &d.Refused},
 		{"projector_halts_total", "Aggregates halted by this process.", nil, &d.Halts},
 		{"projector_version_gaps_total", "Versions missing between consecutive events of an aggregate.", nil, &d.VersionGaps},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "session"}, &e.Accepted},
@@ -139,8 +140,19 @@ func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_held", Help: "Sessions held."},
 			func() float64 { return float64(e.Held.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_in_flight_bytes", Help: "Bytes of messages asked for and not settled; see MAX_IN_FLIGHT_BYTES."},
+			func() float64 { return float64(engine.BytesInFlight()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_resting", Help: "Sessions left alone for a while because they alone cannot be applied."},
+			func() float64 { return float64(e.Resting.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_accepting", Help: "Accepts that wait for a session."},
 			func() float64 { return float64(e.Accepting.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_halt_brake", Help: "1 while no more sessions are taken because too many aggregates are halted (HALT_LIMIT), else 0."},
+			func() float64 {
+				if brake.On() {
+					return 1
+				}
+				return 0
+			}),
 		&optionalGauge{
 			desc: prometheus.NewDesc("projector_lag_seconds", "How far the read model is behind; absent until known.", nil, nil),
 			read: func() (float64, bool) {

@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -22,10 +22,10 @@ type readConfig struct {
 	Database         string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
 	MongoTimeout     time.Duration   `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
 	Group            string          `envconfig:"READMODEL_GROUP" desc:"group of the projectors that parked the messages"`
+	Topic            string          `envconfig:"SERVICEBUS_TOPIC" desc:"topic that the messages came from"`
 	Subscription     string          `envconfig:"SERVICEBUS_SUBSCRIPTION" desc:"subscription that the messages came from"`
 	Projections      string          `envconfig:"PROJECTIONS" desc:"YAML file of projections"`
 	LatestCollection string          `envconfig:"LATEST_COLLECTION" default:"latest" desc:"collection of the latest data, where PROJECTIONS is not set"`
-	OnGap            string          `envconfig:"ON_GAP" default:"report" desc:"report or wait, as for the service"`
 }
 
 // load reads the environment and the projections. The error holds every problem
@@ -37,9 +37,6 @@ func (c *readConfig) load() (projection.Projections, error) {
 		if projections, err = c.service().projections(); err != nil {
 			problems = append(problems, settings.Problemf("PROJECTIONS", "%s", err))
 		}
-		if problem := gapProblem(c.OnGap); problem != nil {
-			problems = append(problems, problem)
-		}
 		return problems
 	})
 	return projections, err
@@ -48,76 +45,76 @@ func (c *readConfig) load() (projection.Projections, error) {
 // service is the configuration as the service has it.
 func (c *readConfig) service() *Config {
 	return &Config{
-		MongoURI: c.MongoURI, Database: c.Database, MongoTimeout: c.MongoTimeout, Group: c.Group, Subscription: c.Subscription,
+		MongoURI: c.MongoURI, Database: c.Database, MongoTimeout: c.MongoTimeout, Group: c.Group, Topic: c.Topic, Subscription: c.Subscription,
 		Projections: c.Projections, LatestCollection: c.LatestCollection,
 	}
 }
 
-// shelf is a command's way to the parked messages.
-type shelf struct {
-	store       *readmodel.Store
-	projections projection.Projections
-	versions    delivery.Versions // nil where gaps do not matter
-	lines       *json.Encoder
-}
-
-// onShelf runs a command on the parked messages.
-func onShelf(ctx context.Context, stdout, stderr io.Writer, command func(ctx context.Context, s *shelf) error) error {
-	var cfg readConfig
-	projections, err := cfg.load()
-	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
-	}
-	return onReadDatabase(ctx, cfg.service(), projections, func(store *readmodel.Store) error {
-		s := &shelf{store: store, projections: projections, lines: json.NewEncoder(stdout)}
-		if cfg.OnGap == gapWait {
-			s.versions = store
-		}
-		return command(ctx, s)
+// list prints the parked messages, of one aggregate or all, one a line. None are
+// good news only where there is a projector.
+func (s *scope) list(ctx context.Context, aggregate string) error {
+	found := false
+	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+		found = true
+		return s.lines.Encode(p)
 	})
+	if err != nil || found {
+		return err
+	}
+	return s.inhabited(ctx)
 }
 
-// list prints the parked messages, of one aggregate or all, one a line.
-func (s *shelf) list(ctx context.Context, aggregate string) error {
-	return s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error { return s.lines.Encode(p) })
+// wholeParked is a parked message as it is printed whole.
+type wholeParked struct {
+	readmodel.ParkedMessage
+	Message shownMessage `json:"message"`
+	// DryRun tells that a discard would have removed it.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // show prints an aggregate's parked messages whole.
-func (s *shelf) show(ctx context.Context, aggregate string) error {
-	return s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
-		return s.lines.Encode(struct {
-			readmodel.ParkedMessage
-			Message shownMessage `json:"message"`
-		}{p, show(p.Message)})
+func (s *scope) show(ctx context.Context, aggregate string) error {
+	found := false
+	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+		found = true
+		return s.lines.Encode(wholeParked{ParkedMessage: p, Message: show(p.Message)})
 	})
+	if err == nil && !found {
+		err = errNotParked
+	}
+	return err
 }
 
 // errHalted makes a redrive's exit status tell that aggregates are still halted.
 var errHalted = errors.New("aggregates are still halted")
 
 // redrive applies the parked messages of an aggregate, or of all where it is "".
-func (s *shelf) redrive(ctx context.Context, aggregate string, acceptGaps bool) error {
-	gaps := delivery.Gaps{Versions: s.versions, Accept: acceptGaps}
+func (s *scope) redrive(ctx context.Context, aggregate string) error {
 	aggregates := []string{aggregate}
 	if aggregate == "" {
-		var err error
-		if aggregates, err = s.store.List(ctx, 1<<30); err != nil {
-			return err
-		}
-	}
-	halted := 0
-	for _, aggregate := range aggregates {
-		done, err := delivery.Redrive(ctx, s.projections, s.store, s.store, gaps, aggregate)
-		if printErr := s.lines.Encode(done); err == nil {
-			err = printErr
-		}
+		halts, err := s.store.List(ctx, 1<<30)
 		if err != nil {
 			return err
 		}
+		aggregates = slices.Sorted(maps.Keys(halts))
+	} else if err := s.halted(ctx, aggregate); err != nil {
+		return err
+	}
+	halted := 0
+	each := func(done delivery.Redriven) error {
 		if !done.Lifted {
 			halted++
 		}
+		return s.lines.Encode(done)
+	}
+	var err error
+	if s.flags.DryRun {
+		halted, err = s.rehearseAll(ctx, aggregates)
+	} else {
+		err = delivery.RedriveAll(ctx, s.projections, s.store, s.store, s.gaps(), aggregates, each)
+	}
+	if err != nil {
+		return err
 	}
 	if halted > 0 {
 		return fmt.Errorf("%w: %d", errHalted, halted)
@@ -125,25 +122,95 @@ func (s *shelf) redrive(ctx context.Context, aggregate string, acceptGaps bool) 
 	return nil
 }
 
-// errNotParked tells that there is nothing to discard.
+// gaps is how a redrive deals with what is missing.
+func (s *scope) gaps() delivery.Gaps {
+	return delivery.Gaps{Versions: s.versions, Accept: s.flags.AcceptGaps, Unfollowed: s.flags.AcceptUnfollowed}
+}
+
+// halted is an error unless the aggregate is halted.
+func (s *scope) halted(ctx context.Context, aggregate string) error {
+	halted, err := s.store.Halted(ctx, aggregate)
+	if err == nil && halted == "" {
+		err = fmt.Errorf("aggregate %q is not halted in the group %q of %q: see projector parked list", aggregate, s.cfg.Group, s.cfg.Database)
+	}
+	return err
+}
+
+// rehearseAll rehearses redrives, and counts those that would stop.
+func (s *scope) rehearseAll(ctx context.Context, aggregates []string) (halted int, err error) {
+	for _, aggregate := range aggregates {
+		lifted, err := s.rehearse(ctx, aggregate)
+		if err != nil {
+			return halted, err
+		}
+		if !lifted {
+			halted++
+		}
+	}
+	return halted, nil
+}
+
+// rehearsed is what a redrive would do, as far as that shows without a write.
+type rehearsed struct {
+	AggregateID string `json:"aggregate"`
+	DryRun      bool   `json:"dry_run"`
+	// WouldApply counts the messages that the projections make writes of.
+	WouldApply    int    `json:"would_apply"`
+	PassedBy      int    `json:"would_pass_by"`
+	FailedEventID string `json:"failed_event_id,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+}
+
+// rehearse prints what a redrive would do; false where it would stop.
+func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, err error) {
+	r := rehearsed{AggregateID: aggregate, DryRun: true}
+	rehearsal, err := delivery.Rehearse(ctx, s.projections, s.gaps(), aggregate)
+	if err != nil {
+		return false, err
+	}
+	err = s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+		if r.Reason != "" {
+			return nil
+		}
+		writes, reason, err := rehearsal.Next(ctx, &delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy})
+		switch {
+		case err != nil:
+			return err
+		case reason != "":
+			r.FailedEventID, r.Reason = p.EventID, reason
+		case writes > 0:
+			r.WouldApply++
+		default:
+			r.PassedBy++
+		}
+		return nil
+	})
+	if printErr := s.lines.Encode(r); err == nil {
+		err = printErr
+	}
+	return r.Reason == "", err
+}
+
+// errNotParked tells that there is nothing to show or to discard.
 var errNotParked = errors.New("no such message is parked")
 
 // discard removes an aggregate's parked message by its event, or all of them
-// where event is "", and prints what it removed. The halt stays until a redrive.
-func (s *shelf) discard(ctx context.Context, aggregate, event string) error {
-	removed := 0
+// where event is "". It prints each whole before it removes it: there is no other
+// copy. The halt stays until a redrive.
+func (s *scope) discard(ctx context.Context, aggregate, event string) error {
+	found := 0
 	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		if event != "" && p.EventID != event {
 			return nil
 		}
-		there, err := s.store.Unpark(ctx, &contract.Event{AggregateID: p.AggregateID, Sequence: p.Sequence, ID: p.EventID})
-		if err != nil || !there {
+		found++
+		if err := s.lines.Encode(wholeParked{p, show(p.Message), s.flags.DryRun}); err != nil || s.flags.DryRun {
 			return err
 		}
-		removed++
-		return s.lines.Encode(p)
+		_, err := s.store.Unpark(ctx, &contract.Event{AggregateID: p.AggregateID, Sequence: p.Sequence, ID: p.EventID})
+		return err
 	})
-	if err == nil && removed == 0 {
+	if err == nil && found == 0 {
 		err = errNotParked
 	}
 	return err

@@ -17,33 +17,79 @@ import (
 
 // setUp creates what the projector needs in the read database, so that its own
 // role need not be allowed to.
-func setUp(ctx context.Context, stdout, stderr io.Writer) error {
+func setUp(ctx context.Context, stdout, stderr io.Writer, flags changeFlags) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
 	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
+		if flags.DryRun {
+			return json.NewEncoder(stdout).Encode(struct {
+				Database    string   `json:"read_database"`
+				DryRun      bool     `json:"dry_run"`
+				Collections []string `json:"collections"`
+				Views       []string `json:"views"`
+			}{cfg.Database, true, store.Needed(projections.Collections()), views(projections)})
+		}
+		if _, err := store.CheckShardKeys(ctx, projections.Collections()); err != nil {
+			return err
+		}
 		if err := store.Setup(ctx, projections.Collections(), cfg.TombstoneTTL); err != nil {
 			return err
 		}
-		for _, p := range projections {
-			if version, is := projection.VersionOf(p); is {
-				if err := store.Present(ctx, &version); err != nil {
-					return err
-				}
-			}
+		unchecked, err := present(ctx, store, projections)
+		if err != nil {
+			return err
 		}
 		return json.NewEncoder(stdout).Encode(struct {
 			Database string `json:"read_database"`
 			Ready    bool   `json:"ready"`
-		}{cfg.Database, true})
+			// Unchecked are views that were there, and that the role may not look at.
+			Unchecked []string `json:"views_not_checked,omitempty"`
+		}{cfg.Database, true, unchecked})
 	})
+}
+
+// present makes what readers use, and returns the names of the views that were
+// there and could not be looked at. A view of an older release shows what is
+// deleted, so it takes a role that may look (listCollections) and mend (collMod).
+func present(ctx context.Context, store *readmodel.Store, projections projection.Projections) (unchecked []string, err error) {
+	for _, p := range projections {
+		for _, view := range projection.Views(p) {
+			made, err := store.Present(ctx, view)
+			if err != nil {
+				return nil, err
+			}
+			if made {
+				continue
+			}
+			err = store.Refresh(ctx, view)
+			switch {
+			case readmodel.IsUnauthorized(err):
+				unchecked = append(unchecked, view.Name)
+			case err != nil:
+				return nil, err
+			}
+		}
+	}
+	return unchecked, nil
+}
+
+// views are the names that readers use.
+func views(projections projection.Projections) []string {
+	names := []string{}
+	for _, p := range projections {
+		for _, view := range projection.Views(p) {
+			names = append(names, view.Name)
+		}
+	}
+	return names
 }
 
 // onReadDatabase runs a command on the read database. Its error has no secrets.
 func onReadDatabase(ctx context.Context, cfg *Config, projections projection.Projections, command func(*readmodel.Store) error) error {
-	redact := newRedactor(cfg).text
+	redact := cfg.redactor().Text
 	client, err := mongo.Connect(options.Client().ApplyURI(cfg.MongoURI.Reveal()).SetTimeout(cfg.MongoTimeout))
 	if err != nil {
 		return errors.New("open the read database: " + redact(err.Error()))

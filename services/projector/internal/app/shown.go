@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // shownMessage is a message as commands print it. The body is JSON where it is
-// JSON, else text, else base64.
+// JSON, text where it is text, and base64 otherwise, under a name of its own.
 type shownMessage struct {
 	ID              string         `json:"message_id"`
 	SessionID       string         `json:"session_id,omitempty"`
@@ -16,19 +17,50 @@ type shownMessage struct {
 	ContentType     string         `json:"content_type,omitempty"`
 	ContentEncoding string         `json:"content_encoding,omitempty"`
 	Properties      map[string]any `json:"properties"`
-	Body            any            `json:"body"`
+	Body            any            `json:"body,omitempty"`
+	BodyBase64      []byte         `json:"body_base64,omitempty"`
 }
 
 func show(m contract.Message) shownMessage {
 	shown := shownMessage{
 		ID: m.ID, SessionID: m.SessionID, Subject: m.Subject, ContentType: m.ContentType,
-		ContentEncoding: m.ContentEncoding, Properties: m.Properties, Body: m.Body,
+		ContentEncoding: m.ContentEncoding, Properties: m.Properties,
 	}
+	plain := m.ContentEncoding == "" && m.ContentType != contract.ContentTypeBSON
 	switch {
-	case m.ContentEncoding == "" && json.Valid(m.Body):
+	case len(m.Body) == 0:
+	case plain && json.Valid(m.Body):
 		shown.Body = json.RawMessage(m.Body)
-	case utf8.Valid(m.Body):
+	case plain && utf8.Valid(m.Body):
 		shown.Body = string(m.Body)
+	default:
+		shown.BodyBase64 = m.Body
 	}
 	return shown
+}
+
+// readMessage reads back what show has printed of a message of the contract.
+func readMessage(text []byte) (contract.Message, error) {
+	var read struct {
+		shownMessage
+		Body json.RawMessage `json:"body"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&read); err != nil {
+		return contract.Message{}, err
+	}
+	m := contract.Message{
+		ID: read.ID, SessionID: read.SessionID, Subject: read.Subject, ContentType: read.ContentType,
+		ContentEncoding: read.ContentEncoding, Properties: read.Properties, Body: read.BodyBase64,
+	}
+	if read.Body != nil {
+		m.Body = read.Body
+	}
+	for name, value := range m.Properties {
+		if number, ok := value.(json.Number); ok {
+			m.Properties[name] = number.String()
+		}
+	}
+	return m, nil
 }

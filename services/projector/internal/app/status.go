@@ -21,6 +21,7 @@ const (
 const (
 	waitingForMongo      = "waiting for MongoDB"
 	waitingForServiceBus = "waiting for Service Bus"
+	braked               = "stopped by HALT_LIMIT"
 )
 
 // Status is what /status shows.
@@ -52,17 +53,25 @@ type Status struct {
 	// process has received and not settled; absent while there is none.
 	OldestUnapplied *time.Time `json:"oldest_unapplied,omitempty"`
 
+	// HaltBrake says why no more sessions are taken; absent while they are.
+	HaltBrake        string   `json:"halt_brake,omitempty"`
 	HaltedAggregates *int     `json:"halted_aggregates,omitempty"`
 	LagSeconds       *float64 `json:"lag_seconds,omitempty"`
 
 	VersionGaps   int64 `json:"version_gaps"`
 	Inversions    int64 `json:"inversions"`
 	SettlesFailed int64 `json:"settles_failed"`
-	Retries       int64 `json:"retries"`
-	GivenBack     int64 `json:"given_back"`
-	LocksLost     int64 `json:"locks_lost"`
-	AcceptsFailed int64 `json:"accepts_failed"`
-	AcceptsHung   int64 `json:"accepts_hung"`
+	// SettlesThrottled were waited out; Resting are sessions that alone cannot be applied.
+	SettlesThrottled int64 `json:"settles_throttled"`
+	Resting          int64 `json:"sessions_resting"`
+	Retries          int64 `json:"retries"`
+	GivenBack        int64 `json:"given_back"`
+	LocksLost        int64 `json:"locks_lost"`
+	AcceptsFailed    int64 `json:"accepts_failed"`
+	AcceptsHung      int64 `json:"accepts_hung"`
+
+	// DeadLetters is the subscription's dead-letter queue; absent before the first look.
+	DeadLetters *DeadLetters `json:"dead_letters,omitempty"`
 
 	LastError string `json:"last_error,omitempty"`
 	// Troubles are the latest warnings and errors of the log.
@@ -73,31 +82,33 @@ type Status struct {
 func (a *App) Status() Status {
 	e, d := a.engine.Counts(), a.handler.Counts()
 	s := Status{
-		Service:       "projector",
-		Version:       a.version,
-		Instance:      a.cfg.InstanceID,
-		State:         a.state(),
-		Started:       a.started.UTC().Format(time.RFC3339),
-		Topic:         a.cfg.Topic,
-		Subscription:  a.cfg.Subscription,
-		Database:      a.cfg.Database,
-		Sessions:      e.Held.Load(),
-		Accepting:     e.Accepting.Load(),
-		Received:      e.Received.Load(),
-		Applied:       d.Applied.Load(),
-		Repeated:      d.Repeated.Load(),
-		PassedBy:      d.PassedBy.Load(),
-		Parked:        d.Parked.Load(),
-		DeadLettered:  e.DeadLettered.Load(),
-		Completed:     e.Completed.Load(),
-		VersionGaps:   d.VersionGaps.Load(),
-		Inversions:    e.Inversions.Load(),
-		SettlesFailed: e.SettlesFailed.Load(),
-		Retries:       e.Retries.Load(),
-		GivenBack:     e.GivenBack.Load(),
-		LocksLost:     e.LocksLost.Load(),
-		AcceptsFailed: e.AcceptsFailed.Load(),
-		AcceptsHung:   e.AcceptsHung.Load(),
+		Service:          "projector",
+		Version:          a.version,
+		Instance:         a.cfg.InstanceID,
+		State:            a.state(),
+		Started:          a.started.UTC().Format(time.RFC3339),
+		Topic:            a.cfg.Topic,
+		Subscription:     a.cfg.Subscription,
+		Database:         a.cfg.Database,
+		Sessions:         e.Held.Load(),
+		Accepting:        e.Accepting.Load(),
+		Received:         e.Received.Load(),
+		Applied:          d.Applied.Load(),
+		Repeated:         d.Repeated.Load(),
+		PassedBy:         d.PassedBy.Load(),
+		Parked:           d.Parked.Load(),
+		DeadLettered:     e.DeadLettered.Load(),
+		Completed:        e.Completed.Load(),
+		VersionGaps:      d.VersionGaps.Load(),
+		Inversions:       e.Inversions.Load(),
+		SettlesFailed:    e.SettlesFailed.Load(),
+		SettlesThrottled: e.SettlesThrottled.Load(),
+		Resting:          e.Resting.Load(),
+		Retries:          e.Retries.Load(),
+		GivenBack:        e.GivenBack.Load(),
+		LocksLost:        e.LocksLost.Load(),
+		AcceptsFailed:    e.AcceptsFailed.Load(),
+		AcceptsHung:      e.AcceptsHung.Load(),
 	}
 	if n, known := a.waiting.sessions(); known {
 		s.SessionsWaiting = &n
@@ -110,6 +121,10 @@ func (a *App) Status() Status {
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n
 	}
+	if err := a.brake.Err(); err != nil {
+		s.HaltBrake = err.Error()
+	}
+	s.DeadLetters = a.dead.seen()
 	if lag, known := a.metrics.currentLag(a.engine); known {
 		seconds := lag.Seconds()
 		s.LagSeconds = &seconds
@@ -126,7 +141,9 @@ func (a *App) state() string {
 		return waitingForMongo
 	case p != running:
 		return string(p)
-	case a.engine.Accepting().Current() != nil:
+	case a.brake.On():
+		return braked
+	case a.engine.Accepting().Current() != nil, a.engine.Settling().Current() != nil:
 		return waitingForServiceBus
 	case a.engine.Applying().Current() != nil:
 		return waitingForMongo
@@ -137,7 +154,7 @@ func (a *App) state() string {
 // lastError is the last failure, of one that lasts before one that is over.
 func (a *App) lastError() error {
 	outages := []error{
-		a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Applying().Current(),
+		a.brake.Err(), a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Settling().Current(), a.engine.Applying().Current(),
 		a.engine.Applying().Last(), a.engine.Accepting().Last(), a.mongo.Last(),
 	}
 	for _, err := range outages {
@@ -150,7 +167,8 @@ func (a *App) lastError() error {
 
 var errNotReady = errors.New("the process does not take part")
 
-// ready tells whether the process takes part: it is running and reaches the broker.
+// ready tells whether the process takes part: it is running, reaches the broker, and is not
+// stopped because of halts.
 func (a *App) ready() error {
 	if a.state() != string(running) {
 		return errNotReady

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"changerelay/services/projector/internal/redact"
 	"changerelay/services/projector/internal/settings"
 	"changerelay/services/projector/internal/tracing"
 )
@@ -56,6 +57,22 @@ func (c *Config) checkTraces() []*settings.Problem {
 func (c *Config) headers() http.Header {
 	headers, _ := tracing.Headers(cmp.Or(c.OTLPTracesHeaders, c.OTLPHeaders).Reveal()) // checked when the configuration was read
 	return headers
+}
+
+// redactor knows the configuration's secrets.
+func (c *Config) redactor() *redact.Redactor {
+	secrets := []string{
+		c.MongoURI.Reveal(), c.ServiceBusConnectionString.Reveal(),
+		os.Getenv("AZURE_CLIENT_SECRET"), os.Getenv("AZURE_CLIENT_CERTIFICATE_PASSWORD"), // the SDK reads them by itself
+	}
+	for _, setting := range []settings.Secret{c.OTLPHeaders, c.OTLPTracesHeaders} {
+		secrets = append(secrets, setting.Reveal())
+		headers, _ := tracing.Headers(setting.Reveal()) // checked when the configuration was read
+		for _, values := range headers {
+			secrets = append(secrets, values...)
+		}
+	}
+	return redact.New(secrets...)
 }
 
 // traces prepares traces; nil where they are off.

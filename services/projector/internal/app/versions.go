@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
-	"changerelay/services/projector/internal/settings"
 )
 
 // How far a version may be behind the live one when it is asked to take over:
@@ -24,47 +22,40 @@ const (
 // errNotSwitched makes a switch's exit status tell that it was refused.
 var errNotSwitched = errors.New("not switched")
 
-// versioning is a command's way to the versions of projections.
-type versioning struct {
-	store    *readmodel.Store
-	declared []projection.Version
-	lines    *json.Encoder
-}
-
-// onVersions runs a command on the versions that PROJECTIONS declares.
-func onVersions(ctx context.Context, stdout, stderr io.Writer, command func(ctx context.Context, v *versioning) error) error {
-	var cfg readConfig
-	projections, err := cfg.load()
-	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
-	}
-	v := &versioning{lines: json.NewEncoder(stdout)}
-	for _, p := range projections {
+// declared are the versions that PROJECTIONS declares.
+func (s *scope) declared() []projection.Version {
+	var declared []projection.Version
+	for _, p := range s.projections {
 		if version, is := projection.VersionOf(p); is {
-			v.declared = append(v.declared, version)
+			declared = append(declared, version)
 		}
 	}
-	return onReadDatabase(ctx, cfg.service(), projections, func(store *readmodel.Store) error {
-		v.store = store
-		return command(ctx, v)
-	})
+	return declared
 }
 
-// list prints every version that the database has of the projections declared.
-func (v *versioning) list(ctx context.Context) error {
-	for i := range v.declared {
-		states, err := v.store.Versions(ctx, &v.declared[i])
+// listVersions prints every version that the database has of the projections
+// declared. The error says of which there are none.
+func (s *scope) listVersions(ctx context.Context) error {
+	declared := s.declared()
+	if len(declared) == 0 {
+		return errors.New("PROJECTIONS declares no projection with a version: set it as the projectors have it")
+	}
+	var missing []error
+	for i := range declared {
+		states, err := s.store.Versions(ctx, &declared[i])
 		if err != nil {
 			return err
 		}
+		if len(states) == 0 {
+			missing = append(missing, fmt.Errorf("%q has no version of projection %q", s.cfg.Database, declared[i].Projection))
+		}
 		for _, state := range states {
-			if err := v.lines.Encode(state); err != nil {
+			if err := s.lines.Encode(state); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return errors.Join(append(missing, s.inhabited(ctx))...)
 }
 
 // switched is what became of a switch.
@@ -75,18 +66,20 @@ type switched struct {
 	From     int  `json:"from"`
 	To       int  `json:"to"`
 	Switched bool `json:"switched"`
+	// DryRun: nothing was switched, whatever speaks for it.
+	DryRun bool `json:"dry_run,omitempty"`
 	// Refused says what speaks against it; with --force it was done all the same.
 	Refused []string `json:"refused,omitempty"`
 }
 
 // change has readers see the version of a projection that PROJECTIONS declares,
 // once it has all that the live one has.
-func (v *versioning) change(ctx context.Context, o switchOptions) error {
-	version, err := v.find(o.name, o.to)
+func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
+	version, err := s.find(o.name, o.to)
 	if err != nil {
 		return err
 	}
-	from, err := v.store.Live(ctx, version)
+	from, err := s.store.Live(ctx, version)
 	if errors.Is(err, readmodel.ErrNotAView) {
 		return fmt.Errorf("%w: stop its projectors, rename it to %q, run projector setup with version 1 declared, and start them so", err, version.Other(1).Collection())
 	}
@@ -94,70 +87,74 @@ func (v *versioning) change(ctx context.Context, o switchOptions) error {
 		return err
 	}
 	done := switched{Projection: o.name, View: version.View, From: from, To: o.to}
-	if done.Refused, err = v.against(ctx, version, from, o.wait); err != nil {
+	if done.Refused, err = s.against(ctx, version, from, o.wait); err != nil {
 		return err
 	}
-	if len(done.Refused) == 0 || o.force {
-		err = v.store.Present(ctx, version)
+	done.DryRun = s.flags.DryRun
+	if !done.DryRun && (len(done.Refused) == 0 || o.force) {
+		_, err = s.store.Present(ctx, projection.View{Name: version.View, On: version.Collection()})
 		if err == nil {
-			err = v.store.Stand(ctx, version)
+			err = s.store.Stand(ctx, version)
 		}
 		if err != nil {
 			return err
 		}
 		done.Switched = true
 	}
-	if err := v.lines.Encode(done); err != nil {
+	if err := s.lines.Encode(done); err != nil {
 		return err
 	}
-	if !done.Switched {
+	if !done.Switched && (!done.DryRun || len(done.Refused) > 0 && !o.force) {
 		return errNotSwitched
 	}
 	return nil
 }
 
 // find is the declared version of a projection, if it is that one.
-func (v *versioning) find(name string, number int) (*projection.Version, error) {
-	for i := range v.declared {
-		switch declared := &v.declared[i]; {
+func (s *scope) find(name string, number int) (*projection.Version, error) {
+	for _, declared := range s.declared() {
+		switch {
 		case declared.Projection != name:
 		case declared.Number != number:
 			return nil, fmt.Errorf("PROJECTIONS declares version %d of projection %q: run the command with the environment of the projectors of version %d", declared.Number, name, number)
 		default:
-			return declared, nil
+			return &declared, nil
 		}
 	}
 	return nil, fmt.Errorf("PROJECTIONS declares no version of projection %q", name)
 }
 
-// against is what speaks against readers seeing a version instead of another.
-func (v *versioning) against(ctx context.Context, version *projection.Version, from int, wait time.Duration) ([]string, error) {
-	var reasons []string
-	halted, err := v.store.CountHalted(ctx)
+// against is what speaks against readers seeing a version instead of another. Its
+// holes come last: what it was waited for may have become one.
+func (s *scope) against(ctx context.Context, version *projection.Version, from int, wait time.Duration) ([]string, error) {
+	lacks, err := s.lacks(ctx, version, from, wait)
 	if err != nil {
 		return nil, err
 	}
-	if halted > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d aggregates are halted: see projector parked list", halted))
-	}
+	holes, err := s.holes(ctx)
+	return append(lacks, holes...), err
+}
+
+// lacks is what a version lacks of what the live one has.
+func (s *scope) lacks(ctx context.Context, version *projection.Version, from int, wait time.Duration) ([]string, error) {
 	if from == 0 || from == version.Number {
-		return reasons, nil
+		return nil, nil
 	}
-	behind, err := v.store.Behind(ctx, version, version.Other(from), maxBehind+1)
+	behind, err := s.store.Behind(ctx, version, version.Other(from), maxBehind+1)
+	if errors.Is(err, readmodel.ErrUnnoted) {
+		return []string{fmt.Sprintf("version %d may be behind version %d, of which %s; --force switches all the same", version.Number, from, err)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(behind) > maxBehind {
-		return append(reasons, fmt.Sprintf("version %d is behind version %d in more than %d aggregates", version.Number, from, maxBehind)), nil
+		return []string{fmt.Sprintf("version %d is behind version %d in more than %d aggregates", version.Number, from, maxBehind)}, nil
 	}
-	left, err := v.store.Await(ctx, version, behind, wait)
-	if err != nil {
+	left, err := s.store.Await(ctx, version, behind, wait)
+	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	if len(left) > 0 {
-		reasons = append(reasons, fmt.Sprintf("version %d does not have within %s what version %d had of %d aggregates", version.Number, wait, from, len(left)))
-	}
-	return reasons, nil
+	return []string{fmt.Sprintf("version %d does not have within %s what version %d had of %d aggregates", version.Number, wait, from, len(left))}, nil
 }
 
 // switchOptions are the arguments of projector switch.
@@ -166,9 +163,10 @@ type switchOptions struct {
 	to    int
 	force bool
 	wait  time.Duration
+	flags changeFlags
 }
 
-// parseSwitch reads NAME --to VERSION [--wait TIME] [--force]; false where they
+// parseSwitch reads NAME --to VERSION [--wait TIME] [--force] and flags; false where they
 // are something else.
 func parseSwitch(args []string) (o switchOptions, ok bool) {
 	if len(args) == 0 || args[0] == "" {
@@ -179,18 +177,20 @@ func parseSwitch(args []string) (o switchOptions, ok bool) {
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&o.to, "to", 0, "")
 	flags.BoolVar(&o.force, "force", false, "")
+	flags.BoolVar(&o.flags.DryRun, "dry-run", false, "")
+	flags.BoolVar(&o.flags.OtherProjections, "other-projections", false, "")
 	flags.DurationVar(&o.wait, "wait", defaultLook, "")
 	err := flags.Parse(args[1:])
 	return o, err == nil && flags.NArg() == 0 && o.to > 0 && o.wait > 0
 }
 
 // versionsCommand is the command on versions that the arguments name, or nil.
-func versionsCommand(name string, args []string) func(context.Context, *versioning) error {
+func versionsCommand(name string, args []string) func(context.Context, *scope) error {
 	if name == "versions" && len(args) == 0 {
-		return func(ctx context.Context, v *versioning) error { return v.list(ctx) }
+		return func(ctx context.Context, s *scope) error { return s.listVersions(ctx) }
 	}
 	if o, ok := parseSwitch(args); name == "switch" && ok {
-		return func(ctx context.Context, v *versioning) error { return v.change(ctx, o) }
+		return changing(o.flags, func(ctx context.Context, s *scope) error { return s.switchVersion(ctx, o) })
 	}
 	return nil
 }

@@ -8,7 +8,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/app"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -32,28 +35,50 @@ const versioned = `projections:
 type versions struct {
 	client   *mongo.Client
 	database string
+	config   app.Config // of a projector of version 2
+	files    []string   // of projections, by version
 	old, new *readmodel.Store
-	use      func(number int) // makes that version's environment the commands' own
+	use      func(number int)              // makes that version's environment the commands' own
+	as       func(number int, path string) // does so with other projections
 }
 
 func newVersions(t *testing.T) *versions {
 	t.Helper()
 	client, database := servers.Mongo(t, nil)
+	cfg := config(t, "versions", database)
+	cfg.Group = "second"
 	t.Setenv("READMODEL_MONGODB_URI", servers.MongoURI)
 	t.Setenv("READMODEL_DATABASE", database)
 	t.Setenv("SERVICEBUS_CONNECTION_STRING", servers.ServiceBus)
-	t.Setenv("SERVICEBUS_TOPIC", "unused")
-	t.Setenv("SERVICEBUS_SUBSCRIPTION", "unused")
+	t.Setenv("SERVICEBUS_TOPIC", "versions")
+	t.Setenv("SERVICEBUS_SUBSCRIPTION", "projector")
 	files := []string{1: file(t, "v1.yaml", versioned), 2: file(t, "v2.yaml", strings.ReplaceAll(versioned, "version: 1", "version: 2"))}
 	groups := []string{1: "", 2: "second"}
+	as := func(number int, path string) {
+		t.Setenv("PROJECTIONS", path)
+		t.Setenv("READMODEL_GROUP", groups[number])
+		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Topic: "versions", Subscription: "projector"}, path)
+	}
 	return &versions{
 		client: client, database: database,
-		old: readmodel.New(client, readmodel.Config{Database: database}),
-		new: readmodel.New(client, readmodel.Config{Database: database, Group: "second"}),
-		use: func(number int) {
-			t.Setenv("PROJECTIONS", files[number])
-			t.Setenv("READMODEL_GROUP", groups[number])
-		},
+		old:    readmodel.New(client, readmodel.Config{Database: database}),
+		new:    readmodel.New(client, readmodel.Config{Database: database, Group: "second"}),
+		config: cfg, files: files,
+		as:  as,
+		use: func(number int) { as(number, files[number]) },
+	}
+}
+
+// deployed notes a deployment as its projectors do when they start.
+func deployed(t *testing.T, client *mongo.Client, cfg readmodel.Config, path string) {
+	t.Helper()
+	projections, err := projection.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Projections = projections.Parts()
+	if err := readmodel.New(client, cfg).Deploy(t.Context(), "a test"); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -124,7 +149,7 @@ func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	refusedFor(t, "orders", "what version 1 had of 1 aggregates")
 	refusedFor(t, "totals", "what version 1 had of 1 aggregates")
 	applied(t, v.new, 2, "b", 2, "Happened")
-	if err := v.old.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
+	if _, err := v.old.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	switchTo(t, "orders", "2")
@@ -132,7 +157,7 @@ func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	live("afterwards", "orders_v2 totals_v2")
 	switchTo(t, "orders", "2")
 
-	if err := v.new.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
+	if _, err := v.new.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	refusedFor(t, "orders", "1 aggregates are halted")
@@ -145,21 +170,132 @@ func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	live("forced back", "orders_v2 totals_v1")
 }
 
-// A version that follows fewer types has nothing to reach where the last event
-// of the live one is of another.
-func TestAVersionNeedNotReachWhatItDoesNotFollow(t *testing.T) {
+// dealt has a version's own projections decide about an event, and stores that.
+func dealt(t *testing.T, store *readmodel.Store, path, aggregate string, n int64, eventType string) {
+	t.Helper()
+	event := readmodeltest.Event(aggregate, n)
+	event.Type = eventType
+	writes, err := load(t, path).Decide(&projection.Change{Event: *event})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Write(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A version is complete when it has dealt with each aggregate's last event, also
+// where that is of a type that it does not follow; an empty one never is.
+func TestSwitch_TakesAVersionThatHasDealtWithEveryEvent(t *testing.T) {
 	v := newVersions(t)
-	fewer := strings.ReplaceAll(strings.ReplaceAll(versioned, "version: 1", "version: 2"), ", Closed: {set: {closed: true}}", "")
+	live := file(t, "live.yaml", versioned)
+	fewer := file(t, "fewer.yaml", strings.ReplaceAll(strings.ReplaceAll(versioned, "version: 1", "version: 2"), ", Closed: {set: {closed: true}}", ""))
 	v.use(1)
 	if _, err := command(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
-	v.use(2)
-	t.Setenv("PROJECTIONS", file(t, "fewer.yaml", fewer))
-	applied(t, v.old, 1, "a", 1, "Happened")
-	applied(t, v.old, 1, "a", 2, "Closed")
-	applied(t, v.new, 2, "a", 1, "Happened")
+	v.as(2, fewer)
+	for range 2 {
+		dealt(t, v.old, live, "a", 1, "Happened")
+		dealt(t, v.old, live, "a", 2, "Closed")
+		dealt(t, v.old, live, "b", 1, "Unheard")
+	}
+	both := func(reason string) {
+		t.Helper()
+		refusedFor(t, "orders", reason)
+		refusedFor(t, "totals", reason)
+	}
+	both("what version 1 had of 2 aggregates")
+	dealt(t, v.new, fewer, "a", 1, "Happened")
+	dealt(t, v.new, fewer, "b", 1, "Unheard")
+	both("what version 1 had of 1 aggregates")
+	dealt(t, v.new, fewer, "a", 2, "Closed")
+	for _, name := range []string{"orders", "totals"} {
+		lines, err := command(t, "switch", name, "--to", "2", "--dry-run")
+		if err != nil || len(lines) != 1 || lines[0]["switched"] != false || lines[0]["dry_run"] != true {
+			t.Errorf("a dry switch of %s: got %v and %v, want it allowed and not done", name, lines, err)
+		}
+		switchTo(t, name, "2", "--wait", "1ms")
+	}
+}
+
+// What the source has deleted a copy does not show; what an event has erased it does.
+func TestSwitch_AsksForNothingOfWhatTheSourceHasDeleted(t *testing.T) {
+	v := newVersions(t)
+	erasing := strings.ReplaceAll(versioned, "Closed: {set: {closed: true}}", "Closed: {delete: true}")
+	live, next := file(t, "live.yaml", erasing), file(t, "next.yaml", strings.ReplaceAll(erasing, "version: 1", "version: 2"))
+	v.use(1)
+	if _, err := command(t, "setup"); err != nil {
+		t.Fatal(err)
+	}
+	v.as(2, next)
+	dealt(t, v.old, live, "a", 1, "Happened")
+	dealt(t, v.old, live, "a", 2, "Closed")
+	refusedFor(t, "orders", "what version 1 had of 1 aggregates")
+	deletion := readmodeltest.Event("a", 3)
+	deletion.Type, deletion.Operation = "Closed", contract.Delete
+	writes, err := load(t, live).Decide(&projection.Change{Event: *deletion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.old.Write(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
 	switchTo(t, "orders", "2", "--wait", "1ms")
+	switchTo(t, "totals", "2", "--wait", "1ms")
+}
+
+// A version that has another key than the live one is compared with it all the
+// same: by what each notes of aggregates, whichever way round.
+func TestSwitch_ComparesVersionsOfDifferentKeys(t *testing.T) {
+	own, keyed := versioned, strings.ReplaceAll(versioned, "    collection: orders\n", "    collection: orders\n    key: '\"b\"'\n")
+	for name, of := range map[string]struct{ live, next string }{
+		"a key is new":       {own, keyed},
+		"the key is dropped": {strings.ReplaceAll(keyed, `"b"`, `"everybody"`), own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVersions(t)
+			live, next := file(t, "live.yaml", of.live), file(t, "next.yaml", strings.ReplaceAll(of.next, "version: 1", "version: 2"))
+			v.as(1, live)
+			if _, err := command(t, "setup"); err != nil {
+				t.Fatal(err)
+			}
+			v.as(2, next)
+			aggregates := []string{"a", "b", "c", "d"}
+			for _, aggregate := range aggregates {
+				dealt(t, v.old, live, aggregate, 1, "Happened")
+			}
+			dealt(t, v.old, live, "d", 2, "Unheard")
+			refusedFor(t, "orders", "what version 1 had of 4 aggregates")
+			// Where b is the key, the document of that id is not the aggregate's own.
+			for i, aggregate := range []string{"a", "c", "b"} {
+				dealt(t, v.new, next, aggregate, 1, "Happened")
+				refusedFor(t, "orders", fmt.Sprintf("what version 1 had of %d aggregates", 3-i))
+			}
+			dealt(t, v.new, next, "d", 1, "Happened")
+			refusedFor(t, "orders", "what version 1 had of 1 aggregates")
+			dealt(t, v.new, next, "d", 2, "Unheard")
+			switchTo(t, "orders", "2", "--wait", "1ms")
+		})
+	}
+}
+
+// Where the live version has not noted whose events its documents show, nobody
+// can say what the new one lacks.
+func TestSwitch_IsRefusedWhereNobodyKnowsWhatTheLiveVersionHas(t *testing.T) {
+	v := newVersions(t)
+	v.use(1)
+	if _, err := command(t, "setup"); err != nil {
+		t.Fatal(err)
+	}
+	applied(t, v.old, 1, "a", 1, "Happened")
+	v.use(2)
+	positions := v.client.Database(v.database).Collection(projection.Positions, options.Collection().SetWriteConcern(writeconcern.Majority()))
+	if _, err := positions.DeleteMany(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	refusedFor(t, "totals", "it cannot be known what the version has dealt with")
+	switchTo(t, "totals", "2", "--wait", "1ms", "--force")
 }
 
 func TestWrongSwitchesSayWhatToDo(t *testing.T) {
@@ -233,10 +369,17 @@ func TestACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T) {
 func TestVersionsAreSwitchedWithTheDocumentedRole(t *testing.T) {
 	servers, as := guarded(t, "switching")
 	environ(t, servers, "switching", as("deployer", "deploysecret"), "shop_read")
-	t.Setenv("PROJECTIONS", file(t, "v1.yaml", versioned))
+	path := file(t, "v1.yaml", versioned)
+	t.Setenv("PROJECTIONS", path)
 	if _, err := command(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
+	runner, err := mongo.Connect(options.Client().ApplyURI(as("projector", "runsecret")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = runner.Disconnect(t.Context()) }()
+	deployed(t, runner, readmodel.Config{Database: "shop_read", Topic: "switching", Subscription: "projector"}, path)
 	t.Setenv("READMODEL_MONGODB_URI", as("operator", "switchsecret"))
 	if lines, err := command(t, "versions"); err != nil || len(lines) != 2 {
 		t.Errorf("versions: got %v and %v, want one of each projection", lines, err)

@@ -20,19 +20,22 @@ type batch struct {
 // item is one message of a batch.
 type item struct {
 	message *session.Message
-	// change is nil when the message is not one of the contract; then refusal
-	// says how it is dead-lettered.
-	change  *projection.Change
+	// event is the message's event, without its data; nil when the message belongs
+	// to no aggregate that could be named. Then refusal says how it is dead-lettered.
+	event   *contract.Event
 	refusal session.Verdict
+	// change is nil when the message cannot be read; problem says why.
+	change  *projection.Change
+	problem string
 	// first and count say which writes are the item's.
 	first, count int
 	// span follows the attempt; nil where nobody traces, and once it has ended.
 	span Span
 }
 
-// Reasons of dead-lettered messages.
+// Reasons of dead-lettered messages. ReasonForeign says that it is no event.
 const (
-	reasonForeign = "ForeignMessage"
+	ReasonForeign = "ForeignMessage"
 	reasonInvalid = "InvalidMessage"
 	reasonTooBig  = "NotParkable"
 )
@@ -42,14 +45,24 @@ func (h *hold) read(messages []session.Message) *batch {
 	b := &batch{items: make([]item, len(messages)), writes: make([]projection.Write, 0, len(messages))}
 	for i := range messages {
 		b.items[i].message = &messages[i]
-		change, err := decode(messages[i].Message)
-		if err != nil {
-			b.items[i].refusal = refusal(messages[i].Message, err)
-			continue
-		}
-		b.items[i].change = change
+		b.items[i].read(messages[i].Message)
 	}
 	return b
+}
+
+// read decodes a message as far as it can be.
+func (it *item) read(m contract.Message) {
+	change, err := decode(m)
+	if err == nil {
+		change.Event.Data = nil
+		it.change, it.event = change, &change.Event
+		return
+	}
+	if event, placed := contract.Place(m); placed {
+		it.event, it.problem = &event, "the message cannot be read: "+oneLine(err)
+		return
+	}
+	it.refusal = refusal(m, err)
 }
 
 func decode(m contract.Message) (*projection.Change, error) {
@@ -64,12 +77,14 @@ func decode(m contract.Message) (*projection.Change, error) {
 // neither can the change it comes from.
 const maxDataBytes = 16 << 20
 
-// refusal is the verdict over a message that is not one of the contract.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// refusal is the verdict over a message that belongs to no aggregate.
 func refusal(m contract.Message, err error) session.Verdict {
 	v := session.Verdict{
 		DeadLetter:  true,
-		Reason:      reasonForeign,
-		Description: strings.ReplaceAll(err.Error(), "\n", "; "),
+		Reason:      ReasonForeign,
+		Description: oneLine(err),
 	}
 	for name := range m.Properties {
 		if strings.HasPrefix(name, "cloudEvents") {
@@ -124,12 +139,21 @@ func (b *batch) stored(n int) int {
 
 // outcome sums up the writes of an item: applied when any was.
 func (b *batch) outcome(it *item) Outcome {
+	first, end := min(it.first, len(b.outcomes)), min(it.first+it.count, len(b.outcomes))
+	return summed(b.writes[first:end], b.outcomes[first:end])
+}
+
+// summed sums up the outcomes of writes; Unknown where no document is asked for.
+func summed(writes []projection.Write, outcomes []Outcome) Outcome {
 	sum := Unknown
-	for _, outcome := range b.outcomes[min(it.first, len(b.outcomes)):min(it.first+it.count, len(b.outcomes))] {
-		if outcome == Applied {
+	for i, outcome := range outcomes {
+		switch {
+		case writes[i].Passed:
+		case outcome == Applied:
 			return Applied
+		default:
+			sum = outcome
 		}
-		sum = outcome
 	}
 	return sum
 }
@@ -140,17 +164,15 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 	verdicts := make([]session.Verdict, n)
 	for i := range n {
 		it := &b.items[i]
-		if it.change == nil {
-			h.counts.Refused.Add(1)
-			verdicts[i] = it.refusal
-			it.traced(FateDeadLettered, it.refusal.Description)
+		if it.event == nil {
+			verdicts[i] = h.refuse(it)
 			continue
 		}
-		h.follow(it.change.Version)
+		h.follow(it.event.Version)
 		switch b.outcome(it) {
 		case Applied:
 			h.counts.Applied.Add(1)
-			h.observer.Readable(&it.change.Event)
+			h.observer.Readable(it.event)
 			it.traced(FateApplied, "")
 		case Repeated:
 			h.counts.Repeated.Add(1)
@@ -161,6 +183,13 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 		}
 	}
 	return verdicts
+}
+
+// refuse is the verdict over an item that belongs to no aggregate.
+func (h *hold) refuse(it *item) session.Verdict {
+	h.counts.Refused.Add(1)
+	it.traced(FateDeadLettered, it.refusal.Description)
+	return it.refusal
 }
 
 // follow counts the versions that are missing between the last event of this

@@ -2,10 +2,13 @@ package delivery_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -18,8 +21,10 @@ import (
 type care struct {
 	mu      sync.Mutex
 	process int                         // guarded by mu
-	notes   map[string]map[string][]int // guarded by mu: processes, by aggregate and message
+	notes   map[string]map[int][]string // guarded by mu: messages, by aggregate and process
 }
+
+func newCare() *care { return &care{notes: map[string]map[int][]string{}} }
 
 func (c *care) Careful() bool {
 	c.mu.Lock()
@@ -27,36 +32,35 @@ func (c *care) Careful() bool {
 	return c.process > 0
 }
 
-func (c *care) Suspects(_ context.Context, aggregate string) (map[string]int, error) {
+func (c *care) Deaths(_ context.Context, aggregate string) ([][]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	suspects := map[string]int{}
-	for message, processes := range c.notes[aggregate] {
-		for _, process := range processes {
-			if process < c.process {
-				suspects[message]++
-			}
+	var deaths [][]string
+	for process, messages := range c.notes[aggregate] {
+		if process < c.process && len(messages) > 0 {
+			deaths = append(deaths, messages)
 		}
 	}
-	return suspects, nil
+	return deaths, nil
 }
 
-func (c *care) Note(_ context.Context, aggregate, messageID string) error {
+func (c *care) Note(_ context.Context, aggregate string, messages []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.notes[aggregate] == nil {
-		c.notes[aggregate] = map[string][]int{}
+		c.notes[aggregate] = map[int][]string{}
 	}
-	if !slices.Contains(c.notes[aggregate][messageID], c.process) {
-		c.notes[aggregate][messageID] = append(c.notes[aggregate][messageID], c.process)
-	}
+	c.notes[aggregate][c.process] = messages
 	return nil
 }
 
-func (c *care) Clear(_ context.Context, aggregate, messageID string) error {
+func (c *care) Clear(_ context.Context, aggregate string, done []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.notes[aggregate][messageID] = nil
+	for process, messages := range c.notes[aggregate] {
+		c.notes[aggregate][process] = slices.DeleteFunc(slices.Clone(messages), func(id string) bool { return slices.Contains(done, id) })
+	}
+	delete(c.notes[aggregate], c.process)
 	return nil
 }
 
@@ -74,49 +78,149 @@ func (d deadly) Decide(c *projection.Change) ([]projection.Write, error) {
 }
 
 // A message that kills its process comes again as if it were new: the broker
-// counts nothing. It is parked after a few deaths, and no other with it.
-func TestAMessageThatKillsItsProcessIsParkedAlone(t *testing.T) {
+// counts nothing. It is found within a few deaths wherever it stands in its
+// batch, and parked; no other is with it but what follows it.
+func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		batch, place int64
+		limit        int
+	}{{1, 1, 3}, {2, 1, 3}, {2, 2, 3}, {3, 2, 3}, {3, 3, 1}, {100, 1, 3}, {100, 2, 3}, {100, 50, 3}, {100, 67, 1}, {100, 100, 3}} {
+		t.Run(fmt.Sprintf("at %d of %d with a limit of %d", tt.place, tt.batch, tt.limit), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store, c := readmodeltest.NewFake(), newCare()
+				decider := deadly{parse(t, counting), fmt.Sprintf("b-%d", tt.place)}
+				var versions, parked []int64
+				for n := range tt.batch {
+					versions = append(versions, n+1)
+				}
+				parked = versions[tt.place-1:]
+				// life applies all messages until the process dies, and tells whether it did.
+				life := func() (died bool) {
+					defer func() { died = recover() != nil }()
+					h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, tt.limit)
+					for _, aggregate := range []string{"a", "b", "c"} {
+						messages := happened(t, aggregate, versions...)
+						verdicts, err := h.Hold(aggregate).Apply(t.Context(), messages)
+						if err != nil || len(verdicts) != len(messages) {
+							t.Errorf("%s: got %d verdicts and %v, want %d", aggregate, len(verdicts), err, len(messages))
+						}
+					}
+					return false
+				}
+				deaths := 0
+				for life() {
+					if deaths++; deaths > 20 {
+						t.Fatal("the message is never parked")
+					}
+					c.mu.Lock()
+					c.process++
+					c.mu.Unlock()
+				}
+				// The first death makes the others careful, and counts for nothing.
+				if most := 1 + max(tt.limit, 2); deaths > most {
+					t.Errorf("deaths: got %d, want no more than %d", deaths, most)
+				}
+				f := fixture{store: store}
+				if got := f.parked(t, "b"); !slices.Equal(got, parked) {
+					t.Errorf("parked of b: got %v, want %v", got, parked)
+				}
+				for aggregate, applied := range map[string]int64{"a": tt.batch, "b": tt.place - 1, "c": tt.batch} {
+					if got := f.fields(t, "totals", aggregate); got != sumOf(applied) {
+						t.Errorf("%s: got %s, want %s", aggregate, got, sumOf(applied))
+					}
+				}
+			})
+		})
+	}
+}
+
+// sumOf is the totals document after n events.
+func sumOf(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`{"sum":%d}`, n*(n+1)/2)
+}
+
+// slow blocks while it decides, and knows how many do so at once.
+type slow struct {
+	projection.Projections
+	mu            sync.Mutex
+	now, together int
+}
+
+func (s *slow) Decide(c *projection.Change) ([]projection.Write, error) {
+	s.mu.Lock()
+	s.now++
+	s.together = max(s.together, s.now)
+	s.mu.Unlock()
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	s.now--
+	s.mu.Unlock()
+	return s.Projections.Decide(c)
+}
+
+// What could not be stored is as suspect as before, and what is noted of it stays.
+func TestCare_AFailureThatPassesClearsNobody(t *testing.T) {
+	t.Parallel()
+	store, c := readmodeltest.NewFake(), newCare()
+	if err := c.Note(t.Context(), "a", []string{"a-1", "a-2"}); err != nil {
+		t.Fatal(err)
+	}
+	c.process = 1
+	store.Fail = func(operation string) error {
+		if operation == "write" {
+			return errDown
+		}
+		return nil
+	}
+	h := delivery.New(parse(t, counting), store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, 3)
+	if verdicts, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); !errors.Is(err, errDown) || len(verdicts) != 0 {
+		t.Fatalf("got %v and %v, want the failure", verdicts, err)
+	}
+	if got, err := c.Deaths(t.Context(), "a"); err != nil || len(got) != 1 || !slices.Equal(got[0], []string{"a-1", "a-2"}) {
+		t.Errorf("deaths: got %v and %v, want both messages still", got, err)
+	}
+}
+
+// With two suspects side by side the next death would not tell which it was.
+func TestCare_SuspectsGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := readmodeltest.NewFake()
-		c := &care{notes: map[string]map[string][]int{}}
-		decider := deadly{parse(t, counting), "b-2"}
-		// life applies all messages until the process dies, and tells whether it did.
-		life := func() (died bool) {
-			defer func() { died = recover() != nil }()
-			h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, 3)
-			for _, aggregate := range []string{"a", "b", "c"} {
-				messages := happened(t, aggregate, 1, 2, 3)
-				verdicts, err := h.Hold(aggregate).Apply(t.Context(), messages)
-				if err != nil || len(verdicts) != len(messages) {
-					t.Errorf("%s: got %v and %v, want three verdicts", aggregate, verdicts, err)
+		store, c, decider := readmodeltest.NewFake(), newCare(), &slow{Projections: parse(t, counting)}
+		for _, aggregate := range []string{"a", "b", "c"} {
+			if err := c.Note(t.Context(), aggregate, []string{aggregate + "-1", aggregate + "-2"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.process = 1
+		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, 3)
+		var holds sync.WaitGroup
+		for _, aggregate := range []string{"a", "b", "c"} {
+			messages := happened(t, aggregate, 1, 2)
+			holds.Go(func() {
+				if verdicts, err := h.Hold(aggregate).Apply(t.Context(), messages); err != nil || len(verdicts) != 2 {
+					t.Errorf("%s: got %v and %v, want two verdicts", aggregate, verdicts, err)
 				}
-			}
-			return false
+			})
 		}
-		deaths := 0
-		for life() {
-			if deaths++; deaths > 20 {
-				t.Fatal("the message is never parked")
-			}
-			c.mu.Lock()
-			c.process++
-			c.mu.Unlock()
+		holds.Wait()
+		if decider.together != 1 {
+			t.Errorf("got %d suspects side by side, want one at a time", decider.together)
 		}
-		// One before anybody is careful, one of a whole batch, and the limit.
-		if deaths > 5 {
-			t.Errorf("deaths: got %d, want no more than 5", deaths)
+		// One whose lock ends while it waits for its turn does nothing.
+		c.notes = map[string]map[int][]string{"d": {0: {"d-1"}}, "e": {0: {"e-1"}}}
+		first, second := happened(t, "d", 1), happened(t, "e", 1)
+		holds.Go(func() { _, _ = h.Hold("d").Apply(t.Context(), first) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if verdicts, err := h.Hold("e").Apply(ctx, second); !errors.Is(err, context.DeadlineExceeded) || len(verdicts) != 0 {
+			t.Errorf("without its lock: got %v and %v, want nothing done", verdicts, err)
 		}
-		f := fixture{store: store}
-		if got := f.parked(t, "b"); !slices.Equal(got, []int64{2, 3}) {
-			t.Errorf("parked of b: got %v, want 2 and 3", got)
-		}
-		for aggregate, want := range map[string]string{
-			"a": `{"events":3}{"last":3}{"seen":[1,2,3]}`, "b": `{"events":1}{"last":1}{"seen":[1]}`, "c": `{"events":3}{"last":3}{"seen":[1,2,3]}`,
-		} {
-			if got := f.fields(t, "orders", aggregate); got != want {
-				t.Errorf("%s: got %s, want %s", aggregate, got, want)
-			}
-		}
+		holds.Wait()
 	})
 }

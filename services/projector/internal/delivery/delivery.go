@@ -42,15 +42,16 @@ type Store interface {
 	// Write stores writes, in order per document, each only over a lower
 	// sequence. It returns an outcome for each write; with an error some of
 	// them are Unknown. The error is a *RejectedError where one write is to
-	// blame; any other passes. An outcome that is not Unknown is durable.
+	// blame; any other passes, or is not known to last, and is ErrUnreachable where
+	// it says nothing about the writes. An outcome that is not Unknown is durable.
 	Write(ctx context.Context, writes []projection.Write) ([]Outcome, error)
 }
 
 // Parking keeps what can not be projected.
 type Parking interface {
 	// Halt notes that an aggregate is halted, and marks its read documents in the
-	// same step. A halted one stays as it is.
-	Halt(ctx context.Context, h Halt) error
+	// same step. A halted one stays as it is. It returns the halt that is stored.
+	Halt(ctx context.Context, h Halt) (HaltID, error)
 	// Park keeps messages of a halted aggregate. One that is parked already
 	// stays as it is. The error is a *RejectedError where one message can not
 	// be kept, and ErrLifted where the aggregate is not halted any more; then
@@ -61,11 +62,13 @@ type Parking interface {
 // ErrLifted means that an aggregate's halt was lifted in the meantime.
 var ErrLifted = errors.New("the aggregate is not halted any more")
 
-// Halt is an aggregate at a stand.
+// Halt is the halt of an aggregate.
 type Halt struct {
 	// Event is the one that failed, without its data.
 	Event  contract.Event
 	Reason string
+	// Uncounted keeps the halt from counting for the brake.
+	Uncounted bool
 }
 
 // Parked is a message that is kept aside.
@@ -76,11 +79,15 @@ type Parked struct {
 	// Failed marks the message that halted the aggregate; Reason says why.
 	Failed bool
 	Reason string
+	// Returned tells that it was dead-lettered and is put back: see PutBack.
+	Returned bool
 }
 
 // Decider decides what a change writes.
 type Decider interface {
 	Decide(c *projection.Change) ([]projection.Write, error)
+	// Followers are the names of the projections that follow events of a type.
+	Followers(eventType string) []string
 }
 
 // Observer is told what is done, from many goroutines.
@@ -106,11 +113,13 @@ type Handler struct {
 	store    Store
 	parking  Parking
 	halts    *Halts
+	brake    *Brake // nil for none
 	observer Observer
 	log      zerolog.Logger
 	counts   Counts
 	careful  careful
 	gaps     gaps
+	lasting  lasting
 	tracer   Tracer // nil for none
 	// name goes before the number of a hold, in what its writes say of themselves.
 	name  string
@@ -165,7 +174,11 @@ func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session
 func (h *hold) applyAll(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
 	var verdicts []session.Verdict
 	for len(verdicts) < len(messages) {
-		more, err := h.applyCarefully(ctx, messages[len(verdicts):])
+		rest := messages[len(verdicts):]
+		if h.lasting.suspected(h.aggregate) {
+			rest = rest[:1]
+		}
+		more, err := h.applyCarefully(ctx, rest)
 		verdicts = append(verdicts, more...)
 		// An operator may lift the halt under which messages are being parked:
 		// then what is left is applied.
@@ -195,22 +208,21 @@ func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly str
 	if halted {
 		return h.parkAll(ctx, b)
 	}
-	if deadly != "" && b.items[0].change != nil {
-		return h.halt(ctx, b, 0, deadly)
+	if deadly != "" && b.items[0].event != nil {
+		return h.halt(ctx, b, 0, deadly, false)
 	}
 	linked, missing, err := h.follows(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	failed, reason := h.decide(b, linked)
+	failed, reason, err := h.decide(ctx, b, linked)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		rejected, err := h.write(ctx, b, failed)
 		if err != nil {
-			stored := b.stored(failed)
-			if unnoted := h.reach(ctx, b, stored); unnoted != nil {
-				return nil, errors.Join(err, unnoted)
-			}
-			return h.done(b, stored), err
+			return h.failed(ctx, b, failed, err)
 		}
 		if rejected == nil {
 			break
@@ -225,25 +237,53 @@ func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly str
 	case failed == len(b.items):
 		return h.done(b, failed), nil
 	case failed < linked:
-		return h.halt(ctx, b, failed, reason)
+		return h.halt(ctx, b, failed, reason, false)
 	case h.gaps.waits(b.items[linked].message):
 		return h.done(b, failed), fmt.Errorf("apply aggregate %q: %s: %w", h.aggregate, missing, session.ErrNotYet)
 	}
-	return h.halt(ctx, b, failed, missing)
+	return h.halt(ctx, b, failed, missing, true)
+}
+
+// failed deals with a failure that no write is known to be to blame for, while the
+// first n items were stored.
+func (h *hold) failed(ctx context.Context, b *batch, n int, err error) ([]session.Verdict, error) {
+	stored := b.stored(n)
+	if unnoted := h.reach(ctx, b, stored); unnoted != nil {
+		return nil, errors.Join(err, unnoted)
+	}
+	if ctx.Err() != nil {
+		return h.done(b, stored), err
+	}
+	reason, err := h.lasting.failed(h.aggregate, err)
+	if err != nil {
+		return h.done(b, stored), err
+	}
+	return h.halt(ctx, b, stored, reason, false)
 }
 
 // decide fills in the writes of the batch's first n items, up to the first that
-// can not be projected. It returns that one's place, or n.
-func (h *hold) decide(b *batch, n int) (failed int, reason string) {
+// can not be projected. It returns that one's place, or n. The error is that of
+// ctx: then nothing is decided.
+func (h *hold) decide(ctx context.Context, b *batch, n int) (failed int, reason string, err error) {
 	for i := range n {
 		item := &b.items[i]
 		item.first = len(b.writes)
-		if item.change == nil {
+		if item.event == nil {
 			continue
 		}
+		if item.change == nil {
+			return i, item.problem, nil
+		}
+		if ctx.Err() != nil {
+			return 0, "", context.Cause(ctx)
+		}
+		item.change.Within(ctx)
 		writes, err := h.decider.Decide(item.change)
-		if err != nil {
-			return i, err.Error()
+		switch {
+		case errors.Is(err, projection.ErrInterrupted):
+			return 0, "", context.Cause(ctx)
+		case err != nil:
+			return i, err.Error(), nil
 		}
 		for i := range writes {
 			writes[i].By = h.by
@@ -251,7 +291,7 @@ func (h *hold) decide(b *batch, n int) (failed int, reason string) {
 		b.writes = append(b.writes, writes...)
 		item.count = len(writes)
 	}
-	return n, ""
+	return n, "", nil
 }
 
 // write stores the writes of the first n items.
@@ -269,6 +309,9 @@ func (h *hold) write(ctx context.Context, b *batch, n int) (*RejectedError, erro
 	b.note(outcomes)
 	if rejected, ok := asRejected(err); ok {
 		return rejected, nil
+	}
+	if err == nil {
+		h.lasting.ok(h.aggregate)
 	}
 	return nil, err
 }

@@ -98,9 +98,14 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureOf(t, parse(t, counting))
+}
+
+func newFixtureOf(t *testing.T, projections projection.Projections) *fixture {
+	t.Helper()
 	f := &fixture{store: readmodeltest.NewFake(), observer: &observer{}}
 	f.halts = delivery.NewHalts(f.store)
-	f.Handler = delivery.New(parse(t, counting), f.store, f.store, f.halts, f.observer, zerolog.Nop())
+	f.Handler = delivery.New(projections, f.store, f.store, f.halts, f.observer, zerolog.Nop())
 	return f
 }
 
@@ -151,24 +156,27 @@ func TestAppliedAndRepeatedMessagesAreCompleted(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsNotOfTheContractIsDeadLettered(t *testing.T) {
+// broken is the second message of aggregate a, changed.
+func broken(t *testing.T, change func(m *session.Message)) session.Message {
+	t.Helper()
+	m := message(t, "a", 2, "Happened", `{"n":2}`)
+	change(&m)
+	return m
+}
+
+func TestDeadLetter_AMessageOfNoAggregateIsDeadLettered(t *testing.T) {
 	t.Parallel()
-	broken := func(change func(m *session.Message)) session.Message {
-		m := message(t, "a", 2, "Happened", `{"n":2}`)
-		change(&m)
-		return m
-	}
 	tests := []struct {
 		name         string
 		message      session.Message
 		reason, says string
 	}{
 		{"a foreign message", session.Message{Message: contract.Message{ID: "x", SessionID: "a", Body: []byte("hello")}}, "ForeignMessage", "specversion: is missing"},
-		{"a missing position", broken(func(m *session.Message) { delete(m.Properties, "cloudEvents_position") }), "InvalidMessage", "position: is missing"},
-		{"another session", broken(func(m *session.Message) { m.SessionID = "b" }), "InvalidMessage", "sessionId: "},
-		{"a body that is no JSON", broken(func(m *session.Message) { m.Body = []byte(`{"n":`) }), "InvalidMessage", "body: is not application/json"},
-		{"a body that is no gzip", broken(func(m *session.Message) { m.ContentEncoding = "gzip" }), "InvalidMessage", "body: is not gzip"},
-		{"a newer contract", broken(func(m *session.Message) { m.Properties["cloudEvents_contractversion"] = "2" }), "InvalidMessage", "contractversion: "},
+		{"no sequence", broken(t, func(m *session.Message) { delete(m.Properties, "cloudEvents_sequence") }), "InvalidMessage", "sequence: is missing"},
+		{"a sequence that is no text", broken(t, func(m *session.Message) { m.Properties["cloudEvents_sequence"] = int64(2) }), "InvalidMessage", "sequence: is of type int64"},
+		{"no id", broken(t, func(m *session.Message) { m.ID = ""; delete(m.Properties, "cloudEvents_id") }), "InvalidMessage", "id: is missing"},
+		{"another id", broken(t, func(m *session.Message) { m.ID = "b-2" }), "InvalidMessage", "messageId: "},
+		{"another session", broken(t, func(m *session.Message) { m.SessionID = "b" }), "InvalidMessage", "sessionId: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,6 +199,68 @@ func TestAMessageThatIsNotOfTheContractIsDeadLettered(t *testing.T) {
 				t.Errorf("document: got %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// Whatever is wrong with a message whose place is known, nothing that comes
+// after it is applied before it.
+func TestHalt_AMessageThatCannotBeReadHaltsItsAggregate(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(m *session.Message)
+		says   string
+	}{
+		{"a missing position", func(m *session.Message) { delete(m.Properties, "cloudEvents_position") }, "position: is missing"},
+		{"a body that is no JSON", func(m *session.Message) { m.Body = []byte(`{"n":`) }, "body: is not application/json"},
+		{"a body that is no value of the format", func(m *session.Message) { m.Body = []byte(`{"$oid":"x"}`) }, "body: is not application/json"},
+		{"a body that is no gzip", func(m *session.Message) { m.ContentEncoding = "gzip" }, "body: is not gzip"},
+		{"an unknown encoding", func(m *session.Message) { m.ContentEncoding = "zstd" }, `contentEncoding: is "zstd"`},
+		{"an unknown content type", func(m *session.Message) { m.ContentType = "application/cbor" }, `contentType: is "application/cbor"`},
+		{"a newer contract", func(m *session.Message) { m.Properties["cloudEvents_contractversion"] = "2" }, "contractversion: "},
+		{"an unknown operation", func(m *session.Message) { m.Properties["cloudEvents_operation"] = "merge" }, "operation: "},
+		{"a later version without the copies of id and session", func(m *session.Message) {
+			delete(m.Properties, "cloudEvents_id")
+			delete(m.Properties, "cloudEvents_subject")
+			m.Properties["cloudEvents_contractversion"] = "2"
+		}, "contractversion: "},
+	}
+	for _, tt := range tests {
+		for _, wait := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, waiting for versions %t", tt.name, wait), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t)
+					if wait {
+						f.WithVersions(f.store, f.store, time.Second)
+					}
+					messages := append(happened(t, "a", 1), broken(t, tt.change))
+					messages = append(messages, happened(t, "a", 3, 4)...)
+					for i := range messages {
+						messages[i].EnqueuedAt = time.Now()
+					}
+					verdicts, err := f.Hold("a").Apply(t.Context(), messages)
+					if err != nil || !slices.Equal(verdicts, make([]session.Verdict, 4)) {
+						t.Fatalf("got %v and %v, want all completed", verdicts, err)
+					}
+					if got := f.parked(t, "a"); !slices.Equal(got, []int64{2, 3, 4}) {
+						t.Errorf("parked: got %v, want 2, 3 and 4", got)
+					}
+					mark, err := f.store.Mark(t.Context(), "a")
+					if err != nil || mark == nil || !strings.Contains(mark.Reason, tt.says) || strings.Contains(mark.Reason, "\n") {
+						t.Errorf("halt: got %+v and %v, want a reason saying %q", mark, err, tt.says)
+					}
+					if got, want := f.fields(t, "orders", "a"), `{"events":1}{"last":1}{"seen":[1]}`; got != want {
+						t.Errorf("document: got %s, want %s", got, want)
+					}
+					// A redrive stops there again: nothing is done behind its back.
+					done, err := delivery.Redrive(t.Context(), parse(t, counting), f.store, f.store, delivery.Gaps{}, "a")
+					if err != nil || done.Lifted || done.Applied != 0 || done.FailedEventID != "a-2" {
+						t.Errorf("redrive: got %+v and %v, want it to stop at the message", done, err)
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -277,14 +347,36 @@ func TestWhatTheStoreRejectsHaltsItsAggregateWithAllBeforeItStored(t *testing.T)
 	})
 }
 
-func TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
+// Where events write to several collections, a batch that fails is stored nowhere.
+func TestAFailureThatPassesStoresNothingOfABatchForSeveralCollections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	down, writes := errors.New("not primary"), 0
+	f.store.Fail = func(operation string) error {
+		if operation == "write" {
+			if writes++; writes > 5 { // 3 orders, 2 totals
+				return down
+			}
+		}
+		return nil
+	}
+	verdicts, err := f.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3))
+	if !errors.Is(err, down) || len(verdicts) != 0 {
+		t.Errorf("got %v and %v, want no verdict and the failure", verdicts, err)
+	}
+	if got := f.fields(t, "orders", "a") + f.fields(t, "totals", "a"); got != "" {
+		t.Errorf("documents: got %s, want none", got)
+	}
+}
+
+func TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
+	t.Parallel()
+	f := newFixtureOf(t, parse(t, counting)[:1])
 	down := errors.New("not primary")
 	writes := 0
 	f.store.Fail = func(operation string) error {
 		if operation == "write" {
-			if writes++; writes > 5 { // 3 orders, 2 totals
+			if writes++; writes > 2 {
 				return down
 			}
 		}
@@ -301,7 +393,7 @@ func TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
 	if err != nil || len(verdicts) != 1 {
 		t.Fatalf("again: got %v and %v, want the third", verdicts, err)
 	}
-	if got, want := f.fields(t, "orders", "a")+f.fields(t, "totals", "a"), `{"events":3}{"last":3}{"seen":[1,2,3]}{"sum":6}`; got != want {
+	if got, want := f.fields(t, "orders", "a"), `{"events":3}{"last":3}{"seen":[1,2,3]}`; got != want {
 		t.Errorf("documents: got %s, want %s", got, want)
 	}
 	if got := len(f.parked(t, "a")); got != 0 {
@@ -354,6 +446,36 @@ func TestMissingVersionsAreCountedWithinAHold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that cannot be kept leaves its place: what follows is not applied as
+// if it had never been.
+func TestPark_AMessageThatCannotBeKeptIsDeadLetteredAndItsPlaceKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		parks := 0
+		f.store.Fail = func(operation string) error {
+			if operation == "park" {
+				if parks++; parks == 1 {
+					return &delivery.RejectedError{Reason: "too large"}
+				}
+			}
+			return nil
+		}
+		messages := append([]session.Message{message(t, "a", 1, "Doubled", `{"n":"x"}`)}, happened(t, "a", 2)...)
+		verdicts, err := f.Hold("a").Apply(t.Context(), messages)
+		if err != nil || len(verdicts) != 2 || !verdicts[0].DeadLetter || verdicts[1].DeadLetter {
+			t.Fatalf("got %+v and %v, want the first dead-lettered", verdicts, err)
+		}
+		if got := f.parked(t, "a"); !slices.Equal(got, []int64{1, 2}) {
+			t.Errorf("parked: got %v, want the place of the first, and the second", got)
+		}
+		done, err := delivery.Redrive(t.Context(), parse(t, counting), f.store, f.store, delivery.Gaps{}, "a")
+		if err != nil || done.Lifted || done.Applied != 0 || done.FailedEventID != "a-1" {
+			t.Errorf("redrive: got %+v and %v, want it to stop at the one that is not there", done, err)
+		}
+	})
 }
 
 func TestAMessageThatCanNotBeParkedIsDeadLettered(t *testing.T) {

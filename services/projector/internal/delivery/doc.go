@@ -6,14 +6,18 @@
 //
 //   - Applied, repeated or passed by: its writes are stored, or were stored
 //     already, or no projection follows its type. It is completed.
-//   - Not a message of the contract: it is dead-lettered with the fields that
-//     are wrong. Nothing about it can be trusted, its aggregate least of all.
-//   - Not projectable: a projection or the store refuses it for what it says.
-//     What follows in its aggregate builds on it, so the aggregate is halted:
+//   - Of no aggregate: its id, its session or its sequence is missing or
+//     contradicts itself, so nobody can say what follows it. It is dead-lettered
+//     with the fields that are wrong.
+//   - Not projectable: it cannot be read, though its place is known (a body that
+//     is broken, a contract version of the future), or a projection or the store
+//     refuses it for what it says. What follows in its aggregate builds on it, so the aggregate is halted:
 //     this message and all later ones of the aggregate go in order to the
 //     parked messages, and are completed. Other aggregates flow.
 //   - Not stored for a reason that passes: Apply returns the error, and the
-//     engine offers the message again.
+//     engine offers the message again. One that only its aggregate meets, for a
+//     time in which others are stored, is taken for lasting: the aggregate is
+//     halted. See WithLasting.
 //
 // Invariants:
 //
@@ -27,7 +31,10 @@
 //     second, and looks an aggregate up when that list is older than trustTime.
 //     So whoever learns of a halt keeps the session for longer than that before
 //     completing anything of it: then every list that is still trusted names
-//     the aggregate, whoever gets the session next.
+//     the aggregate, whoever gets the session next. That goes for each halt by
+//     itself: a list may say of an aggregate that its earlier halt is lifted.
+//     It parks before it waits: a redrive that comes meanwhile finds what the halt
+//     is for, and does not lift it at once.
 //
 //   - Nothing is parked without a halt: parking and lifting a halt exclude each
 //     other in the store. So a redrive, which applies what is parked in order and

@@ -96,10 +96,10 @@ func (h *hold) follows(ctx context.Context, b *batch) (n int, gap string, err er
 	}
 	last := h.links.reached
 	for i := range b.items {
-		if b.items[i].change == nil {
+		if b.items[i].event == nil {
 			continue
 		}
-		next := b.items[i].change.Version
+		next := b.items[i].event.Version
 		if gap := missing(last, next); gap != "" {
 			return i, gap, nil
 		}
@@ -123,8 +123,8 @@ func (h *hold) reach(ctx context.Context, b *batch, n int) error {
 	}
 	var last contract.Version
 	for i := range n {
-		if b.items[i].change != nil {
-			last = later(last, b.items[i].change.Version)
+		if b.items[i].event != nil {
+			last = later(last, b.items[i].event.Version)
 		}
 	}
 	return h.links.reach(ctx, last)
@@ -206,6 +206,6 @@ func (h *hold) parkAll(ctx context.Context, b *batch) ([]session.Verdict, error)
 // came before: then what follows may have been left parked by one that failed.
 func (l *links) closedBy(b *batch) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool {
-		return it.change != nil && it.change.Version.Known && l.reached.Known && it.change.Version.Number <= l.reached.Number+1
+		return it.event != nil && it.event.Version.Known && l.reached.Known && it.event.Version.Number <= l.reached.Number+1
 	})
 }

@@ -17,29 +17,37 @@ const (
 	maxListed = 1000
 )
 
+// HaltID names one halt of an aggregate, from its storing to its lifting. An
+// aggregate that is halted again has another one.
+type HaltID string
+
 // HaltedAggregates is where halts are stored.
 type HaltedAggregates interface {
-	// List returns the halted aggregates, up to limit of them.
-	List(ctx context.Context, limit int) ([]string, error)
-	// Halted tells whether an aggregate is halted.
-	Halted(ctx context.Context, aggregate string) (bool, error)
+	// List returns the halts of the halted aggregates, up to limit of them.
+	List(ctx context.Context, limit int) (map[string]HaltID, error)
+	// Halted returns an aggregate's halt; "" where it is not halted.
+	Halted(ctx context.Context, aggregate string) (HaltID, error)
 }
 
 // Halts tells which aggregates are halted without asking the store each time.
 type Halts struct {
 	store HaltedAggregates
 
-	mu sync.Mutex
-	// listed are the halted aggregates, each with a moment at which its halt was
-	// stored already. Guarded by mu.
-	listed map[string]time.Time
-	asOf   time.Time // guarded by mu: before the list was asked for; zero without a list to trust
-	halted int       // guarded by mu: how many are listed, maxListed+1 for more; -1 until known
+	mu     sync.Mutex
+	listed map[string]known // guarded by mu: the halted aggregates
+	asOf   time.Time        // guarded by mu: before the list was asked for; zero without a list to trust
+	halted int              // guarded by mu: how many are listed, maxListed+1 for more; -1 until known
+}
+
+// known is a halt, and a moment at which it was stored already.
+type known struct {
+	halt  HaltID
+	since time.Time
 }
 
 // NewHalts returns a view of the store. Until Run works each aggregate is looked up.
 func NewHalts(store HaltedAggregates) *Halts {
-	return &Halts{store: store, listed: map[string]time.Time{}, halted: -1}
+	return &Halts{store: store, listed: map[string]known{}, halted: -1}
 }
 
 // Run keeps the list until ctx ends.
@@ -68,14 +76,12 @@ func (h *Halts) read(ctx context.Context) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	listed := make(map[string]time.Time, len(aggregates))
-	for _, aggregate := range aggregates {
-		listed[aggregate] = time.Now()
-		if since, known := h.listed[aggregate]; known {
-			listed[aggregate] = since
-		}
+	before := h.listed
+	h.listed = make(map[string]known, len(aggregates))
+	for aggregate, halt := range aggregates {
+		h.listed[aggregate] = knownFrom(before, aggregate, halt)
 	}
-	h.listed, h.asOf, h.halted = listed, asked, len(aggregates)
+	h.asOf, h.halted = asked, len(aggregates)
 	if len(aggregates) > maxListed {
 		h.asOf = time.Time{}
 	}
@@ -87,11 +93,11 @@ func (h *Halts) Halted(ctx context.Context, aggregate string) (bool, error) {
 		return false, nil
 	}
 	// Listed, or no list to trust; and a halt may have been lifted since.
-	halted, err := h.store.Halted(ctx, aggregate)
-	if err == nil && halted {
-		h.add(aggregate)
+	halt, err := h.store.Halted(ctx, aggregate)
+	if err == nil && halt != "" {
+		h.add(aggregate, halt)
 	}
-	return halted, err
+	return halt != "", err
 }
 
 func (h *Halts) surelyNot(aggregate string) bool {
@@ -102,24 +108,31 @@ func (h *Halts) surelyNot(aggregate string) bool {
 }
 
 // add notes that an aggregate's halt is stored by now.
-func (h *Halts) add(aggregate string) {
+func (h *Halts) add(aggregate string, halt HaltID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, listed := h.listed[aggregate]; !listed {
-		h.listed[aggregate] = time.Now()
+	h.listed[aggregate] = knownFrom(h.listed, aggregate, halt)
+}
+
+// knownFrom is since when a halt is known: this one, and no earlier halt of the
+// same aggregate, which other replicas' lists may say is lifted.
+func knownFrom(listed map[string]known, aggregate string, halt HaltID) known {
+	if k := listed[aggregate]; k.halt == halt {
+		return k
 	}
+	return known{halt, time.Now()}
 }
 
 // settle waits until every list that any replica still trusts names the
 // aggregate: a list is trusted for trustTime from before it was asked for.
 func (h *Halts) settle(ctx context.Context, aggregate string) error {
 	h.mu.Lock()
-	since, listed := h.listed[aggregate]
+	k, listed := h.listed[aggregate]
 	h.mu.Unlock()
 	if !listed {
-		since = time.Now()
+		k.since = time.Now()
 	}
-	timer := time.NewTimer(time.Until(since.Add(trustTime)))
+	timer := time.NewTimer(time.Until(k.since.Add(trustTime)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -110,7 +110,7 @@ func TestHaltsAreKnownWithoutAskingEachTime(t *testing.T) {
 			}
 			return nil
 		}
-		if err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("halted", 1)}); err != nil {
+		if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("halted", 1)}); err != nil {
 			t.Fatal(err)
 		}
 		halts := delivery.NewHalts(store)

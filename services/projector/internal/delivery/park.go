@@ -8,35 +8,56 @@ import (
 )
 
 // halt brings the aggregate to a stand at the failed item, and parks it with
-// all that follow. The items before it are stored.
-func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string) ([]session.Verdict, error) {
+// all that follow. The items before it are stored. Where a missing version is why,
+// the brake is not asked.
+func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, missing bool) ([]session.Verdict, error) {
 	before := h.done(b, failed)
-	event := b.items[failed].change.Event
-	event.Data = nil
-	if err := h.parking.Halt(ctx, Halt{Event: event, Reason: reason}); err != nil {
+	event := *b.items[failed].event
+	store := func() (HaltID, error) {
+		return h.parking.Halt(ctx, Halt{Event: event, Reason: reason, Uncounted: missing})
+	}
+	stored, err := h.halted(ctx, store, missing)
+	if err != nil {
 		return before, fmt.Errorf("halt aggregate %q: %w", h.aggregate, err)
 	}
 	h.counts.Halts.Add(1)
 	h.log.Error().Str("aggregate_id", h.aggregate).Str("event_id", event.ID).Str("event_type", event.Type).
 		Str("reason", reason).Msg("an event can not be projected, its aggregate is halted")
-	h.halts.add(h.aggregate)
+	h.halts.add(h.aggregate, stored)
 	after, err := h.park(ctx, b, failed, reason, true)
 	return append(before, after...), err
 }
 
-// park keeps the items from the first on aside. reason is the failed one's, or
-// says why all of them are parked.
+// halted stores a halt, as far as the brake allows.
+func (h *hold) halted(ctx context.Context, store func() (HaltID, error), missing bool) (HaltID, error) {
+	if missing {
+		return store()
+	}
+	return h.brake.halt(ctx, store)
+}
+
+// park keeps the items from the first on aside, and waits until every replica knows
+// of the halt: then they may be completed. They are kept before that, so that a
+// redrive which comes meanwhile finds them, and lifts no halt that nothing is
+// parked under yet. reason is the failed one's, or says why all of them are parked.
 func (h *hold) park(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
-	if err := h.halts.settle(ctx, h.aggregate); err != nil {
+	verdicts, err := h.keep(ctx, b, first, reason, firstFailed)
+	if len(verdicts) == 0 {
 		return nil, err
 	}
+	if unknown := h.halts.settle(ctx, h.aggregate); unknown != nil {
+		return nil, unknown
+	}
+	return verdicts, err
+}
+
+// keep keeps the items from the first on aside, as far as it gets.
+func (h *hold) keep(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
 	verdicts := make([]session.Verdict, 0, len(b.items)-first)
 	for i := first; i < len(b.items); i++ {
 		it := &b.items[i]
-		if it.change == nil {
-			h.counts.Refused.Add(1)
-			verdicts = append(verdicts, it.refusal)
-			it.traced(FateDeadLettered, it.refusal.Description)
+		if it.event == nil {
+			verdicts = append(verdicts, h.refuse(it))
 			continue
 		}
 		failed := firstFailed && i == first
@@ -58,14 +79,10 @@ func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool
 	if ctx.Err() != nil {
 		return session.Verdict{}, context.Cause(ctx)
 	}
-	event := it.change.Event
-	event.Data = nil
-	err := h.parking.Park(ctx, []Parked{{Message: *it.message, Event: event, Failed: failed, Reason: reason}})
+	parked := Parked{Message: *it.message, Event: *it.event, Failed: failed, Reason: reason}
+	err := h.parking.Park(ctx, []Parked{parked})
 	if rejected, ok := asRejected(err); ok {
-		h.counts.Refused.Add(1)
-		v := session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: reason + "; can not be parked: " + rejected.Reason}
-		it.traced(FateDeadLettered, v.Description)
-		return v, nil
+		return h.parkWithoutBody(ctx, it, parked, rejected.Reason)
 	}
 	if err != nil {
 		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)
@@ -73,4 +90,20 @@ func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool
 	h.counts.Parked.Add(1)
 	it.traced(FateParked, reason)
 	return session.Verdict{}, nil
+}
+
+// parkWithoutBody sends a message that cannot be kept to the dead letters, and
+// parks what it says of itself in its place: a redrive stops there, and does not
+// apply what follows as if the message had never been.
+func (h *hold) parkWithoutBody(ctx context.Context, it *item, p Parked, problem string) (session.Verdict, error) {
+	v := session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: p.Reason + "; cannot be parked: " + problem}
+	p.Message.Body, p.Message.Properties = nil, nil
+	p.Reason += "; cannot be kept here, its body is in the dead letters: " + problem
+	err := h.parking.Park(ctx, []Parked{p})
+	if _, stillTooBig := asRejected(err); err != nil && !stillTooBig {
+		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)
+	}
+	h.counts.Refused.Add(1)
+	it.traced(FateDeadLettered, v.Description)
+	return v, nil
 }

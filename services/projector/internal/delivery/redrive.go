@@ -2,8 +2,10 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
@@ -12,7 +14,10 @@ import (
 // Shelf is where parked messages are, for whoever applies them later.
 type Shelf interface {
 	// Next returns the aggregate's first parked messages in order, up to limit.
-	Next(ctx context.Context, aggregate string, limit int) ([]contract.Message, error)
+	Next(ctx context.Context, aggregate string, limit int) ([]Shelved, error)
+	// Position is that which guards a write, as a majority has it; "" where
+	// there is none yet.
+	Position(ctx context.Context, w *projection.Write) (sequence contract.Sequence, eventID string, err error)
 	// Mark is what the aggregate's read documents say of its halt; nil where it is
 	// not halted.
 	Mark(ctx context.Context, aggregate string) (*projection.Halted, error)
@@ -24,62 +29,29 @@ type Shelf interface {
 	Lift(ctx context.Context, aggregate string) (bool, error)
 }
 
+// Shelved is a parked message.
+type Shelved struct {
+	contract.Message
+	// FollowedBy are the projections that followed the event when it was parked;
+	// nil where that is not known.
+	FollowedBy []string
+	// Returned is that of Parked.
+	Returned bool
+}
+
 // Redriven is what became of a redrive.
 type Redriven struct {
 	AggregateID string `json:"aggregate"`
 	Applied     int    `json:"applied"`
 	Repeated    int    `json:"repeated"`
+	// PassedBy counts events that no projection follows, as none did when they
+	// were parked.
+	PassedBy int `json:"passed_by"`
 	// Lifted tells that nothing is parked any more and the halt is over.
 	Lifted bool `json:"lifted"`
 	// FailedEventID and Reason name the event that failed again.
 	FailedEventID string `json:"failed_event_id,omitempty"`
 	Reason        string `json:"reason,omitempty"`
-}
-
-// Gaps is how a redrive deals with versions that are missing. The zero Gaps passes
-// over them.
-type Gaps struct {
-	// Versions has it stop before a gap, and note what it has applied.
-	Versions Versions
-	// Accept has it go on over gaps, for good: a missing version that comes later
-	// is not applied.
-	Accept bool
-
-	links *links
-}
-
-func (g *Gaps) begin(ctx context.Context, aggregate string) (err error) {
-	if g.Versions == nil {
-		return nil
-	}
-	if g.Accept {
-		if err := g.Versions.ForgetVersion(ctx, aggregate); err != nil {
-			return fmt.Errorf("forget the version of aggregate %q: %w", aggregate, err)
-		}
-	}
-	g.links, err = lookUp(ctx, g.Versions, aggregate)
-	return err
-}
-
-// before is what is missing before a version, if that matters. Another redrive
-// may have come further, so what is missing is looked up again.
-func (g *Gaps) before(ctx context.Context, version contract.Version) (string, error) {
-	if g.links == nil || g.Accept || missing(g.links.reached, version) == "" {
-		return "", nil
-	}
-	links, err := lookUp(ctx, g.Versions, g.links.aggregate)
-	if err != nil {
-		return "", err
-	}
-	g.links = links
-	return missing(links.reached, version), nil
-}
-
-func (g *Gaps) passed(ctx context.Context, version contract.Version) error {
-	if g.links == nil {
-		return nil
-	}
-	return g.links.reach(ctx, version)
 }
 
 // redrivePage is how many parked messages are read at once. Each may be large.
@@ -133,24 +105,39 @@ func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gap
 	}
 }
 
-// apply applies one parked message and removes it, or notes why it fails.
-func (r *redrive) apply(ctx context.Context, m contract.Message, mark *projection.Halted) error {
-	change, err := decode(m)
-	if err != nil {
-		r.FailedEventID, r.Reason = m.ID, err.Error()
-		return nil
+// redrivesAtOnce is how many aggregates are redriven side by side.
+const redrivesAtOnce = 16
+
+// RedriveAll redrives aggregates side by side, each in its order, and calls each
+// with what became of them, in the order given. An aggregate that cannot be
+// redriven holds up no other; the error says of all of them why.
+func RedriveAll(ctx context.Context, decider Decider, store Store, shelf Shelf, gaps Gaps, aggregates []string, each func(Redriven) error) error {
+	var errs []error
+	for some := range slices.Chunk(aggregates, redrivesAtOnce) {
+		done, failed := make([]Redriven, len(some)), make([]error, len(some))
+		var group sync.WaitGroup
+		for i := range some {
+			group.Go(func() { done[i], failed[i] = Redrive(ctx, decider, store, shelf, gaps, some[i]) })
+		}
+		group.Wait()
+		for i := range done {
+			errs = append(errs, failed[i], each(done[i]))
+		}
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, context.Cause(ctx))...)
+		}
 	}
-	gap, err := r.gaps.before(ctx, change.Version)
+	return errors.Join(errs...)
+}
+
+// apply applies one parked message and removes it, or notes why it fails.
+func (r *redrive) apply(ctx context.Context, m Shelved, mark *projection.Halted) error {
+	change, writes, reason, err := r.gaps.decide(ctx, r.decider, &m)
 	if err != nil {
 		return err
 	}
-	if gap != "" {
-		r.FailedEventID, r.Reason = change.ID, gap
-		return nil
-	}
-	writes, err := r.decider.Decide(change)
-	if err != nil {
-		r.FailedEventID, r.Reason = change.ID, err.Error()
+	if reason != "" {
+		r.FailedEventID, r.Reason = m.ID, reason
 		return nil
 	}
 	for i := range writes {
@@ -164,16 +151,44 @@ func (r *redrive) apply(ctx context.Context, m contract.Message, mark *projectio
 	if err != nil {
 		return fmt.Errorf("apply event %q of aggregate %q: %w", change.ID, r.AggregateID, err)
 	}
+	beyond, err := r.overtaken(ctx, &m, writes, outcomes)
+	if err != nil {
+		return err
+	}
+	if beyond != "" {
+		r.FailedEventID, r.Reason = change.ID, beyond
+		return nil
+	}
 	if err := r.gaps.passed(ctx, change.Version); err != nil {
 		return err
 	}
 	if _, err := r.shelf.Unpark(ctx, &change.Event); err != nil {
 		return err
 	}
-	if slices.Contains(outcomes, Applied) {
+	switch summed(writes, outcomes) {
+	case Applied:
 		r.Applied++
-	} else {
+	case Repeated:
 		r.Repeated++
+	case Unknown:
+		r.PassedBy++
 	}
 	return nil
+}
+
+// unfollowed says which projection would miss a parked message for good if it
+// were taken for done here; nothing where none would. That nobody follows an
+// event is no reason to take it away: it may be the wrong environment.
+func unfollowed(m *Shelved, eventType string, followers []string) string {
+	for _, name := range m.FollowedBy {
+		if !slices.Contains(followers, name) {
+			return fmt.Sprintf("projection %q followed the event when it was parked, and no projection of that name follows %q here: "+
+				"use the environment of the projectors that parked it, or give it up with parked discard or --accept-unfollowed", name, eventType)
+		}
+	}
+	if m.FollowedBy == nil && len(followers) == 0 {
+		return fmt.Sprintf("no projection follows %q here, and it was not noted whether one did when the event was parked: "+
+			"use the environment of the projectors that parked it, or give it up with parked discard or --accept-unfollowed", eventType)
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,7 +186,7 @@ func TestAHaltLiftedMeanwhileLetsTheRestBeApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		if err := f.store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
+		if _, err := f.store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
 			t.Fatal(err)
 		}
 		f.store.Fail = func(operation string) error {
@@ -260,4 +261,132 @@ func TestDocumentsAreMarkedUntilTheHaltIsLifted(t *testing.T) {
 		}
 		marked("lifted", false)
 	})
+}
+
+// An operator redrives thousands of aggregates in the time of some; one that fails
+// holds up no other.
+func TestRedrive_ManyAggregatesGoSideBySide(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		var aggregates []string
+		for n := range 100 {
+			aggregate := fmt.Sprintf("a%02d", n)
+			aggregates = append(aggregates, aggregate)
+			if _, err := f.store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event(aggregate, 1)}); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range happened(t, aggregate, 1, 2) {
+				e := *readmodeltest.Event(aggregate, m.SequenceNumber)
+				if err := f.store.Park(t.Context(), []delivery.Parked{{Message: m, Event: e}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var now, most atomic.Int64
+		f.store.Fail = func(operation string) error {
+			if operation != "write" {
+				return nil
+			}
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(time.Second)
+			now.Add(-1)
+			return nil
+		}
+		began := time.Now()
+		var told []string
+		err := delivery.RedriveAll(t.Context(), deadEnd{parse(t, counting)[:1], "a07-2"}, f.store, f.store, delivery.Gaps{}, aggregates, func(done delivery.Redriven) error {
+			told = append(told, done.AggregateID)
+			if want := done.AggregateID != "a07"; done.Lifted != want || want && done.Applied != 2 {
+				t.Errorf("got %+v", done)
+			}
+			return nil
+		})
+		if err != nil || !slices.Equal(told, aggregates) {
+			t.Errorf("got %v and %v, want each told of in order", told, err)
+		}
+		if most.Load() < 10 || most.Load() > 20 {
+			t.Errorf("got %d side by side, want some, and not all", most.Load())
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("took %s, want it done side by side", took)
+		}
+		if got := f.fields(t, "orders", "a99"); got != `{"events":2}{"last":2}{"seen":[1,2]}` {
+			t.Errorf("document: got %s, want both in order", got)
+		}
+	})
+}
+
+// deadEnd fails one event.
+type deadEnd struct {
+	projection.Projections
+	id string
+}
+
+func (d deadEnd) Decide(c *projection.Change) ([]projection.Write, error) {
+	if c.ID == d.id {
+		return nil, errors.New("never")
+	}
+	return d.Projections.Decide(c)
+}
+
+// parkedOne is a store in which one event is parked, and nothing else.
+func parkedOne(t *testing.T, kind string) *readmodeltest.Fake {
+	t.Helper()
+	store := readmodeltest.NewFake()
+	if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	m := message(t, "a", 1, kind, `{"n":1}`)
+	if err := store.Park(t.Context(), []delivery.Parked{{Message: m, Event: *readmodeltest.Event("a", 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// What an older release has parked does not say who followed it: that nobody does
+// here is no reason to take it away, and that somebody does is one to apply it.
+func TestRedrive_WhereItWasNotNotedWhoFollowedAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind       string
+		followedBy []string
+		gaps       delivery.Gaps
+		want       delivery.Redriven
+		reason     string
+	}{
+		"nobody follows it here":             {"Unheard", nil, delivery.Gaps{}, delivery.Redriven{AggregateID: "a", FailedEventID: "a-1"}, "it was not noted whether one did"},
+		"nobody does, and that is accepted":  {"Unheard", nil, delivery.Gaps{Unfollowed: true}, delivery.Redriven{AggregateID: "a", PassedBy: 1, Lifted: true}, ""},
+		"somebody follows it here":           {"Happened", nil, delivery.Gaps{}, delivery.Redriven{AggregateID: "a", Applied: 1, Lifted: true}, ""},
+		"it was noted that nobody did":       {"Unheard", []string{}, delivery.Gaps{}, delivery.Redriven{AggregateID: "a", PassedBy: 1, Lifted: true}, ""},
+		"it was noted that another one does": {"Happened", []string{"gone"}, delivery.Gaps{}, delivery.Redriven{AggregateID: "a", FailedEventID: "a-1"}, `projection "gone" followed`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := parkedOne(t, tt.kind)
+			store.FollowedBy = tt.followedBy
+			done, err := delivery.Redrive(t.Context(), parse(t, counting), store, store, tt.gaps, "a")
+			reason := done.Reason
+			done.Reason = ""
+			if err != nil || done != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (tt.reason == "") {
+				t.Errorf("got %+v, %q and %v, want %+v and %q", done, reason, err, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+// A stop in the middle of an expression says nothing about the event: it has not
+// failed again, and stays parked.
+func TestRedrive_AStopInterruptsAnExpressionAndBlamesNothing(t *testing.T) {
+	t.Parallel()
+	store := parkedOne(t, "Happened")
+	ctx, stop := context.WithCancelCause(t.Context())
+	decider := &stopping{parse(t, long), stop}
+	done, err := delivery.Redrive(ctx, decider, store, store, delivery.Gaps{}, "a")
+	if !errors.Is(err, errStopped) || done != (delivery.Redriven{AggregateID: "a"}) {
+		t.Errorf("got %+v and %v, want the stop", done, err)
+	}
+	if parked, err := store.Parked(t.Context(), "a"); err != nil || len(parked) != 1 {
+		t.Errorf("parked: got %v and %v, want it still", parked, err)
+	}
 }

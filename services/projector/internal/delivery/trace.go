@@ -22,7 +22,7 @@ const (
 // Tracer follows messages for those who look for where time goes.
 type Tracer interface {
 	// Begin begins to follow an attempt at a message, which has gone on since
-	// from. The event is nil where the message is not one of the contract.
+	// from. The event is nil where the message belongs to no aggregate.
 	Begin(m *session.Message, e *contract.Event, from time.Time) Span
 }
 
@@ -48,11 +48,7 @@ func (b *batch) trace(tracer Tracer, from time.Time) {
 	}
 	for i := range b.items {
 		it := &b.items[i]
-		var event *contract.Event
-		if it.change != nil {
-			event = &it.change.Event
-		}
-		it.span = tracer.Begin(it.message, event, from)
+		it.span = tracer.Begin(it.message, it.event, from)
 	}
 }
 

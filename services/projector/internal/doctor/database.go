@@ -13,6 +13,10 @@ type Database struct {
 	Name string
 	// Standalone says that the server is neither of a replica set nor a router.
 	Standalone bool
+	// Router says that it is a router of a sharded cluster.
+	Router bool
+	// ShardKeys are those that are not _id, by collection.
+	ShardKeys map[string]string
 	// Members are those of the replica set with data that answer, and Majority how
 	// many a write waits for; 0 is unknown.
 	Members, Majority int
@@ -34,6 +38,10 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 	f := &findings{subject: fmt.Sprintf("read database %q", d.Name)}
 	f.add(d.Standalone, Fault, "make it a replica set, of one member at least",
 		"is neither a replica set nor sharded: parking, and projections with a key, need transactions")
+	for _, collection := range slices.Sorted(maps.Keys(d.ShardKeys)) {
+		f.add(true, Fault, "move its documents to a collection that is sharded by _id, or is not sharded, or drop it and build it anew",
+			"has the collection %q sharded by %s: the projector writes by _id alone, so writes are refused, or a document is there twice", collection, d.ShardKeys[collection])
+	}
 	f.add(d.Majority > 0 && d.Members < d.Majority, Fault, "bring its members back",
 		"has %d members with data that answer, and a write waits for %d: no write is confirmed", d.Members, d.Majority)
 	f.add(len(d.Lacking) > 0, Fault, "grant what docs/security.md lists", "does not let the user %v", d.Lacking)

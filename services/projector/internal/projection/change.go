@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,12 +23,22 @@ type Change struct {
 	// otherwise.
 	Edit *Edit
 
-	view *view // what expressions see of the change, made at the first need
+	ctx  context.Context // ends what is decided about the change; nil for never
+	view map[string]any  // what expressions see of the event, made at the first need
 }
 
+// Within has whatever is decided about the change end with ctx, with
+// ErrInterrupted.
+func (c *Change) Within(ctx context.Context) { c.ctx = ctx }
+
 // Read reads an event's data. It takes hostile input, and its errors say what
-// is wrong with the body.
+// is wrong with the body. Data of a schema that it does not know is refused: a
+// later release may, and what it means is not to be guessed.
 func Read(event contract.Event) (*Change, error) {
+	if event.DataSchema != "" && event.DataSchema != contract.DocumentChange {
+		return nil, &contract.FieldError{Field: "dataschema", Problem: fmt.Sprintf(
+			"is %.100q; this projector knows %s alone: upgrade the projectors, then run projector parked redrive", event.DataSchema, contract.DocumentChange)}
+	}
 	c := &Change{Event: event}
 	var err error
 	switch {
@@ -122,6 +133,9 @@ type Write struct {
 	// Then what was applied is not told by the document but by a position kept
 	// for the projection and the aggregate.
 	Keyed bool
+	// Passed: the projection does not follow the event, and no document changes.
+	// Only that the event was dealt with is kept, with the positions of Keyed.
+	Passed bool
 	// Event is the event that the write comes from, without its data.
 	Event *contract.Event
 	// By names the hold of a session under which the write is made, where it is
@@ -168,8 +182,8 @@ func (ps Projections) Check() error {
 		}
 		names[p.Name()] = true
 		claimed := p.Collections()
-		if v, is := VersionOf(p); is {
-			claimed = append(claimed, v.View)
+		for _, view := range Views(p) {
+			claimed = append(claimed, view.Name)
 		}
 		for _, collection := range claimed {
 			if owner, taken := owners[collection]; taken && owner != p.Name() {
@@ -189,9 +203,52 @@ func (ps Projections) Decide(c *Change) ([]Write, error) {
 		if err != nil {
 			return nil, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
 		}
+		if err := distinct(decided); err != nil {
+			return nil, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
+		}
 		writes = append(writes, decided...)
 	}
 	return writes, nil
+}
+
+// distinct refuses two writes of one document in one event: the position of the
+// first would make the second look like a repeat. Documents with the ledger's
+// guard may be written more than once.
+func distinct(writes []Write) error {
+	if len(writes) < 2 {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range writes {
+		w := &writes[i]
+		if w.Keyed {
+			continue
+		}
+		id, err := bson.MarshalExtJSON(bson.D{{Key: "c", Value: w.Collection}, {Key: "_id", Value: sameNumber(w.ID)}}, true, false)
+		if err != nil {
+			return fmt.Errorf("the _id of a document in %q: %w", w.Collection, err)
+		}
+		if seen[string(id)] {
+			return fmt.Errorf("two writes of one document in %q: join them into one", w.Collection)
+		}
+		seen[string(id)] = true
+	}
+	return nil
+}
+
+// sameNumber is a key as the server compares it: numbers by their value.
+func sameNumber(id any) any {
+	switch n := id.(type) {
+	case int:
+		return float64(n)
+	case int32:
+		return float64(n)
+	case int64:
+		if int64(float64(n)) == n {
+			return float64(n)
+		}
+	}
+	return id
 }
 
 // OwnDocuments are the collections in which a document is one aggregate's own.

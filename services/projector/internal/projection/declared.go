@@ -18,6 +18,8 @@ type declared struct {
 	keyed bool
 	// version is 0 for a projection that has none.
 	version int
+	// source is what the file says of it.
+	source string
 }
 
 var _ Projection = (*declared)(nil)
@@ -53,7 +55,7 @@ func (p *declared) place() string { return ofVersion(p.collection, p.version) }
 
 // Version implements Versioned.
 func (p *declared) Version() (Version, bool) {
-	return Version{Projection: p.name, View: p.collection, Number: p.version, Keyed: p.keyed, Types: p.Types()}, p.version > 0
+	return Version{Projection: p.name, View: p.collection, Number: p.version}, p.version > 0
 }
 
 // Keyed tells whether the documents have another key than the aggregate's id.
@@ -65,7 +67,11 @@ func (p *declared) Types() []string { return slices.Sorted(maps.Keys(p.rules)) }
 // Decide implements Projection.
 func (p *declared) Decide(c *Change) ([]Write, error) {
 	r, follows := p.rules[c.Type]
-	if !follows {
+	switch {
+	case !follows && p.version > 0:
+		// How far a version has come must show when it is to be switched to.
+		return []Write{{Projection: p.Name(), Keyed: true, Passed: true, Event: &c.Event}}, nil
+	case !follows:
 		return nil, nil
 	}
 	w := Write{Projection: p.Name(), Collection: p.place(), ID: c.AggregateID, Event: &c.Event, Delete: r.delete, Keyed: p.keyed}

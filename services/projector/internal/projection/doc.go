@@ -42,14 +42,15 @@
 //
 // # What expressions see of BSON
 //
-// Strings, booleans, doubles and both widths of integers are what they are; a
-// date is a time, a document a map, an array a list, and null and a missing
-// field are nil. Anything else, decimals and object ids among them, can be
-// passed on and compared for equality, but not calculated with: a decimal keeps
-// its digits, and inc, min and max leave the arithmetic to the server. A value
-// that an expression passes on unchanged is stored with the type it came with,
-// a document with its fields in the order they came in. What an expression
-// calculates is an integer of 64 bits or a double; a map it builds is stored
-// with its fields sorted by name. There is no now(): a replay must decide the
-// same.
+// Package expression evaluates them. Strings, booleans, doubles and both widths of
+// integers are what they are; a date is a time, a document a map, an array a list,
+// and null is nil. A field that is missing is an error wherever its value is needed,
+// unless it is written with ?. or ??, or compared with nil. Anything else, decimals
+// and object ids among them, can be passed on and compared for equality, but not
+// calculated with: a decimal keeps its digits, and inc, min and max leave the
+// arithmetic to the server. A value that an expression passes on unchanged is stored
+// with the type it came with, a document with its fields in the order they came in.
+// What an expression calculates is an integer of 64 bits or a double; a map it builds
+// is stored with its fields sorted by name. There is no now(): a replay must decide
+// the same.
 package projection

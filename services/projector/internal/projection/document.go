@@ -31,7 +31,7 @@ type documentChange struct {
 // unwrap takes the document out of a document change, so that a projection sees
 // the same data whatever the operation: the document after it.
 func (c *Change) unwrap() error {
-	if c.DataSchema != contract.DocumentChange || c.Data.IsZero() {
+	if c.DataSchema == "" || c.Data.IsZero() {
 		return nil
 	}
 	whole, ok := c.Data.DocumentOK()

@@ -68,6 +68,18 @@ func TestADocumentChangeThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
+func TestADataSchemaOfALaterReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	event := contract.Event{Operation: contract.Update, DataSchema: "urn:changerelay:document-change:2", ContentType: contract.ContentTypeJSON, Data: []byte(`{"document":{}}`)}
+	if _, err := projection.Read(event); err == nil || !strings.Contains(err.Error(), "dataschema: is") || !strings.Contains(err.Error(), "upgrade") {
+		t.Errorf("Read = %v, want the schema refused", err)
+	}
+	event.ContentType, event.Data = "", nil
+	if _, err := projection.Read(event); err == nil {
+		t.Error("without data: Read takes it, and a later release may not mean that there is none")
+	}
+}
+
 func documentChange(t *testing.T, operation contract.Operation, data string) *projection.Change {
 	t.Helper()
 	event := contract.Event{AggregateID: "a", Operation: operation}

@@ -116,7 +116,7 @@ func (l *loader) document(root ast.Node) Projections {
 }
 
 func (l *loader) projectionAt(node ast.Node) *declared {
-	p := &declared{rules: map[string]*rule{}}
+	p := &declared{rules: map[string]*rule{}, source: node.String()}
 	l.projection = ""
 	entries := l.entries(node, "a projection")
 	for _, e := range entries {

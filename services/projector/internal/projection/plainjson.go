@@ -11,8 +11,9 @@ import (
 )
 
 // plainJSON reads one JSON value as the driver reads it, several times as fast,
-// where it is plain: text without escapes, whole numbers, and no key that begins
-// with $. Of anything else, bad JSON too, it says false, and the driver decides.
+// where it is plain: text without escapes, whole numbers, those of 64 bits in
+// their canonical form, and no other key that begins with $. Of anything else,
+// bad JSON too, it says false, and the driver decides.
 func plainJSON(data []byte) (bson.RawValue, bool) {
 	p := plain{in: data, out: make([]byte, 0, len(data)+len(data)/4+16)}
 	kind, ok := p.value(maxPlainDepth)
@@ -36,6 +37,8 @@ type plain struct {
 func (p *plain) value(depth int) (kind bson.Type, ok bool) {
 	p.space()
 	switch c := p.next(); {
+	case p.word(`{"$numberLong":"`):
+		return bson.TypeInt64, p.long()
 	case c == '{' || c == '[':
 		return p.container(c, depth)
 	case c == '"':
@@ -122,16 +125,40 @@ func (p *plain) text() (text []byte, ok bool) {
 	return text, utf8.Valid(text)
 }
 
-// number reads a whole number. A longer one, and a negative zero, are the
-// driver's.
+// long reads what is left of {"$numberLong":"5"} behind its second quote.
+func (p *plain) long() bool {
+	n, ok := p.digits()
+	p.out = binary.LittleEndian.AppendUint64(p.out, uint64(n))
+	return ok && p.word(`"}`)
+}
+
+// number reads a whole number.
 func (p *plain) number() (kind bson.Type, ok bool) {
+	n, ok := p.digits()
+	if !ok {
+		return 0, false
+	}
+	switch p.next() {
+	case '.', 'e', 'E':
+		return 0, false
+	}
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		p.out = binary.LittleEndian.AppendUint64(p.out, uint64(n))
+		return bson.TypeInt64, true
+	}
+	p.out = binary.LittleEndian.AppendUint32(p.out, uint32(n))
+	return bson.TypeInt32, true
+}
+
+// digits reads the digits of a whole number. A longer one, and a negative zero,
+// are the driver's.
+func (p *plain) digits() (n int64, ok bool) {
 	const longest = 18 // digits that surely fit in 64 bits
 	digits := p.in
 	negative := p.next() == '-'
 	if negative {
 		digits = digits[1:]
 	}
-	var n int64
 	i := 0
 	for ; i < len(digits) && i <= longest && '0' <= digits[i] && digits[i] <= '9'; i++ {
 		n = 10*n + int64(digits[i]-'0')
@@ -140,19 +167,10 @@ func (p *plain) number() (kind bson.Type, ok bool) {
 		return 0, false
 	}
 	p.in = digits[i:]
-	switch p.next() {
-	case '.', 'e', 'E':
-		return 0, false
-	}
 	if negative {
 		n = -n
 	}
-	if n < math.MinInt32 || n > math.MaxInt32 {
-		p.out = binary.LittleEndian.AppendUint64(p.out, uint64(n))
-		return bson.TypeInt64, true
-	}
-	p.out = binary.LittleEndian.AppendUint32(p.out, uint32(n))
-	return bson.TypeInt32, true
+	return n, true
 }
 
 // next is the next byte, or 0.

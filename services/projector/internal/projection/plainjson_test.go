@@ -12,7 +12,7 @@ import (
 func FuzzPlainJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":[true,false,null,"x",{"c":-5}],"d":{},"e":[]}`, ` [ 1 , 2147483648 , -2147483649 ] `, `"text"`, `0`, `-0`, `01`, `1.5`, `1e3`,
-		`{"a":1,"a":2}`, `{"$oid":"5"}`, `{"":1}`, `{"a":"\u0041"}`, "\"\xff\"", `"é"`, `999999999999999999`, `9223372036854775807`, `9999999999999999999`,
+		`{"a":1,"a":2}`, `{"$oid":"5"}`, `{"a":{"$numberLong":"5"}}`, `{"$numberLong":"-9223372036854775808"}`, `{"$numberLong":"05"}`, `{"$numberLong":"5","a":1}`, `{"$numberLong":"5" }`, `{"$numberLong":"x"}`, `{"":1}`, `{"a":"\u0041"}`, "\"\xff\"", `"é"`, `999999999999999999`, `9223372036854775807`, `9999999999999999999`,
 		`{"a":1}x`, `[1,]`, `[,1]`, `{"a"}`, `{"a":1,}`, `tru`, ``, `-`, `"`, `{"a":1`, strings.Repeat("[", 70) + strings.Repeat("]", 70),
 	} {
 		f.Add([]byte(seed))
@@ -31,7 +31,7 @@ func FuzzPlainJSON(f *testing.F) {
 
 func TestPlainJSONIsReadWithoutTheDriver(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{`{"n":5,"text":"xxx"}`, `[1, {"a": null}]`, ` true `, `"ü"`, `-7`} {
+	for _, data := range []string{`{"n":5,"text":"xxx"}`, `[1, {"a": null}]`, ` true `, `"ü"`, `-7`, `{"n":{"$numberLong":"5"}}`} {
 		if _, ok := plainJSON([]byte(data)); !ok {
 			t.Errorf("%s: got left to the driver, want it read", data)
 		}

@@ -17,9 +17,6 @@ type Version struct {
 	View       string
 	// Number is 1 or more.
 	Number int
-	Keyed  bool
-	// Types are the event types that the version follows.
-	Types []string
 }
 
 // Versioned is a projection that may have versions; false where it has none.
@@ -33,6 +30,28 @@ func VersionOf(p Projection) (Version, bool) {
 		return v.Version()
 	}
 	return Version{}, false
+}
+
+// View is what readers read: the documents of a collection without those that
+// are deleted, of which only the position is left.
+type View struct {
+	Name string
+	On   string
+}
+
+// currentSuffix makes the name of the view on a collection that has no versions.
+const currentSuffix = "_current"
+
+// Views are what readers of a projection read.
+func Views(p Projection) []View {
+	if v, is := VersionOf(p); is {
+		return []View{{v.View, v.Collection()}}
+	}
+	var views []View
+	for _, collection := range p.Collections() {
+		views = append(views, View{collection + currentSuffix, collection})
+	}
+	return views
 }
 
 // Collection is where the version's documents are.

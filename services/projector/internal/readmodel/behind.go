@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -21,60 +22,137 @@ type Behind map[string]contract.Sequence
 // lookEvery is how often those behind are looked at again.
 const lookEvery = 100 * time.Millisecond
 
-// Behind compares, aggregate by aggregate, how far two versions are, and returns
-// those in which v is behind live, up to limit. Where the last event of an
-// aggregate in live is of a type that v does not follow, v has nothing to reach.
+// ErrUnnoted means that a version has documents of events that its ledger does not
+// have, so that nobody knows which aggregates it has dealt with.
+var ErrUnnoted = errors.New("it cannot be known what the version has dealt with")
+
+// Behind compares, aggregate by aggregate, with what two versions have dealt, and
+// returns those in which v is behind live, up to limit. Each is asked in its own
+// terms, by what it notes and not by how either is declared: a document that is an
+// aggregate's own shows how far that is, and one that several aggregates change
+// shows nothing, since the ledger has all of its events. A version without a key
+// notes there what it does not follow. So a version in which nothing has come yet
+// is behind in everything. ErrUnnoted where live has not noted what it shows.
+//
+// An aggregate whose source was deleted asks for nothing where there is nothing
+// of it: a copy does not show what was deleted.
 func (s *Store) Behind(ctx context.Context, v, live *projection.Version, limit int) (Behind, error) {
-	from, pipeline := live.Collection(), s.behindOwn(v)
-	if v.Keyed {
-		from, pipeline = projection.Positions, s.behindKeyed(v, live)
+	unnoted := Behind{}
+	if err := s.gather(ctx, unnoted, live.Collection(), notNoted(live), 1); err != nil {
+		return nil, err
 	}
+	for aggregate, sequence := range unnoted {
+		return nil, fmt.Errorf("%w: a document of %q shows sequence %s of aggregate %q, which %q does not have for %q",
+			ErrUnnoted, live.Collection(), sequence, aggregate, projection.Positions, live.Account())
+	}
+	behind := Behind{}
+	if err := s.gather(ctx, behind, projection.Positions, behindInLedger(v, live), limit); err != nil {
+		return nil, err
+	}
+	return behind, s.gather(ctx, behind, live.Collection(), behindInDocuments(v), limit)
+}
+
+// gather adds what a comparison finds, the higher sequence of each aggregate.
+func (s *Store) gather(ctx context.Context, behind Behind, from string, pipeline mongo.Pipeline, limit int) error {
 	pipeline = append(pipeline, bson.D{{Key: "$limit", Value: limit}})
 	cursor, err := s.db.Collection(from).Aggregate(ctx, pipeline, options.Aggregate().SetAllowDiskUse(true))
 	if err != nil {
-		return nil, fmt.Errorf("compare %q with %q: %w", v.Collection(), live.Collection(), err)
+		return fmt.Errorf("compare versions in %q: %w", from, err)
 	}
 	var found []struct {
 		Aggregate string            `bson:"aggregate"`
 		Sequence  contract.Sequence `bson:"sequence"`
 	}
 	if err := cursor.All(ctx, &found); err != nil {
-		return nil, fmt.Errorf("compare %q with %q: %w", v.Collection(), live.Collection(), err)
+		return fmt.Errorf("compare versions in %q: %w", from, err)
 	}
-	behind := Behind{}
 	for _, f := range found {
-		behind[f.Aggregate] = f.Sequence
+		behind[f.Aggregate] = max(behind[f.Aggregate], f.Sequence)
 	}
-	return behind, nil
+	return nil
 }
 
-// behindOwn compares documents that are the aggregates' own. A tombstone asks
-// for nothing where there is no document: a copy does not show what was deleted.
-func (s *Store) behindOwn(v *projection.Version) mongo.Pipeline {
-	there := bson.D{{Key: "$first", Value: "$there._relay.sequence"}}
+// ofAggregates is where a document that several aggregates change says whose event
+// was its last; an aggregate's own document has no such field.
+const ofAggregates = bookkeeping + ".aggregateId"
+
+// notNoted finds documents that several aggregates change, and whose last event the
+// version's ledger does not have.
+func notNoted(live *projection.Version) mongo.Pipeline {
 	return mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{{Key: "_relay.eventType", Value: bson.D{{Key: "$in", Value: v.Types}}}}}},
-		{{Key: "$lookup", Value: bson.D{{Key: "from", Value: v.Collection()}, {Key: "localField", Value: "_id"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "there"}}}},
-		{{Key: "$match", Value: bson.D{
-			{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{there, ""}}}, "$_relay.sequence"}}}},
-			{Key: "$or", Value: bson.A{bson.D{{Key: "there", Value: bson.D{{Key: "$ne", Value: bson.A{}}}}}, bson.D{{Key: "_relay.deletedAt", Value: nil}}}},
+		{{Key: "$match", Value: bson.D{{Key: ofAggregates, Value: bson.D{{Key: "$ne", Value: nil}}}}}},
+		{{Key: "$set", Value: bson.D{
+			{Key: "aggregate", Value: "$" + ofAggregates},
+			{Key: "sequence", Value: "$_relay.sequence"},
+			{Key: "gone", Value: false},
+			{Key: "document", Value: bson.A{}},
 		}}},
-		{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "aggregate", Value: "$_id"}, {Key: "sequence", Value: "$_relay.sequence"}}}},
+		lookUpEntry(live), lookedUpEntry, notReached, shownBehind,
 	}
 }
 
-// behindKeyed compares the ledger's entries of two versions.
-func (s *Store) behindKeyed(v, live *projection.Version) mongo.Pipeline {
-	there := bson.D{{Key: "$first", Value: "$there.sequence"}}
-	key := bson.D{{Key: "projection", Value: bson.D{{Key: "$literal", Value: v.Account()}}}, {Key: "aggregateId", Value: "$_id.aggregateId"}}
+// behindInDocuments compares live documents that are the aggregates' own.
+func behindInDocuments(v *projection.Version) mongo.Pipeline {
 	return mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{{Key: "_id.projection", Value: live.Account()}, {Key: "eventType", Value: bson.D{{Key: "$in", Value: v.Types}}}}}},
-		{{Key: "$set", Value: bson.D{{Key: "other", Value: key}}}},
-		{{Key: "$lookup", Value: bson.D{{Key: "from", Value: projection.Positions}, {Key: "localField", Value: "other"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "there"}}}},
-		{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{there, ""}}}, "$sequence"}}}}}}},
-		{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "aggregate", Value: "$_id.aggregateId"}, {Key: "sequence", Value: 1}}}},
+		{{Key: "$match", Value: bson.D{{Key: ofAggregates, Value: nil}}}},
+		{{Key: "$set", Value: bson.D{
+			{Key: "aggregate", Value: "$_id"},
+			{Key: "sequence", Value: "$_relay.sequence"},
+			// A tombstone of an older release does not say which operation it is of.
+			{Key: "gone", Value: bson.D{{Key: "$and", Value: bson.A{
+				bson.D{{Key: "$gt", Value: bson.A{"$_relay.deletedAt", nil}}},
+				bson.D{{Key: "$in", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$_relay.operation", contract.Delete}}}, bson.A{contract.Delete}}}},
+			}}}},
+		}}},
+		lookUpDocument(v), ownDocument, lookUpEntry(v), lookedUpEntry, notReached, shownBehind,
 	}
 }
+
+// behindInLedger compares the ledger's entries of a live version.
+func behindInLedger(v, live *projection.Version) mongo.Pipeline {
+	return mongo.Pipeline{
+		{{Key: "$match", Value: bson.D{{Key: "_id.projection", Value: live.Account()}}}},
+		{{Key: "$set", Value: bson.D{{Key: "aggregate", Value: "$_id.aggregateId"}, {Key: "gone", Value: bson.D{{Key: "$eq", Value: bson.A{"$operation", contract.Delete}}}}}}},
+		lookUpDocument(v), ownDocument, lookUpEntry(v), lookedUpEntry, notReached, shownBehind,
+	}
+}
+
+// lookUpDocument looks up the document in a version that has the aggregate's id,
+// and ownDocument drops one that only happens to: whose key is something else.
+func lookUpDocument(v *projection.Version) bson.D {
+	return bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: v.Collection()}, {Key: "localField", Value: "aggregate"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "document"}}}}
+}
+
+var ownDocument = bson.D{{Key: "$set", Value: bson.D{{Key: "document", Value: bson.D{{Key: "$filter", Value: bson.D{
+	{Key: "input", Value: "$document"},
+	{Key: "as", Value: "d"},
+	{Key: "cond", Value: bson.D{{Key: "$lte", Value: bson.A{"$$d." + ofAggregates, nil}}}},
+}}}}}}}
+
+// lookUpEntry makes the key of the aggregate's entry in the ledger of a version,
+// and lookedUpEntry looks it up.
+func lookUpEntry(v *projection.Version) bson.D {
+	return bson.D{{Key: "$set", Value: bson.D{{Key: "key", Value: bson.D{{Key: "projection", Value: bson.D{{Key: "$literal", Value: v.Account()}}}, {Key: "aggregateId", Value: "$aggregate"}}}}}}
+}
+
+var lookedUpEntry = bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: projection.Positions}, {Key: "localField", Value: "key"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "entry"}}}}
+
+// notReached leaves those whose sequence neither document nor entry has reached,
+// but what is gone and was never there; shownBehind shows the sequence.
+var (
+	notReached = bson.D{{Key: "$match", Value: bson.D{
+		{Key: "$expr", Value: bson.D{{Key: "$and", Value: bson.A{
+			bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{bson.D{{Key: "$first", Value: "$document._relay.sequence"}}, ""}}}, "$sequence"}}},
+			bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{bson.D{{Key: "$first", Value: "$entry.sequence"}}, ""}}}, "$sequence"}}},
+		}}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: "gone", Value: false}},
+			bson.D{{Key: "document", Value: bson.D{{Key: "$ne", Value: bson.A{}}}}},
+			bson.D{{Key: "entry", Value: bson.D{{Key: "$ne", Value: bson.A{}}}}},
+		}},
+	}}}
+	shownBehind = bson.D{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "aggregate", Value: 1}, {Key: "sequence", Value: 1}}}}
+)
 
 // Await looks until v has reached what it was behind in, for about as long as
 // patience says, and returns what is left.
@@ -105,8 +183,9 @@ func (s *Store) Await(ctx context.Context, v *projection.Version, behind Behind,
 }
 
 func (s *Store) reached(ctx context.Context, v *projection.Version, aggregate string, sequence contract.Sequence) (bool, error) {
-	if v.Keyed {
-		return s.ReachedKeyed(ctx, v.Account(), aggregate, sequence)
+	reached, err := s.ReachedKeyed(ctx, v.Account(), aggregate, sequence)
+	if reached || err != nil {
+		return reached, err
 	}
 	return s.Reached(ctx, v.Collection(), aggregate, sequence)
 }

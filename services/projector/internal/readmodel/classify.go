@@ -1,11 +1,13 @@
 package readmodel
 
 import (
+	"context"
 	"errors"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 // class is what an error code of the server means for a write.
@@ -15,7 +17,7 @@ const (
 	// data: the write is refused for what it says, now and later.
 	data class = "data"
 	// passing: it may be stored later. The default: what nobody knows is tried
-	// again, where an operator sees it, and never set aside.
+	// again, until it shows that it lasts: see delivery.Handler.WithLasting.
 	passing class = "passing"
 )
 
@@ -31,17 +33,98 @@ var dataCodes = map[int]string{
 	16:    "InvalidLength",
 	22:    "InvalidBSON",
 	28:    "PathNotViable",
+	29:    "NonExistentPath",
+	34:    "CannotBackfillArray",
 	40:    "ConflictingUpdateOperators",
 	52:    "DollarPrefixedFieldName",
 	53:    "InvalidIdField",
+	54:    "NotSingleValueField",
+	55:    "InvalidDBRef",
 	56:    "EmptyFieldName",
 	57:    "DottedFieldName",
+	61:    "ShardKeyNotFound",
 	66:    "ImmutableField",
+	111:   "NotExactValueField",
+	116:   "DocTooLargeForCapped",
 	121:   "DocumentValidationFailure",
+	171:   "CannotIndexParallelArrays",
+	201:   "CannotBuildIndexKeys",
+	241:   "ConversionFailure",
+	257:   "TransactionTooLarge",
 	10334: "BSONObjectTooLarge",
+	13026: "a 2d index wants coordinate pairs",
+	13027: "a point is outside of its 2d index",
+	16755: "geo keys cannot be extracted",
+	16766: "a hashed index takes no arrays",
+	17261: "a text index wants a language that is a string",
+	17262: "a text index does not know the language",
 	17280: "KeyTooLong",
 	17419: "the document would become too large",
 	17420: "the document would become too large",
+}
+
+// unreachableCodes are those of a server that is not ready, or that another one
+// is in the way of. They say nothing about the write.
+// Source: the categories of mongo/src/mongo/base/error_codes.yml.
+var unreachableCodes = map[int]string{
+	6:     "HostUnreachable",
+	7:     "HostNotFound",
+	18:    "AuthenticationFailed",
+	24:    "LockTimeout",
+	46:    "LockBusy",
+	50:    "MaxTimeMSExpired",
+	63:    "StaleShardVersion",
+	64:    "WriteConcernTimeout",
+	70:    "ShardNotFound",
+	79:    "UnknownReplWriteConcern",
+	89:    "NetworkTimeout",
+	91:    "ShutdownInProgress",
+	100:   "UnsatisfiableWriteConcern",
+	112:   "WriteConflict",
+	133:   "FailedToSatisfyReadPreference",
+	134:   "ReadConcernMajorityNotAvailableYet",
+	150:   "StaleEpoch",
+	189:   "PrimarySteppedDown",
+	202:   "NetworkInterfaceExceededTimeLimit",
+	216:   "ElectionInProgress",
+	237:   "CursorKilled",
+	239:   "SnapshotTooOld",
+	246:   "SnapshotUnavailable",
+	249:   "StaleDbVersion",
+	250:   "StaleChunkHistory",
+	251:   "NoSuchTransaction",
+	262:   "ExceededTimeLimit",
+	290:   "TransactionExceededLifetimeLimitSeconds",
+	9001:  "SocketException",
+	10058: "LegacyNotPrimary",
+	10107: "NotWritablePrimary",
+	11600: "InterruptedAtShutdown",
+	11601: "Interrupted",
+	11602: "InterruptedDueToReplStateChange",
+	13388: "StaleConfig",
+	13435: "NotPrimaryNoSecondaryOk",
+	13436: "NotPrimaryOrSecondary",
+	14031: "OutOfDiskSpace",
+}
+
+// isUnreachable tells whether an error says nothing about what was to be written.
+func isUnreachable(err error) bool {
+	if mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	if _, ok := errors.AsType[topology.ServerSelectionError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[mongo.ServerError](err)
+	if !ok {
+		return false
+	}
+	for code := range unreachableCodes {
+		if e.HasErrorCode(code) {
+			return true
+		}
+	}
+	return e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("TransientTransactionError")
 }
 
 // classify says what an error code of the server means for the write.

@@ -1,12 +1,15 @@
 package readmodel
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 func TestClassify(t *testing.T) {
@@ -26,7 +29,12 @@ func TestClassify(t *testing.T) {
 		{"MaxTimeMSExpired", 50, passing},
 		{"DollarPrefixedFieldName", 52, data},
 		{"WriteConcernFailed", 64, passing},
+		{"ShardKeyNotFound", 61, data},
 		{"ImmutableField", 66, data},
+		{"CannotIndexParallelArrays", 171, data},
+		{"TransactionTooLarge", 257, data},
+		{"geo keys", 16755, data},
+		{"the language of a text index", 17262, data},
 		{"NetworkTimeout", 89, passing},
 		{"ShutdownInProgress", 91, passing},
 		{"WriteConflict", 112, passing},
@@ -101,6 +109,34 @@ func TestOfAnotherIndex(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := ofAnotherIndex(tt.err); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestIsUnreachable(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"nothing", nil, false},
+		{"a primary that steps down", fmt.Errorf("write: %w", mongo.CommandError{Code: 189}), true},
+		{"a majority that is not reached", mongo.BulkWriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}, true},
+		{"a label", mongo.CommandError{Code: 424242, Labels: []string{"RetryableWriteError"}}, true},
+		{"the network", mongo.CommandError{Labels: []string{"NetworkError"}}, true},
+		{"no server", topology.ServerSelectionError{Wrapped: errors.New("none")}, true},
+		{"a deadline", context.DeadlineExceeded, true},
+		{"a write that is refused", mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 121}}}, false},
+		{"a right that is missing", mongo.CommandError{Code: 13}, false},
+		{"a code that nobody knows", mongo.CommandError{Code: 424242}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := isUnreachable(tt.err); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})

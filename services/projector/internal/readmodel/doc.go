@@ -41,16 +41,23 @@
 //
 // A deleted document leaves a tombstone, the position alone, so that an old
 // message can not bring it back; an index lets the server remove it later.
+// Readers use a view that does not show it.
 //
 // While an aggregate is halted its own documents say so under _relay.halted.
 // The mark is set and removed in the transactions that store and lift the halt,
 // and each write that a redrive makes meanwhile sets it anew, since it replaces
 // _relay as a whole.
 //
-// No transaction is put around a batch. Most batches are one write of one
-// document after folding, and a transaction would add a round trip, its commit,
-// to the one there is; it pays where hundreds of writes remain, and a session's
-// batch has none such.
+// What a batch asks of one collection goes without a transaction. Most batches are
+// one write of one document after folding, and a transaction would add a round
+// trip, its commit, to the one there is; it pays where hundreds of writes remain,
+// and a session's batch has none such.
+//
+// What it asks of several collections goes in one: an event that one of them
+// refuses is stored in none, and nothing after it either, so that a halted
+// aggregate stands at the same event everywhere. That costs the round trip of a
+// commit for a batch. A batch that comes again, in whole or in part, has its
+// transaction refused, and goes on without what is confirmed to be applied.
 //
 // Every write asks for a majority, whatever the server's default is.
 package readmodel

@@ -33,6 +33,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, keep time.Dur
 		{"the kind of server", "none", s.readTopology},
 		{"the members of the replica set", "replSetGetStatus on the cluster, or the role clusterMonitor", s.readMembers},
 		{"the user's privileges", "a user", func(ctx context.Context, d *doctor.Database) error { return s.readPrivileges(ctx, d, collections) }},
+		{"the shard keys", "find on config.collections", func(ctx context.Context, d *doctor.Database) error { return s.readShardKeys(ctx, d, collections) }},
 		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
 		{"what is halted and parked", "find on the read database", s.readParked},
 	} {
@@ -59,7 +60,8 @@ func (s *Store) readTopology(ctx context.Context, d *doctor.Database) error {
 		Message string `bson:"msg"` // isdbgrid for a router
 	}
 	err := s.admin(ctx, bson.D{{Key: "hello", Value: 1}}, &hello)
-	d.Standalone = err == nil && hello.SetName == "" && hello.Message != "isdbgrid"
+	d.Router = hello.Message == "isdbgrid"
+	d.Standalone = err == nil && hello.SetName == "" && !d.Router
 	return err
 }
 

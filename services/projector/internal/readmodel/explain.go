@@ -9,10 +9,21 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Explain shows how a write is sent: collection, filter, and update or replacement.
+// Explain shows how a write is sent: collection, filter, and update or replacement;
+// of a document that many aggregates change also the position in the ledger that
+// guards it.
 func Explain(w *projection.Write, now time.Time) bson.D {
 	shown := bson.D{{Key: "projection", Value: w.Projection}, {Key: "collection", Value: w.Collection}}
-	switch m := model(w, now).(type) {
+	sent := model(w, now)
+	if w.Keyed {
+		u := &unit{writes: []int{0}}
+		sent = u.keyedModel([]projection.Write{*w}, now)
+		shown = append(shown, bson.E{Key: "guard", Value: bson.D{
+			{Key: "collection", Value: projection.Positions},
+			{Key: "filter", Value: bson.D{{Key: "_id", Value: accountOf(w)}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: w.Event.Sequence}}}}},
+		}})
+	}
+	switch m := sent.(type) {
 	case *mongo.UpdateOneModel:
 		shown = append(shown, bson.E{Key: "filter", Value: m.Filter}, bson.E{Key: "update", Value: m.Update})
 	case *mongo.ReplaceOneModel:

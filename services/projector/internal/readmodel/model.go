@@ -19,7 +19,7 @@ func model(w *projection.Write, now time.Time) mongo.WriteModel {
 	filter := guard(w.ID, w.Event.Sequence)
 	relay := position(w, now)
 	if w.Delete {
-		relay = append(relay, bson.E{Key: "deletedAt", Value: now})
+		relay = append(relay, bson.E{Key: "deletedAt", Value: now}, bson.E{Key: "operation", Value: w.Event.Operation})
 		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).
 			SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})
 	}

@@ -2,10 +2,12 @@ package readmodel
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -30,6 +32,8 @@ type haltedAggregate struct {
 	EventID     string            `bson:"eventId" json:"event_id"`
 	EventType   string            `bson:"eventType" json:"event_type"`
 	HaltedAt    time.Time         `bson:"haltedAt" json:"halted_at"`
+	// Halt tells this halt from others of the aggregate.
+	Halt delivery.HaltID `bson:"halt" json:"-"`
 	// Parked is how many messages were parked under the halt, redriven ones among them.
 	Parked int64 `bson:"parked" json:"parked"`
 }
@@ -52,11 +56,15 @@ type parkedMessage struct {
 	Version        *int64            `bson:"aggregateVersion,omitempty"`
 	Failed         bool              `bson:"failed"`
 	Reason         string            `bson:"reason"`
+	Returned       bool              `bson:"returned,omitempty"`
 	Subscription   string            `bson:"subscription"`
 	SequenceNumber int64             `bson:"sequenceNumber"`
 	EnqueuedAt     time.Time         `bson:"enqueuedAt"`
 	ParkedAt       time.Time         `bson:"parkedAt"`
-	Message        parkedContent     `bson:"message"`
+	// FollowedBy are the projections that followed the event when it was parked;
+	// null where that is not known.
+	FollowedBy []string      `bson:"followedBy"`
+	Message    parkedContent `bson:"message"`
 }
 
 // parkedContent is a contract.Message.
@@ -67,15 +75,36 @@ type parkedContent struct {
 	Subject         string `bson:"subject"`
 	ContentType     string `bson:"contentType"`
 	ContentEncoding string `bson:"contentEncoding"`
-	Properties      bson.D `bson:"properties"`
-	Body            []byte `bson:"body"`
+	// Properties are those whose names are plain, Others those of any other name,
+	// which a server may refuse as a field's.
+	Properties bson.D           `bson:"properties"`
+	Others     []parkedProperty `bson:"otherProperties,omitempty"`
+	Body       []byte           `bson:"body"`
+}
+
+type parkedProperty struct {
+	Name  string `bson:"name"`
+	Value any    `bson:"value"`
+}
+
+// plainName is a property's name that every server takes as a field's.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
+
+// id is the halt's own; one that an older projector stored goes by its time.
+func (h *haltedAggregate) id() delivery.HaltID {
+	if h.Halt == "" {
+		return delivery.HaltID(h.HaltedAt.UTC().Format(time.RFC3339Nano))
+	}
+	return h.Halt
 }
 
 // Halt implements delivery.Parking.
-func (s *Store) Halt(ctx context.Context, h delivery.Halt) error {
+func (s *Store) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, error) {
 	e := &h.Event
 	mark := projection.Halted{Since: time.Now(), Reason: h.Reason, EventID: e.ID}
+	mine := delivery.HaltID(rand.Text())
 	update := bson.D{{Key: "$setOnInsert", Value: bson.D{
+		{Key: "halt", Value: mine},
 		{Key: "reason", Value: h.Reason},
 		{Key: "sequence", Value: e.Sequence},
 		{Key: "position", Value: e.Position},
@@ -83,13 +112,29 @@ func (s *Store) Halt(ctx context.Context, h delivery.Halt) error {
 		{Key: "eventType", Value: e.Type},
 		{Key: "haltedAt", Value: mark.Since},
 	}}}
-	return s.together(ctx, func(ctx context.Context) error {
-		inserted, err := putOnce(ctx, s.own(projection.HaltedAggregates), e.AggregateID, update)
-		if err != nil || !inserted {
-			return err
-		}
-		return s.mark(ctx, e.AggregateID, &mark)
-	})
+	if h.Uncounted {
+		update[0].Value = append(update[0].Value.(bson.D), bson.E{Key: "uncounted", Value: true})
+	}
+	var stored haltedAggregate
+	halt := func(marking bool) error {
+		return s.together(ctx, func(ctx context.Context) error {
+			err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: e.AggregateID}}, update,
+				options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&stored)
+			if err != nil {
+				return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+			}
+			if stored.Halt != mine || !marking {
+				return nil
+			}
+			return s.mark(ctx, e.AggregateID, &mark)
+		})
+	}
+	err := halt(true)
+	if err != nil && !isUnreachable(err) {
+		// What the server refuses to store, it may refuse to mark. The halt counts.
+		err = halt(false)
+	}
+	return stored.id(), err
 }
 
 // Park implements delivery.Parking.
@@ -97,7 +142,7 @@ func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
 	for i := range messages {
 		err := s.park(ctx, &messages[i])
 		if isAboutData(err) {
-			return &delivery.RejectedError{Index: i, Reason: err.Error()}
+			return &delivery.RejectedError{Index: i, Reason: withoutData(err).Error()}
 		}
 		if err != nil {
 			return err
@@ -110,7 +155,7 @@ func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
 // that nothing is parked without a halt. Lift deletes the halt in another, and
 // both change that one document, so the later of the two starts over.
 func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
-	document, err := bson.Marshal(parked(p, s.subscription))
+	document, err := bson.Marshal(s.parked(p))
 	if err != nil {
 		return mongo.MarshalError{Value: p, Err: err}
 	}
@@ -163,17 +208,20 @@ func putOnce(ctx context.Context, collection *mongo.Collection, id any, setOnIns
 	return result.UpsertedCount > 0, nil
 }
 
+// haltFields are those that tell which halt it is.
+var haltFields = bson.D{{Key: "halt", Value: 1}, {Key: "haltedAt", Value: 1}}
+
 // List implements delivery.HaltedAggregates.
-func (s *Store) List(ctx context.Context, limit int) ([]string, error) {
-	halted, err := s.halted(ctx, limit, bson.D{{Key: "_id", Value: 1}})
+func (s *Store) List(ctx context.Context, limit int) (map[string]delivery.HaltID, error) {
+	halted, err := s.halted(ctx, limit, haltFields)
 	if err != nil {
 		return nil, err
 	}
-	aggregates := make([]string, len(halted))
+	halts := make(map[string]delivery.HaltID, len(halted))
 	for i := range halted {
-		aggregates[i] = halted[i].AggregateID
+		halts[halted[i].AggregateID] = halted[i].id()
 	}
-	return aggregates, nil
+	return halts, nil
 }
 
 func (s *Store) halted(ctx context.Context, limit int, fields bson.D) ([]haltedAggregate, error) {
@@ -190,19 +238,20 @@ func (s *Store) halted(ctx context.Context, limit int, fields bson.D) ([]haltedA
 }
 
 // Halted implements delivery.HaltedAggregates.
-func (s *Store) Halted(ctx context.Context, aggregate string) (bool, error) {
+func (s *Store) Halted(ctx context.Context, aggregate string) (delivery.HaltID, error) {
+	var halted haltedAggregate
 	err := s.own(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
-		options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+		options.FindOne().SetProjection(haltFields)).Decode(&halted)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
-		return false, nil
+		return "", nil
 	case err != nil:
-		return false, fmt.Errorf("look up halted aggregate %q: %w", aggregate, err)
+		return "", fmt.Errorf("look up halted aggregate %q: %w", aggregate, err)
 	}
-	return true, nil
+	return halted.id(), nil
 }
 
-func parked(p *delivery.Parked, subscription string) *parkedMessage {
+func (s *Store) parked(p *delivery.Parked) *parkedMessage {
 	e, m := &p.Event, &p.Message
 	document := &parkedMessage{
 		Key:            parkedKey{e.AggregateID, e.Sequence, e.ID},
@@ -210,10 +259,12 @@ func parked(p *delivery.Parked, subscription string) *parkedMessage {
 		Position:       e.Position,
 		Failed:         p.Failed,
 		Reason:         p.Reason,
-		Subscription:   subscription,
+		Returned:       p.Returned,
+		Subscription:   s.subscription,
 		SequenceNumber: m.SequenceNumber,
 		EnqueuedAt:     m.EnqueuedAt,
 		ParkedAt:       time.Now(),
+		FollowedBy:     s.followers(e.Type),
 		Message: parkedContent{
 			ID: m.ID, SessionID: m.SessionID, PartitionKey: m.PartitionKey, Subject: m.Subject,
 			ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body,
@@ -227,7 +278,12 @@ func parked(p *delivery.Parked, subscription string) *parkedMessage {
 		document.Version = &e.Version.Number
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
-		document.Message.Properties = append(document.Message.Properties, bson.E{Key: name, Value: storable(m.Properties[name])})
+		value := storable(m.Properties[name])
+		if plainName.MatchString(name) {
+			document.Message.Properties = append(document.Message.Properties, bson.E{Key: name, Value: value})
+			continue
+		}
+		document.Message.Others = append(document.Message.Others, parkedProperty{name, value})
 	}
 	return document
 }

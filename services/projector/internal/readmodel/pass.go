@@ -68,7 +68,7 @@ func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
 	}
 	failure := bulk.WriteErrors[0]
 	if failure.Index < 0 || failure.Index >= len(sent) {
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
 	}
 	p.settle(sent[:failure.Index], delivery.Applied)
 	failed := sent[failure.Index]
@@ -76,12 +76,12 @@ func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
 	case failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):
 		return p.confirm(ctx, failed.writes[0])
 	case failure.Code != duplicateKey && classify(failure.Code) != data:
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
 	case len(failed.writes) > 1:
 		p.fold = alone
 		return nil
 	}
-	return reject(failed.writes[0], failure.Message)
+	return reject(failed.writes[0], reasonOf(failure.Code, failure.Raw))
 }
 
 // confirm looks up whether a write, which the unique _id refused, was applied
@@ -137,14 +137,14 @@ func twinned(e *contract.Event, storedID string) string {
 // refused for what it says, its writes are sent one by one.
 func (p *pass) blame(ctx context.Context, sent []*unit, err error) error {
 	if !isAboutData(err) {
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), err)
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
 	}
 	if len(sent) < len(p.pending) {
 		p.fold = alone
 		return nil
 	}
 	if len(p.pending) == 1 {
-		return reject(p.pending[0], err.Error())
+		return reject(p.pending[0], withoutData(err).Error())
 	}
 	rest := p.pending
 	for i := range rest {

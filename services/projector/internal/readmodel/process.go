@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -117,50 +118,78 @@ type attempts struct {
 }
 
 type attempt struct {
-	MessageID string `bson:"messageId"`
-	Process   string `bson:"process"`
+	Process  string   `bson:"process"`
+	Messages []string `bson:"messages"`
 }
 
-// Suspects implements delivery.Care.
-func (p *Process) Suspects(ctx context.Context, aggregate string) (map[string]int, error) {
+// Deaths implements delivery.Care. A process that has stopped as asked has not
+// died, whatever it left in hand.
+func (p *Process) Deaths(ctx context.Context, aggregate string) ([][]string, error) {
 	var noted attempts
 	err := p.store.own(projection.Attempts).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}}).Decode(&noted)
-	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+	if errors.Is(err, mongo.ErrNoDocuments) || err == nil && len(noted.InHand) == 0 {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("look up attempts at aggregate %q: %w", aggregate, err)
 	}
-	processes := map[string]bson.A{}
+	ids := bson.A{}
 	for _, a := range noted.InHand {
-		processes[a.MessageID] = append(processes[a.MessageID], a.Process)
+		ids = append(ids, a.Process)
 	}
-	suspects := map[string]int{}
-	for message, ids := range processes {
-		n, err := p.store.own(projection.Processes).CountDocuments(ctx, bson.D{
-			{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}},
-			{Key: "diedAt", Value: bson.D{{Key: "$ne", Value: nil}}},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("count the dead processes: %w", err)
-		}
-		if n > 0 {
-			suspects[message] = int(n)
+	var dead []string
+	err = p.store.own(projection.Processes).Distinct(ctx, "_id", bson.D{
+		{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}},
+		{Key: "diedAt", Value: bson.D{{Key: "$ne", Value: nil}}},
+		{Key: "stoppedAt", Value: nil},
+	}).Decode(&dead)
+	if err != nil {
+		return nil, fmt.Errorf("look for dead processes: %w", err)
+	}
+	var deaths [][]string
+	for _, a := range noted.InHand {
+		if slices.Contains(dead, a.Process) && len(a.Messages) > 0 {
+			deaths = append(deaths, a.Messages)
 		}
 	}
-	return suspects, nil
+	return deaths, nil
 }
 
 // Note implements delivery.Care.
-func (p *Process) Note(ctx context.Context, aggregate, messageID string) error {
-	return p.note(ctx, aggregate, bson.E{Key: "$addToSet", Value: bson.D{{Key: "inHand", Value: attempt{messageID, p.id}}}})
+func (p *Process) Note(ctx context.Context, aggregate string, messages []string) error {
+	mine := bson.D{{Key: "process", Value: literal(p.id)}, {Key: "messages", Value: literal(messages)}}
+	return p.note(ctx, aggregate, bson.D{{Key: "$concatArrays", Value: bson.A{p.others(), bson.A{mine}}}})
 }
 
 // Clear implements delivery.Care.
-func (p *Process) Clear(ctx context.Context, aggregate, messageID string) error {
-	return p.note(ctx, aggregate, bson.E{Key: "$pull", Value: bson.D{{Key: "inHand", Value: bson.D{{Key: "messageId", Value: messageID}}}}})
+func (p *Process) Clear(ctx context.Context, aggregate string, done []string) error {
+	left := bson.D{{Key: "$setDifference", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$$a.messages", bson.A{}}}}, literal(append([]string{}, done...))}}}
+	less := bson.D{{Key: "$map", Value: bson.D{
+		{Key: "input", Value: p.others()},
+		{Key: "as", Value: "a"},
+		{Key: "in", Value: bson.D{{Key: "process", Value: "$$a.process"}, {Key: "messages", Value: left}}},
+	}}}
+	return p.note(ctx, aggregate, bson.D{{Key: "$filter", Value: bson.D{
+		{Key: "input", Value: less},
+		{Key: "as", Value: "a"},
+		{Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$a.messages", bson.A{}}}}},
+	}}})
 }
 
-func (p *Process) note(ctx context.Context, aggregate string, change bson.E) error {
+// others is what other processes have in hand.
+func (p *Process) others() bson.D {
+	return bson.D{{Key: "$filter", Value: bson.D{
+		{Key: "input", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$inHand", bson.A{}}}}},
+		{Key: "as", Value: "a"},
+		{Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$a.process", literal(p.id)}}}},
+	}}}
+}
+
+func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+
+func (p *Process) note(ctx context.Context, aggregate string, inHand bson.D) error {
 	_, err := p.store.own(projection.Attempts).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
-		bson.D{change, {Key: "$set", Value: bson.D{{Key: "at", Value: time.Now()}}}}, options.UpdateOne().SetUpsert(true))
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "inHand", Value: inHand}, {Key: "at", Value: time.Now()}}}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("note an attempt at aggregate %q: %w", aggregate, err)
 	}

@@ -1,6 +1,8 @@
 package readmodel_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +11,7 @@ import (
 	"changerelay/services/projector/internal/readmodel"
 )
 
-func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
+func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	ctx := t.Context()
@@ -21,8 +23,15 @@ func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	}
 	died := func(p *readmodel.Process, aggregate, message string, want int) {
 		t.Helper()
-		if got, err := p.Suspects(ctx, aggregate); err != nil || got[message] != want {
-			t.Errorf("suspects: got %v and %v, want %d for %s", got, err, want, message)
+		got, err := p.Deaths(ctx, aggregate)
+		n := 0
+		for _, messages := range got {
+			if slices.Contains(messages, message) {
+				n++
+			}
+		}
+		if err != nil || n != want {
+			t.Errorf("deaths: got %v and %v, want %d with %s", got, err, want, message)
 		}
 	}
 	calm := s.Process("calm-1", "calm")
@@ -32,17 +41,16 @@ func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	}
 	first := s.Process("pod-1", "pod")
 	beat(first, true, false) // the other one has stopped as asked
-	for _, message := range []string{"m-1", "m-2", "m-2"} {
-		if err := first.Note(ctx, "a", message); err != nil {
-			t.Fatal(err)
-		}
+	steps := []error{
+		first.Note(ctx, "a", []string{"m-0"}), first.Clear(ctx, "a", []string{"m-0"}),
+		first.Note(ctx, "a", []string{"m-1"}), first.Note(ctx, "a", []string{"m-2", "$m-3"}),
 	}
-	if err := first.Clear(ctx, "a", "m-1"); err != nil {
+	if err := errors.Join(steps...); err != nil {
 		t.Fatal(err)
 	}
 	var noted bson.M
 	if err := s.db.Collection("apply_attempts").FindOne(ctx, bson.D{{Key: "_id", Value: "a"}}).Decode(&noted); err != nil || len(noted["inHand"].(bson.A)) != 1 {
-		t.Errorf("attempts: got %v and %v, want that at m-2 alone", noted, err)
+		t.Errorf("attempts: got %v and %v, want the last one alone", noted, err)
 	}
 	beat(first, false, false)
 	died(first, "a", "m-2", 0)
@@ -52,7 +60,7 @@ func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	died(second, "a", "m-2", 1)
 	died(second, "a", "m-1", 0)
 	died(second, "b", "m-2", 0)
-	if err := second.Note(ctx, "a", "m-2"); err != nil {
+	if err := second.Note(ctx, "a", []string{"m-2"}); err != nil {
 		t.Fatal(err)
 	}
 	died(second, "a", "m-2", 1)
@@ -67,4 +75,64 @@ func TestADeadProcessIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	died(third, "a", "m-2", 2)
 	beat(second, false, true)
 	died(third, "a", "m-2", 1)
+}
+
+// What another process has done says nothing about what it had not in hand.
+func TestProcess_ASuccessClearsOfOthersNotesOnlyWhatItCovers(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	ctx := t.Context()
+	dead, next := s.Process("pod-1", "pod"), s.Process("pod-2", "pod")
+	steps := []error{
+		dead.Beat(ctx, true), dead.Note(ctx, "a", []string{"m-1", "m-2", "$m-3", "m-4"}), next.Beat(ctx, true),
+		next.Note(ctx, "a", []string{"m-1", "m-2"}), next.Clear(ctx, "a", []string{"m-1"}),
+	}
+	if err := errors.Join(steps...); err != nil {
+		t.Fatal(err)
+	}
+	deaths := func() []string {
+		got, err := next.Deaths(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(slices.Values(slices.Concat(got...)))
+	}
+	if got := deaths(); !slices.Equal(got, []string{"$m-3", "m-2", "m-4"}) {
+		t.Errorf("after the first was dealt with: got %v, want the three others", got)
+	}
+	if err := next.Clear(ctx, "a", []string{"m-2", "$m-3", "m-4"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := deaths(); len(got) != 0 {
+		t.Errorf("after all were dealt with: got %v, want none", got)
+	}
+}
+
+func TestProcess_AnOrderlyStopIsNoDeath(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	ctx := t.Context()
+	stopped, same, other := s.Process("pod-1", "pod"), s.Process("pod-2", "pod"), s.Process("other-1", "other")
+	if err := errors.Join(stopped.Beat(ctx, true), stopped.Note(ctx, "a", []string{"m-1"}), stopped.Stop(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	// Its successor has its name, and others have not heard from it for long.
+	if err := same.Beat(ctx, true); err != nil || same.Careful() {
+		t.Errorf("the successor: got careful %t and %v, want not", same.Careful(), err)
+	}
+	_, err := s.db.Collection("projector_processes").UpdateByID(ctx, "pod-1", bson.D{{Key: "$set", Value: bson.D{{Key: "heartbeatAt", Value: time.Now().Add(-time.Minute)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Beat(ctx, false); err != nil || other.Careful() {
+		t.Errorf("another: got careful %t and %v, want not", other.Careful(), err)
+	}
+	// Nor has one died that was taken for dead and then stopped.
+	_, err = s.db.Collection("projector_processes").UpdateByID(ctx, "pod-1", bson.D{{Key: "$set", Value: bson.D{{Key: "diedAt", Value: time.Now()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := other.Deaths(ctx, "a"); err != nil || len(got) != 0 {
+		t.Errorf("deaths: got %v and %v, want none", got, err)
+	}
 }

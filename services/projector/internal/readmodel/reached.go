@@ -12,10 +12,14 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Reached tells whether a collection's document of an aggregate is at a
-// sequence or beyond it, as a majority has it.
+// Reached tells whether a collection's document of an aggregate, which is its own,
+// is at a sequence or beyond it, as a majority has it.
 func (s *Store) Reached(ctx context.Context, collection, aggregate string, sequence contract.Sequence) (bool, error) {
-	return s.there(ctx, collection, bson.D{{Key: "_id", Value: aggregate}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$gte", Value: sequence}}}})
+	return s.there(ctx, collection, bson.D{
+		{Key: "_id", Value: aggregate},
+		{Key: ofAggregates, Value: nil},
+		{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$gte", Value: sequence}}},
+	})
 }
 
 // ReachedKeyed is Reached for a projection whose documents many aggregates change.
@@ -32,4 +36,22 @@ func (s *Store) there(ctx context.Context, collection string, filter bson.D) (bo
 		return false, fmt.Errorf("look up a position in %q: %w", collection, err)
 	}
 	return true, nil
+}
+
+// Position implements delivery.Shelf.
+func (s *Store) Position(ctx context.Context, w *projection.Write) (contract.Sequence, string, error) {
+	collection, key, path := w.Collection, w.ID, []string{bookkeeping}
+	if w.Keyed {
+		collection, key, path = projection.Positions, accountOf(w), nil
+	}
+	document, err := s.db.Collection(collection).FindOne(ctx, bson.D{{Key: "_id", Value: key}}).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("look up a position in %q: %w", collection, err)
+	}
+	sequence, _ := document.Lookup(append(path, "sequence")...).StringValueOK()
+	eventID, _ := document.Lookup(append(path, "eventId")...).StringValueOK()
+	return contract.Sequence(sequence), eventID, nil
 }

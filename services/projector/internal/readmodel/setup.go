@@ -74,10 +74,15 @@ func (s *Store) EnsureIndexes(ctx context.Context, collections []string, keep ti
 	return err == nil, err
 }
 
+// Needed are the collections of the read models and the projector's own.
+func (s *Store) Needed(collections []string) []string {
+	return slices.Concat(s.ownCollections(), collections)
+}
+
 // Setup creates the collections, those of the read models and the projector's
 // own, and the indexes, with a role that may. It may be called again.
 func (s *Store) Setup(ctx context.Context, collections []string, keep time.Duration) error {
-	for _, name := range slices.Concat(s.ownCollections(), collections) {
+	for _, name := range s.Needed(collections) {
 		if err := s.db.CreateCollection(ctx, name); err != nil && !hasCode(err, namespaceExists) {
 			return fmt.Errorf("create collection %q in %q: %w", name, s.db.Name(), err)
 		}
@@ -104,6 +109,9 @@ func (s *Store) createIndexes(ctx context.Context, collections []string, keep ti
 	}
 	return errors.Join(conflicts...)
 }
+
+// IsUnauthorized tells whether an error is about a right that the role lacks.
+func IsUnauthorized(err error) bool { return hasCode(err, unauthorized) }
 
 func hasCode(err error, code int) bool {
 	e, ok := errors.AsType[mongo.ServerError](err)

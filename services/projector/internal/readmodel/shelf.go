@@ -36,7 +36,12 @@ type ParkedMessage struct {
 	Failed      bool              `json:"failed"`
 	Reason      string            `json:"reason"`
 	ParkedAt    time.Time         `json:"parked_at"`
-	BodyBytes   int               `json:"body_bytes"`
+	// Returned tells that it was dead-lettered and is put back.
+	Returned bool `json:"returned,omitempty"`
+	// FollowedBy are the projections that followed the event when it was parked;
+	// nil where that is not known.
+	FollowedBy []string `json:"followed_by"`
+	BodyBytes  int      `json:"body_bytes"`
 
 	// Message is the whole message; it is not shown in a list.
 	Message contract.Message `json:"-"`
@@ -58,7 +63,7 @@ func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMe
 		}
 		err := each(ParkedMessage{
 			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.Key.EventID, EventType: p.EventType,
-			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt,
+			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt, Returned: p.Returned, FollowedBy: p.FollowedBy,
 			BodyBytes: len(p.Message.Body), Message: p.Message.message(),
 		})
 		if err != nil {
@@ -87,10 +92,10 @@ func ofAggregate(aggregate string) bson.D {
 var errEnough = errors.New("enough")
 
 // Next implements delivery.Shelf.
-func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]contract.Message, error) {
-	var messages []contract.Message
+func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]delivery.Shelved, error) {
+	var messages []delivery.Shelved
 	err := s.Parked(ctx, aggregate, func(p ParkedMessage) error {
-		messages = append(messages, p.Message)
+		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned})
 		if len(messages) == limit {
 			return errEnough
 		}
@@ -141,13 +146,21 @@ func (c *parkedContent) message() contract.Message {
 	m := contract.Message{
 		ID: c.ID, SessionID: c.SessionID, PartitionKey: c.PartitionKey, Subject: c.Subject,
 		ContentType: c.ContentType, ContentEncoding: c.ContentEncoding, Body: c.Body,
-		Properties: make(map[string]any, len(c.Properties)),
+		Properties: make(map[string]any, len(c.Properties)+len(c.Others)),
 	}
 	for _, e := range c.Properties {
-		if at, ok := e.Value.(bson.DateTime); ok {
-			e.Value = at.Time().UTC()
-		}
-		m.Properties[e.Key] = e.Value
+		m.Properties[e.Key] = received(e.Value)
+	}
+	for _, p := range c.Others {
+		m.Properties[p.Name] = received(p.Value)
 	}
 	return m
+}
+
+// received is a property's value as messages have it.
+func received(v any) any {
+	if at, ok := v.(bson.DateTime); ok {
+		return at.Time().UTC()
+	}
+	return v
 }

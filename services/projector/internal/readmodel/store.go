@@ -20,19 +20,28 @@ type Store struct {
 	subscription string
 	group        string
 	marked       []string
+	deployment   deployment
+	parts        []projection.Part // nil where not known
+	onGap        string
 }
 
 // Config says what a store is for.
 type Config struct {
 	Database string
-	// Subscription is noted with parked messages.
-	Subscription string
+	// Subscription is noted with parked messages, and with Topic names the
+	// deployment.
+	Topic, Subscription string
 	// Group names those projectors of the database that share halts, parked
 	// messages and their watch over each other; "" is a group, too.
 	Group string
 	// Marked are the collections in which a document is one aggregate's own, and
 	// is marked while that aggregate is halted.
 	Marked []string
+	// Projections are those of the deployment; which of them follow a parked
+	// message is noted with it.
+	Projections []projection.Part
+	// OnGap is what the deployment does with events behind a missing version.
+	OnGap string
 }
 
 var (
@@ -51,6 +60,9 @@ func New(client *mongo.Client, cfg Config) *Store {
 		subscription: cfg.Subscription,
 		group:        cfg.Group,
 		marked:       cfg.Marked,
+		deployment:   deployment{cfg.Topic, cfg.Subscription},
+		parts:        cfg.Projections,
+		onGap:        cfg.OnGap,
 	}
 }
 
@@ -67,26 +79,25 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Write implements delivery.Store. Writes keep their order within a collection.
-// Those whose position is in the ledger go last.
+// Write implements delivery.Store. What goes to one collection, guarded by its
+// documents, goes by itself; all else goes together: see joint.
 func (s *Store) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
-	outcomes := make([]delivery.Outcome, len(writes))
-	var own, keyed []int
-	for i := range writes {
-		if writes[i].Keyed {
-			keyed = append(keyed, i)
-		} else {
-			own = append(own, i)
-		}
+	outcomes, err := s.write(ctx, writes)
+	if isUnreachable(err) {
+		err = fmt.Errorf("%w: %w", delivery.ErrUnreachable, err)
 	}
-	for _, collection := range collections(writes, own) {
-		p := &pass{
-			collection: s.db.Collection(collection), writes: writes, outcomes: outcomes,
-			pending: inCollection(writes, own, collection), fold: adjacent,
-		}
-		if err := p.run(ctx); err != nil {
-			return outcomes, err
-		}
+	return outcomes, err
+}
+
+func (s *Store) write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	outcomes, all := make([]delivery.Outcome, len(writes)), make([]int, len(writes))
+	for i := range all {
+		all[i] = i
 	}
-	return outcomes, s.keyed(ctx, writes, outcomes, keyed)
+	if to := collections(writes, all); len(to) == 1 && len(accounts(writes, all)) == 0 {
+		p := &pass{collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
+		return outcomes, p.run(ctx)
+	}
+	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}
+	return outcomes, p.run(ctx)
 }

@@ -25,11 +25,43 @@ type VersionState struct {
 	Documents int64 `json:"documents"`
 }
 
-// Present makes the view of a projection on this version, unless there is
-// something of that name already.
-func (s *Store) Present(ctx context.Context, v *projection.Version) error {
-	if err := s.db.CreateView(ctx, v.View, v.Collection(), bson.A{}); err != nil && !hasCode(err, namespaceExists) {
-		return fmt.Errorf("create view %q: %w", v.View, err)
+// shown is the pipeline of every view: what is deleted is not shown, whatever
+// keeps its position.
+var shown = bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: bookkeeping + ".deletedAt", Value: nil}}}}}
+
+// Present makes a view, unless there is something of that name already.
+func (s *Store) Present(ctx context.Context, v projection.View) (made bool, err error) {
+	err = s.db.CreateView(ctx, v.Name, v.On, shown)
+	if hasCode(err, namespaceExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("create view %q: %w", v.Name, err)
+	}
+	return true, nil
+}
+
+// Refresh has a view that is there show what it is to show, on the collection it
+// stands on. ErrNotAView where a collection has its name.
+func (s *Store) Refresh(ctx context.Context, v projection.View) error {
+	found, err := s.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: v.Name}})
+	if err != nil {
+		return fmt.Errorf("look up view %q: %w", v.Name, err)
+	}
+	for i := range found {
+		if found[i].Type != "view" {
+			return fmt.Errorf("%q %w: readers of %q need a view of that name", v.Name, ErrNotAView, v.On)
+		}
+		var view struct {
+			On       string `bson:"viewOn"`
+			Pipeline bson.A `bson:"pipeline"`
+		}
+		if err := bson.Unmarshal(found[i].Options, &view); err != nil {
+			return fmt.Errorf("read what view %q stands on: %w", v.Name, err)
+		}
+		if len(view.Pipeline) == 0 {
+			return s.stand(ctx, v.Name, view.On)
+		}
 	}
 	return nil
 }
@@ -88,16 +120,35 @@ func (s *Store) Versions(ctx context.Context, v *projection.Version) ([]VersionS
 
 // Stand has the view stand on this version, in one step for every reader.
 func (s *Store) Stand(ctx context.Context, v *projection.Version) error {
+	return s.stand(ctx, v.View, v.Collection())
+}
+
+func (s *Store) stand(ctx context.Context, view, on string) error {
 	err := s.db.RunCommand(ctx, bson.D{
-		{Key: "collMod", Value: v.View},
-		{Key: "viewOn", Value: v.Collection()},
-		{Key: "pipeline", Value: bson.A{}},
+		{Key: "collMod", Value: view},
+		{Key: "viewOn", Value: on},
+		{Key: "pipeline", Value: shown},
 		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
 	}).Err()
 	if err != nil {
-		return fmt.Errorf("have view %q stand on %q: %w", v.View, v.Collection(), err)
+		return fmt.Errorf("have view %q stand on %q: %w", view, on, err)
 	}
 	return nil
+}
+
+// EnsureViews makes the views that are not there. It returns false when the role
+// may not.
+func (s *Store) EnsureViews(ctx context.Context, views []projection.View) (bool, error) {
+	for _, v := range views {
+		_, err := s.Present(ctx, v)
+		if hasCode(err, unauthorized) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // CountHalted is how many aggregates are halted in the store's group.
@@ -105,6 +156,15 @@ func (s *Store) CountHalted(ctx context.Context) (int64, error) {
 	n, err := s.own(projection.HaltedAggregates).CountDocuments(ctx, bson.D{})
 	if err != nil {
 		return 0, fmt.Errorf("count halted aggregates: %w", err)
+	}
+	return n, nil
+}
+
+// CountParked is how many messages are parked in the store's group.
+func (s *Store) CountParked(ctx context.Context) (int64, error) {
+	n, err := s.own(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
+	if err != nil {
+		return 0, fmt.Errorf("count parked messages: %w", err)
 	}
 	return n, nil
 }

@@ -1,7 +1,6 @@
 package sandboxtest
 
 import (
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener          // guarded by mu; nil while cut
 	conns    map[net.Conn]struct{} // guarded by mu
+	frozen   map[net.Conn]struct{} // guarded by mu: those of conns that carry nothing more
 	running  sync.WaitGroup
 }
 
@@ -26,7 +26,7 @@ func NewProxy(t *testing.T, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}, frozen: map[net.Conn]struct{}{}}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,13 +70,54 @@ func (p *Proxy) carry(from net.Conn) {
 		stop()
 	}
 	var both sync.WaitGroup
-	both.Go(func() { defer stop(); _, _ = io.Copy(to, from) })
-	both.Go(func() { defer stop(); _, _ = io.Copy(from, to) })
+	both.Go(func() { defer stop(); p.copy(to, from) })
+	both.Go(func() { defer stop(); p.copy(from, to) })
 	both.Wait()
 	p.mu.Lock()
-	delete(p.conns, from)
-	delete(p.conns, to)
+	for _, c := range []net.Conn{from, to} {
+		delete(p.conns, c)
+		delete(p.frozen, c)
+	}
 	p.mu.Unlock()
+}
+
+// copy carries one way. What comes after a freeze is swallowed, and the end of it too.
+func (p *Proxy) copy(to, from net.Conn) {
+	b := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(b)
+		if p.isFrozen(from) {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) isFrozen(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, frozen := p.frozen[c]
+	return frozen
+}
+
+// Freeze has the connections there are carry nothing more, without an end that
+// either side could see. New ones work.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		p.frozen[c] = struct{}{}
+	}
 }
 
 // Cut closes the address and every connection, and waits for them to be gone.

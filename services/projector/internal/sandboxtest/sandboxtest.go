@@ -58,7 +58,13 @@ func StartGuarded(t *testing.T, config Config, accounts string, more ...string) 
 	if err := os.WriteFile(path, []byte(accounts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := launched(config, append(more, "--auth", path)...)
+	return StartWith(t, config, append(more, "--auth", path)...)
+}
+
+// StartWith starts a sandbox with more arguments, until the test's end.
+func StartWith(t *testing.T, config Config, args ...string) *Endpoints {
+	t.Helper()
+	e, err := launched(config, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
+
+	"changerelay/services/projector/internal/namespace"
 )
 
 type badCredentials struct{ error }
@@ -21,31 +23,33 @@ func TestClassify(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
-		want class
+		want namespace.Class
 	}{
-		{"no session within the time", &azservicebus.Error{Code: azservicebus.CodeTimeout}, noSession},
-		{"no session, as the service says it", condition("com.microsoft:timeout"), noSession},
-		{"a lost lock", &azservicebus.Error{Code: azservicebus.CodeLockLost}, lost},
-		{"a lost session lock, as the service says it", condition("com.microsoft:session-lock-lost"), lost},
-		{"a session that another has taken", condition("com.microsoft:session-cannot-be-locked"), lost},
-		{"a link that the service cuts", &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondDetachForced}}, lost},
-		{"a link closed before", &azservicebus.Error{Code: azservicebus.CodeClosed}, lost},
-		{"a link taken over", condition(amqp.ErrCondStolen), lost},
-		{"wrong credentials", &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, refused},
-		{"credentials that can not be had", fmt.Errorf("get token: %w", badCredentials{errors.New("no such tenant")}), refused},
-		{"an entity that is not there", &azservicebus.Error{Code: azservicebus.CodeNotFound}, refused},
-		{"a subscription without sessions", condition(amqp.ErrCondNotAllowed), refused},
-		{"a disabled entity", condition("com.microsoft:entity-disabled"), refused},
-		{"throttling", condition("com.microsoft:server-busy"), busy},
-		{"throttling in so many words", fmt.Errorf("accept: %w", condition("com.microsoft:server-busy")), busy},
-		{"too many links", condition(amqp.ErrCondResourceLimitExceeded), busy},
-		{"our own deadline", fmt.Errorf("accept: %w", context.DeadlineExceeded), cancelled},
-		{"our own cancellation", context.Canceled, cancelled},
-		{"a lost connection", &azservicebus.Error{Code: azservicebus.CodeConnectionLost}, broken},
-		{"a closed socket", io.EOF, broken},
-		{"a connection that the service ends", &amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, broken},
-		{"an error that nobody knows", errors.New("odd"), broken},
-		{"a condition that nobody knows", condition("com.example:odd"), broken},
+		{"no session within the time", &azservicebus.Error{Code: azservicebus.CodeTimeout}, namespace.NoSession},
+		{"no session, as the service says it", condition("com.microsoft:timeout"), namespace.NoSession},
+		{"a lost lock", &azservicebus.Error{Code: azservicebus.CodeLockLost}, namespace.Lost},
+		{"a lost session lock, as the service says it", condition("com.microsoft:session-lock-lost"), namespace.Lost},
+		{"a session that another has taken", condition("com.microsoft:session-cannot-be-locked"), namespace.Lost},
+		{"a link that the service cuts", &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondDetachForced}}, namespace.Lost},
+		{"a link closed before", &azservicebus.Error{Code: azservicebus.CodeClosed}, namespace.Lost},
+		{"a link taken over", condition(amqp.ErrCondStolen), namespace.Lost},
+		{"wrong credentials", &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, namespace.Refused},
+		{"credentials that can not be had", fmt.Errorf("get token: %w", badCredentials{errors.New("no such tenant")}), namespace.Refused},
+		{"an entity that is not there", &azservicebus.Error{Code: azservicebus.CodeNotFound}, namespace.Refused},
+		{"a subscription without sessions", condition(amqp.ErrCondNotAllowed), namespace.Refused},
+		{"a disabled entity", condition("com.microsoft:entity-disabled"), namespace.Refused},
+		{"throttling", condition("com.microsoft:server-busy"), namespace.Busy},
+		{"throttling in so many words", fmt.Errorf("accept: %w", condition("com.microsoft:server-busy")), namespace.Busy},
+		{"too many links", condition(amqp.ErrCondResourceLimitExceeded), namespace.Busy},
+		{"our own deadline", fmt.Errorf("accept: %w", context.DeadlineExceeded), namespace.Cancelled},
+		{"our own cancellation", context.Canceled, namespace.Cancelled},
+		{"a lost connection", &azservicebus.Error{Code: azservicebus.CodeConnectionLost}, namespace.Broken},
+		{"a client whose connection has ended", fmt.Errorf("accept: %w", errUsedUp{}), namespace.Broken},
+		{"an entity that is deleted", condition(amqp.ErrCondResourceDeleted), namespace.Refused},
+		{"a closed socket", io.EOF, namespace.Broken},
+		{"a connection that the service ends", &amqp.ConnError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondNotAllowed}}, namespace.Broken},
+		{"an error that nobody knows", errors.New("odd"), namespace.Broken},
+		{"a condition that nobody knows", condition("com.example:odd"), namespace.Broken},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -82,10 +83,24 @@ func (d *DeadLetters) DiscardAll(ctx context.Context, wait time.Duration, each f
 	}
 }
 
-// Discard removes one dead letter, and calls each for it. Those before it are
-// locked meanwhile and given back. It asks for one at a time: credit that is
-// left over would take back what is given back.
-func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, number int64, each func(DeadLetter) error) error {
+// At returns the dead letter with a number, without taking its lock; false where
+// there is none.
+func (d *DeadLetters) At(ctx context.Context, number int64) (DeadLetter, bool, error) {
+	page, err := d.receiver.PeekMessages(ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &number})
+	if err != nil {
+		return DeadLetter{}, false, fmt.Errorf("peek at dead letter %d: %w", number, err)
+	}
+	if len(page) == 0 || value(page[0].SequenceNumber) != number {
+		return DeadLetter{}, false, nil
+	}
+	return deadLetter(page[0]), true, nil
+}
+
+// Discard removes dead letters by their numbers, and calls each for them. Those
+// before them are locked meanwhile and given back. It asks for one at a time:
+// credit that is left over would take back what is given back.
+func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers []int64, each func(DeadLetter) error) error {
+	left := slices.Clone(numbers)
 	var kept []*azservicebus.ReceivedMessage
 	defer func() {
 		for _, m := range kept {
@@ -93,16 +108,22 @@ func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, number in
 			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), m, nil)
 		}
 	}()
-	for {
+	for len(left) > 0 {
 		page, err := d.receive(ctx, wait, 1)
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		if value(page[0].SequenceNumber) == number {
-			return d.remove(ctx, page[0], each)
+		place := slices.Index(left, value(page[0].SequenceNumber))
+		if place < 0 {
+			kept = append(kept, page[0])
+			continue
 		}
-		kept = append(kept, page[0])
+		if err := d.remove(ctx, page[0], each); err != nil {
+			return err
+		}
+		left = slices.Delete(left, place, place+1)
 	}
+	return nil
 }
 
 func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessage, each func(DeadLetter) error) error {

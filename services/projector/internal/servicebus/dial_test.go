@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/services/projector/internal/namespace"
 )
 
 func TestAClientConnectsOnceInItsLife(t *testing.T) {
@@ -16,9 +18,10 @@ func TestAClientConnectsOnceInItsLife(t *testing.T) {
 	}
 	defer listener.Close()
 	ended := 0
-	s := &singleUse{cfg: &Config{ConnectionString: "Endpoint=sb://x;usedevelopmentemulator=True"}, ended: func() { ended++ }}
+	s := &singleUse{access: &namespace.Access{Emulator: true}, ended: func() { ended++ }}
 	connect := func(host string) (net.Conn, error) {
-		return s.connect(t.Context(), azservicebus.NewWebSocketConnArgs{Host: "wss://" + host + "/$servicebus/websocket"})
+		s.access.Host = host
+		return s.connect(t.Context(), azservicebus.NewWebSocketConnArgs{})
 	}
 	if _, err := connect("127.0.0.1:0"); err == nil || errors.Is(err, errUsedUp{}) {
 		t.Fatalf("connect to nobody: got %v, want that nobody is there", err)

@@ -22,12 +22,20 @@ type receiver struct {
 	sessionID string
 	granted   time.Time
 	linger    time.Duration
+	rate      *rate
+	each      int64 // what a message may weigh, in bytes
 	leftovers *sync.WaitGroup
 }
 
 func (r *receiver) SessionID() string { return r.sessionID }
 
 func (r *receiver) LockedUntil() time.Time { return r.granted }
+
+// Fits implements session.Fitter.
+func (r *receiver) Fits(limit int, each int64) int {
+	r.each = each
+	return r.rate.fits(limit, each)
+}
 
 func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.Message, err error) {
 	// The client asserts the types of properties and annotations that a sender
@@ -37,11 +45,18 @@ func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.M
 			messages, err = nil, fmt.Errorf("receive from session %q: the client can not read a message: %v", r.sessionID, p)
 		}
 	}()
-	received, err := r.inner.ReceiveMessages(ctx, limit, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: r.linger})
+	began := time.Now()
+	received, err := r.inner.ReceiveMessages(ctx, limit, &azservicebus.ReceiveMessagesOptions{
+		// It is for all messages after the first together.
+		TimeAfterFirstMessage: r.linger + r.rate.takes(int64(limit)*r.each),
+	})
 	messages = make([]session.Message, len(received))
+	bytes := int64(0)
 	for i, m := range received {
 		messages[i] = convert(m)
+		bytes += int64(len(m.Body))
 	}
+	r.rate.note(bytes, time.Since(began))
 	if err != nil {
 		err = fmt.Errorf("receive from session %q: %w", r.sessionID, err)
 	}
@@ -52,7 +67,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.M
 // a lock, so only the one goroutine that renews may read it.
 func (r *receiver) RenewLock(ctx context.Context) (time.Time, error) {
 	if err := r.inner.RenewSessionLock(ctx, nil); err != nil {
-		return time.Time{}, fmt.Errorf("renew lock of session %q: %w", r.sessionID, err)
+		return time.Time{}, fmt.Errorf("renew lock of session %q: %w", r.sessionID, orBusy(err))
 	}
 	return r.inner.LockedUntil(), nil
 }
@@ -63,16 +78,16 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 		return errors.New("the message is of another receiver")
 	}
 	if !v.DeadLetter {
-		return r.inner.CompleteMessage(ctx, handle, nil)
+		return orBusy(r.inner.CompleteMessage(ctx, handle, nil))
 	}
 	description := v.Description
 	if len(description) > maxDescription {
 		description = strings.ToValidUTF8(description[:maxDescription], "")
 	}
-	return r.inner.DeadLetterMessage(ctx, handle, &azservicebus.DeadLetterOptions{
+	return orBusy(r.inner.DeadLetterMessage(ctx, handle, &azservicebus.DeadLetterOptions{
 		Reason:           &v.Reason,
 		ErrorDescription: &description,
-	})
+	}))
 }
 
 // Close implements session.Receiver. The client first waits for its releaser,

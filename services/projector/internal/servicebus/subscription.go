@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/rs/zerolog"
 
+	"changerelay/services/projector/internal/namespace"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -37,6 +38,19 @@ type Config struct {
 	CloseTime time.Duration
 }
 
+// Access is how the namespace is entered.
+func (c *Config) Access() (namespace.Access, error) {
+	access := namespace.Access{Host: c.Namespace, Credential: c.Credential}
+	if c.ConnectionString != "" {
+		var err error
+		if access, err = namespace.Read(c.ConnectionString); err != nil {
+			return access, err
+		}
+	}
+	access.WebSockets, access.TLS = c.WebSockets, c.TLS
+	return access, nil
+}
+
 // Subscription hands out the sessions of one subscription. It connects at the
 // first accept, and again whenever it has to.
 type Subscription struct {
@@ -45,6 +59,8 @@ type Subscription struct {
 	conns []*connection
 	// leftovers are closes that outlived their deadline.
 	leftovers sync.WaitGroup
+	// rate is shared by all sessions, which share what the network carries.
+	rate rate
 }
 
 var _ session.Acceptor = (*Subscription)(nil)
@@ -65,7 +81,11 @@ func New(cfg Config, log zerolog.Logger) (*Subscription, error) {
 // dial makes a client; the client connects when it is first used, once, and
 // ended is called when that connection ends.
 func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
-	way := &singleUse{cfg: &s.cfg, ended: ended}
+	access, err := s.cfg.Access()
+	if err != nil {
+		return nil, err
+	}
+	way := &singleUse{access: &access, ended: ended}
 	options := &azservicebus.ClientOptions{
 		ApplicationID:    "change-relay-projector",
 		NewWebSocketConn: way.connect,
@@ -104,19 +124,22 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 			sessionID: inner.SessionID(),
 			granted:   inner.LockedUntil(),
 			linger:    s.cfg.Linger,
+			rate:      &s.rate,
 			leftovers: &s.leftovers,
 		}, nil
 	}
 	switch classify(err) {
-	case noSession:
+	case namespace.NoSession:
 		conn.trust()
 		return nil, session.ErrNoSession
-	case refused:
+	case namespace.Refused:
 		if !conn.uses(client) {
 			return nil, fmt.Errorf("the connection was replaced meanwhile: %w", err)
 		}
 		return nil, fmt.Errorf("subscription %q of topic %q refuses: %w", s.cfg.Subscription, s.cfg.Topic, err)
-	case broken:
+	case namespace.Busy:
+		return nil, orBusy(err)
+	case namespace.Broken:
 		if ctx.Err() == nil {
 			conn.doubt(client, 1)
 		}

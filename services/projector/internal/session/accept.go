@@ -85,12 +85,14 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		e.idle.CompareAndSwap(0, time.Now().UnixNano())
 		return nil, ErrNoSession
 	default:
+		e.circuit.failed(a.err)
 		e.counts.AcceptsFailed.Add(1)
 		if e.accepting.Failed(a.err) {
 			e.log.Warn().Err(a.err).Msg("accepting sessions fails, trying again")
 		}
 		return nil, fmt.Errorf("accept a session: %w", a.err)
 	}
+	e.circuit.answered()
 	e.answered.Store(time.Now().UnixNano())
 	if lasted, ended := e.accepting.Recovered(); ended {
 		e.log.Info().Dur("lasted_ms", lasted).Msg("accepting sessions works again")

@@ -17,6 +17,9 @@ type Config struct {
 
 	// BatchSize is how many messages are received and applied at once.
 	BatchSize int
+	// MaxBytes is how many bytes of messages are asked for and not settled at once,
+	// in all holds together: see budget.
+	MaxBytes int64
 	// FirstMessageTime is how long a fresh hold waits for its first message.
 	FirstMessageTime time.Duration
 	// HoldTime and HoldMessages end a hold that still has messages, so that
@@ -32,8 +35,15 @@ type Config struct {
 	// RetryInitial and RetryMax space out attempts after a failed apply or a
 	// failed accept.
 	RetryInitial, RetryMax time.Duration
+	// RestInitial and RestMax are how long a session is left alone that alone could
+	// not be applied: the first time, and at most.
+	RestInitial, RestMax time.Duration
 	// RetryTime is how long a batch is tried again before its session is given back.
 	RetryTime time.Duration
+
+	// Paused tells that no more sessions are to be taken for now; nil for never.
+	// Those that are held go on.
+	Paused func() bool
 
 	// MaxSettles is how many settlements of one session run at once.
 	MaxSettles int
@@ -54,6 +64,7 @@ func Defaults() Config {
 		AcceptTime:       10 * time.Second,
 		AcceptGrace:      10 * time.Second,
 		BatchSize:        100,
+		MaxBytes:         64 << 20,
 		FirstMessageTime: 5 * time.Second,
 		HoldTime:         5 * time.Second,
 		HoldMessages:     5000,
@@ -61,6 +72,8 @@ func Defaults() Config {
 		LockMargin:       2 * time.Second,
 		RetryInitial:     50 * time.Millisecond,
 		RetryMax:         5 * time.Second,
+		RestInitial:      time.Second,
+		RestMax:          30 * time.Second,
 		RetryTime:        time.Minute,
 		MaxSettles:       32,
 		SettleTime:       5 * time.Second,

@@ -13,8 +13,13 @@ type Counts struct {
 	Accepted, AcceptedNone, AcceptsFailed, AcceptsHung, AcceptedLate atomic.Int64
 
 	// Received, Completed and DeadLettered count messages; SettlesFailed
-	// settlements without a good answer.
-	Received, Completed, DeadLettered, SettlesFailed atomic.Int64
+	// settlements without a good answer, SettlesThrottled those that the broker
+	// asked to try again later.
+	Received, Completed, DeadLettered, SettlesFailed, SettlesThrottled atomic.Int64
+
+	// Resting is how many sessions are left alone at this moment because they alone
+	// could not be applied.
+	Resting atomic.Int64
 
 	// Retries counts repeated applies; GivenBack holds that ended with messages
 	// not settled; LocksLost those among them that ended for their lock;

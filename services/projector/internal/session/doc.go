@@ -36,7 +36,11 @@
 //     leaves credit on the link, and the client then hands late arrivals back
 //     one by one, which lets a later message overtake them. So a receiver is
 //     asked again only after it brought everything that was asked for; a short
-//     receive is the last of its hold.
+//     receive is the last of its hold. A Carrier keeps late arrivals instead, and
+//     what was asked for counts for the next receive: it is asked again as long as
+//     some have come while a batch was worked on.
+//   - Bytes are bounded. A hold asks for as many messages as its share of the
+//     budget is for, by what messages have weighed lately. See budget.
 //   - Rising sequence numbers. Inside a hold the broker's sequence numbers must
 //     rise. Where they do not, the batch is not applied at all and the session
 //     goes back: a message that was overtaken and then refused by the position
@@ -49,7 +53,11 @@
 // session is given back so that another replica can try. Messages are never
 // abandoned one by one, so their delivery count does not rise. A failed
 // settlement is harmless, since the message comes again and is found applied;
-// it ends the hold and is counted. An accept that neither answers nor fails is
+// it ends the hold and is counted. One that the broker throttles is waited out in
+// place, as long as it asks for, and so is a renewal while the lock holds. Accepts
+// that fail go through a circuit breaker: one at a time probes, however many slots
+// there are. A session that alone cannot be applied (ErrRest) takes no slot: its
+// lock is kept for a while that grows, so that the broker offers others. An accept that neither answers nor fails is
 // given up by a watchdog, and the acceptor is told, so that it can drop the
 // connection.
 //

@@ -24,9 +24,14 @@ type Engine struct {
 	keeping  *keeping
 	counts   Counts
 	inHand   inHand
+	circuit  *circuit
+	rests    rests
+	budget   *budget
+	scales   scales
 
 	accepting Outage
 	applying  Outage
+	settling  Outage
 	// answered is when the broker last answered an accept, in Unix nanoseconds.
 	answered atomic.Int64
 	// step is when a slot last took a step, idle since when accepts find
@@ -48,6 +53,9 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 		log:      log,
 		gate:     newGate(cfg.AcceptFloor, cfg.MaxSessions),
 		inHand:   inHand{since: map[*hold]time.Time{}},
+		budget:   newBudget(cfg.MaxBytes),
+		circuit:  newCircuit(cfg.RetryInitial, cfg.RetryMax),
+		rests:    rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, last: map[string]rest{}},
 		keeping:  newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
 	}
 }
@@ -55,11 +63,18 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 // Counts is what the engine has done.
 func (e *Engine) Counts() *Counts { return &e.counts }
 
+// BytesInFlight is how many bytes of messages are asked for and not settled: what
+// has come as it weighs, what has not as it is expected to.
+func (e *Engine) BytesInFlight() int64 { return e.budget.inUse() }
+
 // Accepting follows the accepts: whether the broker can be reached.
 func (e *Engine) Accepting() *Outage { return &e.accepting }
 
 // Applying follows the applies: whether the handler can do its work.
 func (e *Engine) Applying() *Outage { return &e.applying }
+
+// Settling follows the settlements: whether the broker throttles them.
+func (e *Engine) Settling() *Outage { return &e.settling }
 
 // Idle tells since when the broker says that there is nothing to do; the zero
 // time while there is.
@@ -122,6 +137,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		})
 	}
 	_ = slots.Wait()
+	e.rests.resting.Wait()
 	close(drained)
 	_ = drain.Wait()
 	return e.joinAccepts()
@@ -130,15 +146,24 @@ func (e *Engine) Run(ctx context.Context) error {
 // slot accepts a session, holds it, and starts over, until ctx ends.
 func (e *Engine) slot(ctx, work context.Context, slot int) {
 	wait := backoff.Backoff{Initial: e.cfg.RetryInitial, Max: e.cfg.RetryMax}
-	for e.gate.enter(ctx) {
+	for e.gate.enter(ctx) && e.resumed(ctx) && e.budget.room(ctx) {
+		done, ok := e.circuit.enter(ctx)
+		if !ok {
+			return
+		}
 		receiver, err := e.accept(ctx, slot)
+		done()
 		e.step.Store(time.Now().UnixNano())
 		e.gate.leave(err == nil)
-		if err == nil {
+		switch {
+		case err != nil:
+		case e.paused():
+			e.release(ctx, receiver) // it came to an accept that waited when the pause began
+		default:
 			err = e.hold(ctx, work, receiver)
 		}
 		switch {
-		case err == nil || errors.Is(err, ErrNoSession):
+		case err == nil || errors.Is(err, ErrNoSession) || errors.Is(err, ErrRest) && !errors.Is(err, errCrowded):
 			wait.Reset()
 		case ctx.Err() != nil:
 			return
@@ -146,6 +171,32 @@ func (e *Engine) slot(ctx, work context.Context, slot int) {
 			_ = wait.Wait(ctx)
 		}
 	}
+}
+
+// resumeEvery is how often a paused slot looks whether it may go on.
+const resumeEvery = time.Second
+
+// paused tells that no session is to be held.
+func (e *Engine) paused() bool { return e.cfg.Paused != nil && e.cfg.Paused() }
+
+// resumed waits while the engine is paused; false when ctx ended first.
+func (e *Engine) resumed(ctx context.Context) bool {
+	if !e.paused() {
+		return true
+	}
+	ticker := time.NewTicker(resumeEvery)
+	defer ticker.Stop()
+	for e.paused() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+		// The pause is no stall, and no silence of the broker.
+		e.step.Store(time.Now().UnixNano())
+		e.answered.Store(time.Now().UnixNano())
+	}
+	return true
 }
 
 // joinAccepts waits for accepts that the watchdog gave up. The connections they

@@ -401,6 +401,7 @@ func until(t *testing.T, what string, cond func() bool) {
 
 func small() session.Config {
 	cfg := session.Defaults()
+	cfg.MaxBytes = 1 << 40 // bounded by number, unless a test says so
 	cfg.MaxSessions = 4
 	cfg.AcceptFloor = 2
 	cfg.BatchSize = 10

@@ -15,6 +15,7 @@ import (
 // Reasons for which a hold ends with messages that are not settled.
 var (
 	errInversion = errors.New("the broker delivered messages out of order")
+	errCrowded   = errors.New("too many sessions are left alone")
 	errGaveUp    = errors.New("the messages could not be applied for too long")
 )
 
@@ -25,6 +26,8 @@ type hold struct {
 	receiver Receiver
 	applier  Applier
 	lock     *lock
+	share    share
+	scales   scales // of this session
 	log      zerolog.Logger
 	began    time.Time
 	// steady: the session is asked for one message at a time. Where it comes, no
@@ -33,6 +36,9 @@ type hold struct {
 	// quickest is the least time between a message's enqueuing, by the broker's
 	// clock, and its receipt, by ours; of a steady session.
 	quickest time.Duration
+	// owed is how many messages of the last receive may still come: credit that is
+	// left on the link.
+	owed int
 	// empty: the session had run empty when the hold ended.
 	empty bool
 	// firstReceive is how long the first message took: what a round trip costs
@@ -42,7 +48,7 @@ type hold struct {
 	lastNumber   int64
 }
 
-// hold works on one session until it is to be given back, and gives it back. It
+// hold works on one session until it is to be given back, and has it given back. It
 // returns an error when the session went back with messages not settled.
 func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 	e.counts.Held.Add(1)
@@ -55,6 +61,7 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 		applier:  e.handler.Hold(receiver.SessionID()),
 		lock:     newLock(receiver.LockedUntil(), e.cfg.LockMargin, func() { end(errLockEnds) }),
 		log:      e.log.With().Str("session_id", receiver.SessionID()).Logger(),
+		share:    share{budget: e.budget},
 		began:    time.Now(),
 		steady:   e.keeping.began(receiver.SessionID()),
 	}
@@ -63,12 +70,16 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 	keeper.Go(func() { end(h.lock.keep(ctx, receiver.RenewLock)) })
 
 	err := h.run(draining, ctx)
+	h.share.set(0)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}
 	end(errReleased)
 	keeper.Wait()
-	e.release(ctx, receiver)
+	lockEnds, _ := h.lock.end()
+	if !e.giveBack(draining, ctx, receiver, err, lockEnds) && errors.Is(err, ErrRest) {
+		err = errors.Join(errCrowded, err)
+	}
 	return h.report(err)
 }
 
@@ -76,24 +87,36 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 // when everything that was received is settled.
 func (h *hold) run(draining, ctx context.Context) error {
 	for {
-		asked := h.asks()
+		asked, err := h.asks(draining, ctx)
+		if asked == 0 || err != nil {
+			return err
+		}
 		messages, err := h.receive(draining, ctx, asked)
 		if len(messages) == 0 {
 			h.empty = err == nil && !h.steady
 			return err
 		}
+		h.weigh(messages, asked)
 		if err := h.checkOrder(messages); err != nil {
 			return err
 		}
 		if err := h.process(draining, ctx, messages); err != nil {
 			return err
 		}
-		// Only a receive that brought all it asked for leaves no credit behind.
-		if err != nil || len(messages) < asked || draining.Err() != nil || h.spent() {
-			h.empty = err == nil && len(messages) < asked
+		h.share.set(int64(h.owed) * h.expect())
+		if err != nil || draining.Err() != nil || h.carried() == 0 && (h.owed > 0 || h.spent()) {
+			h.empty = err == nil && h.owed > 0
 			return err
 		}
 	}
+}
+
+// carried is how many messages have come that nobody has asked for yet.
+func (h *hold) carried() int {
+	if carrier, ok := h.receiver.(Carrier); ok {
+		return carrier.Carried()
+	}
+	return 0
 }
 
 // checkOrder refuses a batch in which a broker's number does not rise. The
@@ -135,9 +158,13 @@ func (h *hold) process(draining, ctx context.Context, messages []Message) error 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if errors.Is(failure, ErrNotYet) {
+		if errors.Is(failure, ErrNotYet) || errors.Is(failure, ErrPaused) {
 			h.recovered()
 			return errors.Join(failure, h.pause(draining, ctx))
+		}
+		if errors.Is(failure, ErrRest) {
+			h.failed(failure)
+			return failure
 		}
 		h.failed(failure)
 		if draining.Err() != nil || time.Since(began) > h.cfg.RetryTime {
@@ -199,6 +226,10 @@ func (h *hold) report(err error) error {
 		h.log.Warn().Err(err).Msg("messages out of order, session given back")
 	case errors.Is(err, ErrNotYet):
 		h.log.Debug().Err(err).Msg("session given back until a missing message comes")
+	case errors.Is(err, ErrPaused):
+		h.log.Info().Msg("session given back, no more messages are applied for now")
+	case errors.Is(err, ErrRest):
+		h.log.Info().Err(err).Msg("session left alone for a while")
 	case errors.Is(err, errGaveUp):
 		h.log.Warn().Err(err).Msg("session given back without its messages applied")
 	default:

@@ -66,25 +66,32 @@ func (l *lock) end() (time.Time, error) {
 }
 
 // keep renews the lock half way to its deadline, again and again, until ctx
-// ends. It returns the reason why the lock can not be counted on any more: any
-// failed renewal is one, for the client may have attached anew behind it.
+// ends. It returns the reason why the lock cannot be counted on any more: any
+// failed renewal is one, for the client may have attached anew behind it. One that
+// is throttled is tried again, for as long as the lock holds.
 func (l *lock) keep(ctx context.Context, renew func(context.Context) (time.Time, error)) error {
 	defer l.expire.Stop()
+	var pause time.Duration
 	for {
 		deadline, err := l.end()
 		if err != nil {
 			return err
 		}
-		half := time.NewTimer(time.Until(deadline) / 2)
+		half := time.NewTimer(max(time.Until(deadline)/2, min(pause, time.Until(deadline))))
 		select {
 		case <-ctx.Done():
 			half.Stop()
 			return context.Cause(ctx)
 		case <-half.C:
 		}
+		pause = 0
 		attempt, cancel := context.WithDeadline(ctx, deadline)
 		lockedUntil, err := renew(attempt)
 		cancel()
+		if busy, throttled := asBusy(err); throttled {
+			pause = busy.Pause
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", errLockDoubted, err)
 		}

@@ -41,7 +41,8 @@ type Applier interface {
 	// that it is done with, in order from the first; done means that what the
 	// message asks for is stored for good, so the message can be settled. With
 	// an error the others are not done, and may be offered again. Apply starts
-	// no write after ctx has ended. ErrNotYet has the session given back.
+	// no write after ctx has ended. ErrNotYet, ErrPaused and ErrRest have
+	// the session given back.
 	Apply(ctx context.Context, messages []Message) ([]Verdict, error)
 }
 
@@ -50,13 +51,23 @@ type Applier interface {
 // a pause, and who takes it then sees what has come.
 var ErrNotYet = errors.New("a message that belongs before these has not come yet")
 
+// ErrPaused in an error of Apply means that nothing more is to be applied for now.
+// The session is given back as it is; Config.Paused keeps the next ones away.
+var ErrPaused = errors.New("no more messages are applied for now")
+
+// ErrRest in an error of Apply means that the failure is this session's own: what
+// others ask for can be stored. The session takes no slot any more, and
+// is given back after a while that grows each time.
+var ErrRest = errors.New("this session alone cannot be applied")
+
 // ErrNoSession means that no session had messages for as long as the accept waited.
 var ErrNoSession = errors.New("no session has messages")
 
 // Acceptor hands out sessions. It is used by many slots at once.
 type Acceptor interface {
 	// Accept waits until ctx ends for a session with messages and takes its
-	// lock. It returns ErrNoSession when there was none.
+	// lock. It returns ErrNoSession when there was none, and a *BusyError where the
+	// broker throttles.
 	Accept(ctx context.Context, slot int) (Receiver, error)
 	// Doubt tells that an accept of the slot has neither answered nor failed in
 	// time. It does not block.
@@ -73,10 +84,34 @@ type Receiver interface {
 	// Receive waits until ctx ends for messages, up to limit, in order.
 	// Messages and an error may come together.
 	Receive(ctx context.Context, limit int) ([]Message, error)
-	// RenewLock extends the lock and returns its new end by the broker's clock.
+	// RenewLock extends the lock and returns its new end by the broker's clock. Its
+	// error, and that of Settle, is a *BusyError where the broker throttles.
 	RenewLock(ctx context.Context) (time.Time, error)
 	// Settle settles one message.
 	Settle(ctx context.Context, m Message, v Verdict) error
 	// Close gives the session back, with whatever is not settled.
 	Close(ctx context.Context) error
+}
+
+// Fitter is a Receiver that knows how fast messages come.
+type Fitter interface {
+	Receiver
+	// Fits is how many messages, of so many bytes each and at most limit, come in a
+	// time that leaves the lock room; 1 at least. It is called before each Receive, by
+	// the goroutine that receives.
+	Fits(limit int, each int64) int
+}
+
+// Carrier is a Receiver that keeps what comes after a receive has ended, in
+// order, for the next one. What one receive has asked for counts for the next: it
+// asks for the rest alone. A Receiver that is none may hand late arrivals back
+// instead. Its methods are called by the goroutine that receives.
+type Carrier interface {
+	Receiver
+	// Carried is how many messages have come. A receive of as many asks for no
+	// more.
+	Carried() int
+	// Busy tells whether anything, for whomever, has come on the connection since the
+	// last Receive began: then what that one has asked for may be on its way behind it.
+	Busy() bool
 }

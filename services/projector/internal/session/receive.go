@@ -5,12 +5,48 @@ import (
 	"time"
 )
 
-// asks is how many messages the next receive asks for.
-func (h *hold) asks() int {
-	if h.steady {
-		return 1
+// asks is how many messages the next receive asks for, those that were asked for
+// before and may still come included. It waits for a share of the budget where
+// this hold has none. It is 0 when draining begins: then nothing more is received.
+func (h *hold) asks(draining, ctx context.Context) (int, error) {
+	most := h.cfg.BatchSize
+	switch {
+	case h.steady:
+		most = 1
+	case h.received > 0 && h.spent():
+		return min(h.carried(), most), nil // what is here is not carried in vain
 	}
-	return h.cfg.BatchSize
+	each := h.expect()
+	if fitter, ok := h.receiver.(Fitter); ok {
+		most = fitter.Fits(most, each)
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(draining, func() { cancel(errReleased) })
+	defer stop()
+	bytes, err := h.share.ask(waiting, int64(most)*each, each)
+	if draining.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return max(min(int(bytes/each), most), 1), err
+}
+
+// expect is what a message of this session may weigh, by those before it, or by
+// those of others.
+func (h *hold) expect() int64 {
+	if h.received > 0 {
+		return h.scales.expect()
+	}
+	return h.Engine.scales.expect()
+}
+
+// weigh corrects the share by what has come.
+func (h *hold) weigh(messages []Message, asked int) {
+	sum, heaviest := weighed(messages)
+	h.scales.note(heaviest)
+	h.Engine.scales.note(heaviest)
+	h.owed = max(h.owed, asked) - len(messages)
+	h.share.set(sum + int64(h.owed)*heaviest)
 }
 
 // patience is how long the next receive waits for a message.
@@ -25,8 +61,24 @@ func (h *hold) patience() time.Duration {
 	return min(h.cfg.FirstMessageTime, 3*h.firstReceive+20*time.Millisecond)
 }
 
-// receive asks for the next messages. A receive that runs out of time is not an error.
+// receive asks for the next messages. A receive that runs out of time is not an
+// error. Where others' messages come in that time, these may be on their way behind
+// them, and are waited for again.
 func (h *hold) receive(draining, ctx context.Context, limit int) ([]Message, error) {
+	began := time.Now()
+	for {
+		messages, err := h.receiveOnce(draining, ctx, limit)
+		carrier, carries := h.receiver.(Carrier)
+		if len(messages) > 0 || err != nil || !carries || h.steady || h.received == 0 || draining.Err() != nil {
+			return messages, err
+		}
+		if time.Since(began) > h.cfg.FirstMessageTime || !carrier.Busy() {
+			return nil, nil
+		}
+	}
+}
+
+func (h *hold) receiveOnce(draining, ctx context.Context, limit int) ([]Message, error) {
 	attempt, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	stop := context.AfterFunc(draining, cancel)

@@ -28,8 +28,29 @@ func (h *hold) settle(ctx context.Context, messages []Message, verdicts []Verdic
 	return context.Cause(ctx)
 }
 
-// settleOne settles one message within SettleTime, and never past the lock.
+// settleOne settles one message. Where the broker throttles it waits as long as it
+// is asked to, while the lock is renewed: to give the session back would cost an
+// accept, a receive and a write on top.
 func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
+	for {
+		err := h.trySettle(ctx, m, v)
+		busy, throttled := asBusy(err)
+		if !throttled {
+			return err
+		}
+		h.counts.SettlesThrottled.Add(1)
+		if h.settling.Failed(err) {
+			h.log.Warn().Err(err).Msg("settling messages is throttled, waiting")
+		}
+		h.step.Store(time.Now().UnixNano())
+		if err := busy.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// trySettle settles one message within SettleTime, and never past the lock.
+func (h *hold) trySettle(ctx context.Context, m Message, v Verdict) error {
 	deadline, err := h.lock.end()
 	if err != nil {
 		return err
@@ -40,8 +61,13 @@ func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	if err := h.receiver.Settle(ctx, m, v); err != nil {
-		h.counts.SettlesFailed.Add(1)
+		if _, throttled := asBusy(err); !throttled {
+			h.counts.SettlesFailed.Add(1)
+		}
 		return fmt.Errorf("settle message %d: %w", m.SequenceNumber, err)
+	}
+	if lasted, ended := h.settling.Recovered(); ended {
+		h.log.Info().Dur("lasted_ms", lasted).Msg("settling messages works again")
 	}
 	if v.DeadLetter {
 		h.counts.DeadLettered.Add(1)

@@ -7,14 +7,18 @@ package settings
 
 import (
 	"cmp"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/kelseyhightower/envconfig"
 )
 
@@ -54,11 +58,25 @@ func Problemf(variable, format string, args ...any) *Problem {
 	return &Problem{Variable: variable, Text: fmt.Sprintf(format, args...)}
 }
 
+// CheckListen returns what is wrong with an address to listen on, host:port with
+// port 0 for any; nil for nothing.
+func CheckListen(variable, addr string) *Problem {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return Problemf(variable, "is %q, not host:port or :port, as :8080", addr)
+	}
+	return nil
+}
+
 // Load fills spec, a pointer to a struct, from the environment. A variable that
 // is set but empty counts as not set, because that is how compose files and
-// manifests write "no value". All unreadable variables and all problems that
-// check finds come back as one joined error. check may be nil; it sees unread
-// fields as zero, so what it says of their variables is left out.
+// manifests write "no value". A variable that is nearly the name of one is a
+// mistake, and no setting of its own. All unreadable and mistyped variables and
+// all problems that check finds come back as one joined error. check may be nil;
+// it sees unread fields as zero, so what it says of their variables is left out.
 func Load(spec any, check func() []*Problem) error {
 	var errs []error
 	unread := map[string]bool{}
@@ -69,6 +87,9 @@ func Load(spec any, check func() []*Problem) error {
 			unread[problem.Variable] = true
 		}
 	}
+	for _, problem := range mistyped(os.Environ(), rows(spec)) {
+		errs = append(errs, problem)
+	}
 	if check != nil {
 		for _, problem := range check() {
 			if !unread[problem.Variable] {
@@ -77,6 +98,42 @@ func Load(spec any, check func() []*Problem) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mistyped returns the variables of an environment that are no setting, but
+// nearly one.
+func mistyped(environ []string, settings []row) []*Problem {
+	known := map[string]bool{}
+	for _, s := range settings {
+		known[s.variable] = true
+	}
+	var problems []*Problem
+	for _, assignment := range environ {
+		name, value, _ := strings.Cut(assignment, "=")
+		if known[name] || value == "" {
+			continue
+		}
+		for _, s := range settings {
+			if near(name, s.variable) {
+				problems = append(problems, Problemf(name, "is no setting: did you mean %s?", s.variable))
+				break
+			}
+		}
+	}
+	return problems
+}
+
+// near tells whether one name is probably meant to be the other. Short names,
+// such as MODE, have neighbours that mean something else.
+func near(name, setting string) bool {
+	allowed := 0
+	switch n := len(setting); {
+	case n >= 12:
+		allowed = 2
+	case n >= 6:
+		allowed = 1
+	}
+	return levenshtein.ComputeDistance(strings.ToUpper(name), setting) <= allowed
 }
 
 // loadField reads one field through a struct of that field alone: envconfig
@@ -96,6 +153,9 @@ func loadField(value reflect.Value, i int) *Problem {
 		return nil
 	}
 	if parse, ok := errors.AsType[*envconfig.ParseError](err); ok {
+		if reflect.PointerTo(field.Type).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+			return Problemf(variable, "%q is not valid: %s", parse.Value, field.Tag.Get("desc"))
+		}
 		return Problemf(variable, "%q is not %s", parse.Value, kindOf(field.Type))
 	}
 	return Problemf(variable, "is required: %s", field.Tag.Get("desc"))

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,6 +46,90 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	Report(&report, "service", err)
 	if want := "service: the configuration has 4 problem(s):"; !strings.HasPrefix(report.String(), want) {
 		t.Errorf("got report %q, want it to begin with %q", report.String(), want)
+	}
+}
+
+func TestLoad_RefusesAVariableThatIsNearlyASetting(t *testing.T) {
+	for name, meant := range map[string]string{
+		"TEST_SETTINGS_URL":     "TEST_SETTINGS_URI",
+		"TEST_SETTINGS_TLL":     "TEST_SETTINGS_TTL",
+		"TEST_SETTING_COUNTS":   "TEST_SETTINGS_COUNT",
+		"test_settings_count":   "TEST_SETTINGS_COUNT",
+		"TESTS_SETTING_COUNT":   "TEST_SETTINGS_COUNT",
+		"TEST_SETTINGSOPTIONAL": "TEST_SETTINGS_OPTIONAL",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TEST_SETTINGS_URI", "mongodb://db")
+			t.Setenv(name, "1")
+			want := name + ": is no setting: did you mean " + meant + "?"
+			if err := Load(&spec{}, nil); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			t.Setenv(name, "")
+			if err := Load(&spec{}, nil); err != nil {
+				t.Errorf("got %v, want nothing said of an empty variable", err)
+			}
+		})
+	}
+	t.Run("another name", func(t *testing.T) {
+		t.Setenv("TEST_SETTINGS_URI", "mongodb://db")
+		t.Setenv("TEST_SETTINGS_COLOUR", "red")
+		t.Setenv("TESTING", "1")
+		if err := Load(&spec{}, nil); err != nil {
+			t.Errorf("got %v, want other programs' variables left alone", err)
+		}
+	})
+}
+
+func TestNear_ShortNamesHaveNeighboursOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, setting string
+		want          bool
+	}{
+		{"NODE", "MODE", false},
+		{"mode", "MODE", true},
+		{"SENDER", "SENDERS", true},
+		{"SPENDER", "SENDERS", false},
+		{"LOGLEVEL", "LOG_LEVEL", true},
+		{"LOG_LABELS", "LOG_LEVEL", false},
+	} {
+		if got := near(tt.name, tt.setting); got != tt.want {
+			t.Errorf("near(%s, %s) = %v, want %v", tt.name, tt.setting, got, tt.want)
+		}
+	}
+}
+
+func TestCheckListen_WantsAPort(t *testing.T) {
+	t.Parallel()
+	for addr, valid := range map[string]bool{
+		":8080": true, "127.0.0.1:0": true, "[::1]:8080": true, "8080": false, ":": false, "": false, ":http": false, ":65536": false, "::1:80": false,
+	} {
+		if problem := CheckListen("ADMIN_ADDR", addr); (problem == nil) != valid {
+			t.Errorf("%q: got %v, want valid %v", addr, problem, valid)
+		}
+	}
+}
+
+// level reads itself.
+type level int
+
+func (l *level) UnmarshalText(text []byte) error {
+	if string(text) != "info" {
+		return errors.New("unknown level")
+	}
+	*l = 1
+	return nil
+}
+
+func TestLoad_SaysWhatAValueOfItsOwnTypeMayBe(t *testing.T) {
+	t.Setenv("TEST_SETTINGS_LEVEL", "verbose")
+	var s struct {
+		Level level `envconfig:"TEST_SETTINGS_LEVEL" default:"info" desc:"info, and nothing else"`
+	}
+	want := `TEST_SETTINGS_LEVEL: "verbose" is not valid: info, and nothing else`
+	if err := Load(&s, nil); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ type ReadModel interface {
 	delivery.HaltedAggregates
 	delivery.Shelf
 	delivery.Versions
+	delivery.HaltTimes
+	AcceptHalts(ctx context.Context) (int64, error)
 
 	// Fields returns a document without its bookkeeping, as Canonical writes
 	// it; "deleted" for a tombstone, and "" when there is none.
@@ -86,6 +89,9 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
 	t.Run("versions", func(t *testing.T) { t.Parallel(); versionsSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
+	t.Run("several collections", func(t *testing.T) { t.Parallel(); jointSuite(t, fresh) })
+	t.Run("positions", func(t *testing.T) { t.Parallel(); positionsSuite(t, fresh) })
+	t.Run("halts that count", func(t *testing.T) { t.Parallel(); countingSuite(t, fresh) })
 	t.Run("marks", func(t *testing.T) { t.Parallel(); marksSuite(t, fresh) })
 	t.Run("parking beside lifting", func(t *testing.T) { t.Parallel(); raceSuite(t, fresh) })
 }
@@ -252,27 +258,24 @@ func rejectionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 func parkingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	m := fresh(t)
 	ctx := t.Context()
-	if halted, err := m.Halted(ctx, "a"); err != nil || halted {
-		t.Fatalf("before: got halted %t and %v, want not", halted, err)
+	if halt, err := m.Halted(ctx, "a"); err != nil || halt != "" {
+		t.Fatalf("before: got halt %q and %v, want none", halt, err)
 	}
-	for range 2 {
-		if err := m.Halt(ctx, delivery.Halt{Event: *Event("a", 3), Reason: "because"}); err != nil {
-			t.Fatalf("halt: %v", err)
-		}
+	halt := stop(t, m, Event("a", 3))
+	if again := stop(t, m, Event("a", 3)); again != halt {
+		t.Errorf("halted again: got halt %q, want %q as it was", again, halt)
 	}
-	if err := m.Halt(ctx, delivery.Halt{Event: *Event("b", 1), Reason: "because"}); err != nil {
-		t.Fatalf("halt: %v", err)
-	}
+	other := stop(t, m, Event("b", 1))
 	for _, n := range []int64{3, 4, 3, 10, 9} {
 		p := delivery.Parked{Message: parkedMessage(n), Event: *Event("a", n), Failed: n == 3, Reason: "because"}
 		if err := m.Park(ctx, []delivery.Parked{p}); err != nil {
 			t.Fatalf("park %d: %v", n, err)
 		}
 	}
-	if halted, err := m.Halted(ctx, "a"); err != nil || !halted {
-		t.Errorf("after: got halted %t and %v, want halted", halted, err)
+	if got, err := m.Halted(ctx, "a"); err != nil || got != halt {
+		t.Errorf("after: got halt %q and %v, want %q", got, err, halt)
 	}
-	if got, err := m.List(ctx, 10); err != nil || !slices.Equal(got, []string{"a", "b"}) {
+	if got, err := m.List(ctx, 10); err != nil || !maps.Equal(got, map[string]delivery.HaltID{"a": halt, "b": other}) {
 		t.Errorf("list: got %v and %v, want a and b", got, err)
 	}
 	if got, err := m.List(ctx, 1); err != nil || len(got) != 1 {
@@ -296,9 +299,7 @@ func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	if got, err := m.Parked(ctx, "a"); err != nil || len(got) != 0 {
 		t.Errorf("parked without a halt: got %v and %v, want nothing", got, err)
 	}
-	if err := m.Halt(ctx, delivery.Halt{Event: *Event("a", 1), Reason: "because"}); err != nil {
-		t.Fatal(err)
-	}
+	halt := stop(t, m, Event("a", 1))
 	if err := errors.Join(park(2), park(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -328,9 +329,22 @@ func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 			t.Errorf("lift: got %t and %v, want lifted", lifted, err)
 		}
 	}
-	if halted, err := m.Halted(ctx, "a"); err != nil || halted {
-		t.Errorf("after: got halted %t and %v, want not", halted, err)
+	if got, err := m.Halted(ctx, "a"); err != nil || got != "" {
+		t.Errorf("after: got halt %q and %v, want none", got, err)
 	}
+	if again := stop(t, m, Event("a", 1)); again == halt {
+		t.Errorf("halted again after a lift: got halt %q, want another than before", again)
+	}
+}
+
+// stop halts an event's aggregate.
+func stop(t *testing.T, m ReadModel, e *contract.Event) delivery.HaltID {
+	t.Helper()
+	halt, err := m.Halt(t.Context(), delivery.Halt{Event: *e, Reason: "because"})
+	if err != nil || halt == "" {
+		t.Fatalf("halt %q: got halt %q and %v", e.AggregateID, halt, err)
+	}
+	return halt
 }
 
 // raceSuite parks and lifts at once: nothing is ever parked without a halt.
@@ -339,9 +353,7 @@ func raceSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	ctx := t.Context()
 	for n := range int64(30) {
 		e := Event("a", n+1)
-		if err := m.Halt(ctx, delivery.Halt{Event: *e}); err != nil {
-			t.Fatal(err)
-		}
+		stop(t, m, e)
 		parked := make(chan error, 1)
 		go func() { parked <- m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *e}}) }()
 		lifted, liftErr := m.Lift(ctx, "a")

@@ -46,7 +46,7 @@ func (f *Fake) writeEvent(writes []projection.Write, places []int) (outcome deli
 	account := [2]string{w.Projection, w.Event.AggregateID}
 	if stored := f.positions[account]; stored != nil {
 		switch {
-		case stored.Sequence == w.Event.Sequence && stored.ID != w.Event.ID:
+		case stored.Sequence == w.Event.Sequence && stored.ID != w.Event.ID && !w.Passed:
 			return 0, places[0], "two events of the aggregate have one sequence"
 		case stored.Sequence >= w.Event.Sequence:
 			return delivery.Repeated, 0, ""
@@ -59,6 +59,9 @@ func (f *Fake) writeEvent(writes []projection.Write, places []int) (outcome deli
 	changed := map[key]*document{}
 	for _, place := range places {
 		w := &writes[place]
+		if w.Passed {
+			continue
+		}
 		k := key{w.Collection, w.ID}
 		d := changed[k]
 		if d == nil {

@@ -31,7 +31,7 @@ func marksSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	}
 	halt := func(e *contract.Event, reason string) {
 		t.Helper()
-		if err := m.Halt(ctx, delivery.Halt{Event: *e, Reason: reason}); err != nil {
+		if _, err := m.Halt(ctx, delivery.Halt{Event: *e, Reason: reason}); err != nil {
 			t.Fatal(err)
 		}
 	}

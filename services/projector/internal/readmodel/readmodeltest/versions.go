@@ -51,12 +51,12 @@ func versionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 		}
 	}
 	check("before the first event", "a", contract.Version{})
-	for _, version := range []int64{3, 7, 5, 7} {
+	for _, version := range []int64{3, 7, 5} {
 		if err := m.AdvanceVersion(ctx, "a", version); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check("after 3, 7, 5 and 7", "a", contract.VersionOf(7))
+	check("after 3, 7 and 5", "a", contract.VersionOf(7))
 	check("of another", "b", contract.Version{})
 	for range 2 {
 		if err := m.ForgetVersion(ctx, "a"); err != nil {

@@ -9,11 +9,11 @@ import (
 	"changerelay/services/projector/internal/settings"
 )
 
-var update = flag.Bool("update", false, "write the settings table into README.md")
+var update = flag.Bool("update", false, "write the settings table into docs/configuration.md")
 
-func TestTheReadmeListsTheSettingsAsTheyAre(t *testing.T) {
+func TestConfiguration_TheDocsListTheSettingsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	const path, begin, end = "../../../../README.md", "<!-- projector settings -->\n", "<!-- end -->"
+	const path, begin, end = "../../../../docs/configuration.md", "<!-- projector settings -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +31,6 @@ func TestTheReadmeListsTheSettingsAsTheyAre(t *testing.T) {
 		return
 	}
 	if got != want {
-		t.Errorf("README.md differs from Config; run: go test ./internal/app -run Readme -update\ngot:\n%s\nwant:\n%s", got, want)
+		t.Errorf("docs/configuration.md differs from Config; run: go test ./internal/app -run Configuration -update\ngot:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -1,0 +1,200 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/servicebus"
+)
+
+// returned is what becomes of a dead letter, as it is printed.
+type returned struct {
+	SequenceNumber int64               `json:"sequence_number"`
+	MessageID      string              `json:"message_id"`
+	AggregateID    string              `json:"aggregate,omitempty"`
+	Sequence       contract.Sequence   `json:"sequence,omitempty"`
+	Fate           delivery.ReturnFate `json:"fate"`
+	Reason         string              `json:"reason,omitempty"`
+	DryRun         bool                `json:"dry_run,omitempty"`
+}
+
+// aggregatesAtOnce is how many aggregates are halted at once to put their dead
+// letters back. Each halt is waited for, and they are so together.
+const aggregatesAtOnce = 50
+
+var errNotReturned = errors.New("dead letters stay where they are")
+
+// onBoth runs a command on the read database and on the dead letters.
+func onBoth(ctx context.Context, stdout, stderr io.Writer, flags changeFlags, command func(context.Context, *scope, *servicebus.DeadLetters) error) error {
+	return onScope(ctx, stdout, stderr, changing(flags, func(ctx context.Context, s *scope) error {
+		return onDeadLetters(ctx, stdout, stderr, func(ctx context.Context, letters *servicebus.DeadLetters, _ *json.Encoder) error {
+			return command(ctx, s, letters)
+		})
+	}))
+}
+
+// place is where a dead letter belongs.
+type place struct {
+	number    int64
+	aggregate string // "" for none
+	sequence  contract.Sequence
+}
+
+// returnDead puts a dead letter back in its aggregate's order, or all of them.
+func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters, number int64, all bool) error {
+	var places []place
+	err := letters.Peek(ctx, func(d servicebus.DeadLetter) error {
+		p := place{number: d.SequenceNumber}
+		if event, placed := contract.Place(d.Message.Message); placed {
+			p.aggregate, p.sequence = event.AggregateID, event.Sequence
+		}
+		places = append(places, p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !all {
+		if places, err = only(places, number); err != nil {
+			return err
+		}
+	}
+	r := &returning{scope: s, letters: letters}
+	for some := range slices.Chunk(byAggregate(places), aggregatesAtOnce) {
+		if err := r.some(ctx, some); err != nil {
+			return err
+		}
+	}
+	if r.refused > 0 || r.halted > 0 {
+		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, r.refused, r.halted)
+	}
+	return nil
+}
+
+// only is the place of one dead letter, unless another one of its aggregate comes
+// before it: once the later one is applied, the earlier one can not be any more.
+func only(places []place, number int64) ([]place, error) {
+	at := slices.IndexFunc(places, func(p place) bool { return p.number == number })
+	if at < 0 {
+		return nil, errNoDeadLetter
+	}
+	mine := places[at]
+	for _, p := range places {
+		if mine.aggregate != "" && p.aggregate == mine.aggregate && p.sequence < mine.sequence {
+			return nil, fmt.Errorf("%w: dead letter %d of aggregate %q comes before %d: put it back first, or all with --all", errNotReturned, p.number, p.aggregate, number)
+		}
+	}
+	return []place{mine}, nil
+}
+
+// byAggregate puts places together that are of one aggregate, in order; each of
+// none is by itself.
+func byAggregate(places []place) [][]place {
+	slices.SortStableFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.aggregate, b.aggregate), cmp.Compare(a.sequence, b.sequence))
+	})
+	var groups [][]place
+	for i, p := range places {
+		if i > 0 && p.aggregate != "" && p.aggregate == places[i-1].aggregate {
+			groups[len(groups)-1] = append(groups[len(groups)-1], p)
+			continue
+		}
+		groups = append(groups, []place{p})
+	}
+	return groups
+}
+
+// returning is a run of returnDead.
+type returning struct {
+	*scope
+	letters         *servicebus.DeadLetters
+	refused, halted int
+}
+
+// some deals with the dead letters of some aggregates.
+func (r *returning) some(ctx context.Context, groups [][]place) error {
+	work := delivery.PutBack{
+		Decider: r.projections, Store: r.store, Parking: r.store, Halted: r.store, Shelf: r.store, Gaps: delivery.Gaps{Versions: r.versions},
+	}
+	var aggregates [][]delivery.Letter
+	for _, group := range groups {
+		var kept []delivery.Letter
+		var order delivery.Order
+		for _, p := range group {
+			d, found, err := r.letters.At(ctx, p.number)
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue // somebody has dealt with it
+			}
+			letter := &delivery.Letter{Message: d.Message, Reason: d.Reason, Description: d.Description}
+			// What is refused now is refused without a halt.
+			judged, err := work.Judge(ctx, letter)
+			if err != nil {
+				return err
+			}
+			judged = order.Next(judged)
+			if r.flags.DryRun || judged.Fate == delivery.ReturnRefused {
+				if err := r.print(judged); err != nil {
+					return err
+				}
+				continue
+			}
+			kept = append(kept, *letter)
+		}
+		if len(kept) > 0 {
+			aggregates = append(aggregates, kept)
+		}
+	}
+	if len(aggregates) == 0 {
+		return nil
+	}
+	returns, redriven, err := work.Run(ctx, aggregates, r.remove)
+	for _, one := range returns {
+		err = errors.Join(err, r.print(one))
+	}
+	for _, one := range redriven {
+		if !one.Lifted {
+			r.halted++
+		}
+		err = errors.Join(err, r.lines.Encode(one))
+	}
+	return err
+}
+
+// remove takes dead letters away that are stored by now.
+func (r *returning) remove(ctx context.Context, done []*delivery.Letter) error {
+	numbers := make([]int64, len(done))
+	for i := range done {
+		numbers[i] = done[i].SequenceNumber
+	}
+	removed := 0
+	err := r.letters.Discard(ctx, discardWait, numbers, func(servicebus.DeadLetter) error {
+		removed++
+		return nil
+	})
+	if err == nil && removed < len(numbers) {
+		// They are parked or applied, so another attempt finds that.
+		err = fmt.Errorf("%d of %d: %w", len(numbers)-removed, len(numbers), errDeadLocked)
+	}
+	return err
+}
+
+func (r *returning) print(one delivery.Return) error {
+	if one.Fate == delivery.ReturnRefused {
+		r.refused++
+	}
+	line := returned{SequenceNumber: one.Letter.SequenceNumber, MessageID: one.Letter.ID, Fate: one.Fate, Reason: one.Reason, DryRun: r.flags.DryRun}
+	if event, placed := contract.Place(one.Letter.Message.Message); placed {
+		line.AggregateID, line.Sequence = event.AggregateID, event.Sequence
+	}
+	return r.lines.Encode(line)
+}

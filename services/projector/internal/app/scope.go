@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/settings"
+)
+
+// scope is what a command works on: the group's part of a read database, with
+// the projections of the environment. Whoever only looks takes it as it is;
+// whoever changes something asks for it with changing, which has the environment
+// compared with the projectors' own first.
+type scope struct {
+	cfg         readConfig
+	store       *readmodel.Store
+	projections projection.Projections
+	versions    delivery.Versions // of a command that changes something; nil where gaps do not matter
+	lines       *json.Encoder
+	flags       changeFlags
+}
+
+// onScope runs a command on the read database that the environment names.
+func onScope(ctx context.Context, stdout, stderr io.Writer, command func(ctx context.Context, s *scope) error) error {
+	s := &scope{lines: json.NewEncoder(stdout)}
+	var err error
+	if s.projections, err = s.cfg.load(); err != nil {
+		settings.Report(stderr, "projector", err)
+		return ErrUsage
+	}
+	return onReadDatabase(ctx, s.cfg.service(), s.projections, func(store *readmodel.Store) error {
+		s.store = store
+		return command(ctx, s)
+	})
+}
+
+// errOutOfScope means that the environment is not that of the projectors whose
+// data a command would change.
+var errOutOfScope = errors.New("refused, nothing is changed")
+
+// changing is a command that changes something, behind the one rule for all of
+// them: its topic, subscription, group and projections are those of projectors
+// that run or ran.
+func changing(flags changeFlags, command func(ctx context.Context, s *scope) error) func(context.Context, *scope) error {
+	return func(ctx context.Context, s *scope) error {
+		s.flags = flags
+		if err := s.admit(ctx); err != nil {
+			return err
+		}
+		return command(ctx, s)
+	}
+}
+
+// admit compares the environment with what the group's projectors have noted.
+func (s *scope) admit(ctx context.Context) error {
+	deployments, err := s.store.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(deployments, func(d readmodel.Deployment) bool {
+		return d.Topic == s.cfg.Topic && d.Subscription == s.cfg.Subscription
+	})
+	if at < 0 {
+		return fmt.Errorf("%w: no projector of topic %q and subscription %q in the group %q of %q has started (%s): "+
+			"set SERVICEBUS_TOPIC, SERVICEBUS_SUBSCRIPTION, READMODEL_GROUP and READMODEL_DATABASE as the projectors have them",
+			errOutOfScope, s.cfg.Topic, s.cfg.Subscription, s.cfg.Group, s.cfg.Database, known(deployments))
+	}
+	// Gaps matter where they do to the projectors, whatever the environment says,
+	// and where an older release has not noted whether they do.
+	if deployments[at].OnGap != gapReport {
+		s.versions = s.store
+	}
+	if s.flags.OtherProjections {
+		return nil
+	}
+	if differences := projection.Differences(s.projections.Parts(), deployments[at].Projections); len(differences) > 0 {
+		return fmt.Errorf("%w: the projections are not those that %s started with at %s: %s. Set PROJECTIONS and LATEST_COLLECTION as the projectors have them, "+
+			"or roll out what has changed first; --other-projections goes on with those of this environment",
+			errOutOfScope, deployments[at].StartedBy, deployments[at].StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
+	}
+	return nil
+}
+
+// errUnknownHere means that a command has looked where nothing is to be seen.
+var errUnknownHere = errors.New("nothing is known here")
+
+// inhabited is an error unless a projector has started in the group, of the topic
+// and the subscription where the environment names them. What is empty without
+// one is most likely the wrong place.
+func (s *scope) inhabited(ctx context.Context) error {
+	deployments, err := s.store.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(deployments, func(d readmodel.Deployment) bool {
+		return (s.cfg.Topic == "" || s.cfg.Topic == d.Topic) && (s.cfg.Subscription == "" || s.cfg.Subscription == d.Subscription)
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%w: no projector%s in the group %q of %q has started (%s): "+
+		"set READMODEL_MONGODB_URI, READMODEL_DATABASE, READMODEL_GROUP, SERVICEBUS_TOPIC and SERVICEBUS_SUBSCRIPTION as the projectors have them",
+		errUnknownHere, s.cfg.subscribed(), s.cfg.Group, s.cfg.Database, known(deployments))
+}
+
+// subscribed names topic and subscription, as far as the environment does.
+func (c *readConfig) subscribed() string {
+	of := ""
+	if c.Topic != "" {
+		of += fmt.Sprintf(" of topic %q", c.Topic)
+	}
+	if c.Subscription != "" {
+		of += fmt.Sprintf(" of subscription %q", c.Subscription)
+	}
+	return of
+}
+
+// known names the deployments of a group.
+func known(deployments []readmodel.Deployment) string {
+	if len(deployments) == 0 {
+		return "none has there at all, or only an older release"
+	}
+	names := make([]string, len(deployments))
+	for i, d := range deployments {
+		names[i] = fmt.Sprintf("topic %q with subscription %q", d.Topic, d.Subscription)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// changeFlags are what changing commands take besides their own arguments.
+type changeFlags struct {
+	// DryRun has a command print what it would change, and change nothing.
+	DryRun bool
+	// OtherProjections lets the projections differ from the projectors' own.
+	OtherProjections bool
+	// AcceptGaps and AcceptUnfollowed are those of a redrive.
+	AcceptGaps, AcceptUnfollowed bool
+}
+
+// takeFlags takes flags out of arguments; false where one is not among those allowed.
+func takeFlags(args []string, allowed ...string) (rest []string, flags changeFlags, ok bool) {
+	targets := map[string]*bool{
+		"--dry-run": &flags.DryRun, "--other-projections": &flags.OtherProjections,
+		"--accept-gaps": &flags.AcceptGaps, "--accept-unfollowed": &flags.AcceptUnfollowed,
+	}
+	for _, arg := range args {
+		switch target := targets[arg]; {
+		case target != nil && slices.Contains(allowed, arg):
+			*target = true
+		case strings.HasPrefix(arg, "--") && arg != "--all":
+			return nil, flags, false
+		default:
+			rest = append(rest, arg)
+		}
+	}
+	return rest, flags, true
+}

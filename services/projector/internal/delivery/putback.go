@@ -1,0 +1,248 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/session"
+)
+
+// PutBack puts messages that were dead-lettered back in their place. Sent again
+// they would stand behind what followed them, and be refused for that.
+//
+// It halts the aggregate, so that from the moment on at which every replica knows
+// of it nothing is applied, and looks how far the documents are that the event
+// changes. Where none has gone past the event, the message is parked in its
+// place and what is parked is redriven in order. Where one has, the event can not
+// be applied any more, and stays where it is.
+//
+// A replica may have begun a write before it knew of the halt. So a message that
+// was put back is marked (Parked.Returned), and a redrive that finds its documents
+// beyond it stops there, instead of taking it for a repeat.
+type PutBack struct {
+	Decider Decider
+	Store   Store
+	Parking Parking
+	Halted  HaltedAggregates
+	Shelf   Shelf
+	Gaps    Gaps
+}
+
+// Letter is a dead-lettered message.
+type Letter struct {
+	session.Message
+	// Reason is what it was dead-lettered for, Description the whole story.
+	Reason, Description string
+}
+
+// ReturnFate is what becomes of a dead-lettered message.
+type ReturnFate string
+
+// The fates of dead-lettered messages.
+const (
+	// ReturnParked: nothing later is applied, so it is put back in its place.
+	ReturnParked ReturnFate = "put back"
+	// ReturnApplied: every document that it changes has it already.
+	ReturnApplied ReturnFate = "applied already"
+	// ReturnRefused: it stays where it is.
+	ReturnRefused ReturnFate = "refused"
+)
+
+// Return is what became of one.
+type Return struct {
+	Letter *Letter
+	Fate   ReturnFate
+	Reason string // why it is refused
+}
+
+// Judge tells what is to become of a dead-lettered message, as far as the
+// documents are now.
+func (p *PutBack) Judge(ctx context.Context, l *Letter) (Return, error) {
+	refused := func(format string, args ...any) (Return, error) {
+		return Return{l, ReturnRefused, fmt.Sprintf(format, args...)}, nil
+	}
+	if l.Reason == reasonTooBig {
+		return refused("it could not be parked when it came, and its place is kept by what parked show prints: %s", l.Description)
+	}
+	if _, placed := contract.Place(l.Message.Message); !placed {
+		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
+	}
+	change, err := decode(l.Message.Message)
+	if err != nil {
+		return refused("it cannot be read, so nobody can say which documents it changes: %s. Upgrade, then try again", oneLine(err))
+	}
+	change.Within(ctx)
+	writes, err := p.Decider.Decide(change)
+	if errors.Is(err, projection.ErrInterrupted) {
+		return Return{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return refused("%s. Mend the projection, then try again", err)
+	}
+	if len(writes) == 0 && p.Gaps.Versions == nil {
+		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
+	}
+	stored, beyond, err := compare(ctx, p.Shelf, writes)
+	if err != nil {
+		return Return{}, err
+	}
+	if beyond != "" {
+		return refused("%s", beyond)
+	}
+	if stored == len(writes) && stored > 0 {
+		return Return{l, ReturnApplied, ""}, nil
+	}
+	return Return{l, ReturnParked, ""}, nil
+}
+
+// compare tells how many of an event's writes are stored, and why the event can
+// not be applied any more, if it can not. A projection that passes the event by
+// misses nothing of it, however far it has come: that is noted, too.
+func compare(ctx context.Context, shelf Shelf, writes []projection.Write) (stored int, beyond string, err error) {
+	for i := range writes {
+		w := &writes[i]
+		sequence, eventID, err := shelf.Position(ctx, w)
+		if err != nil {
+			return 0, "", err
+		}
+		switch {
+		case sequence == w.Event.Sequence && eventID == w.Event.ID:
+			stored++
+		case sequence < w.Event.Sequence:
+		case w.Passed:
+			stored++
+		default:
+			return 0, fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. "+
+				"It can not be applied in order any more: build the read model anew from the source, as another version of the projection (or another group and database), "+
+				"which publisher checkpoint set to a time before the event, or a copy, fills; then remove the dead letter with projector dlq discard",
+				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID), nil
+		}
+	}
+	return stored, "", nil
+}
+
+// Order keeps the dead letters of one aggregate in order: behind one that stays
+// where it is none is put back, since the earlier one could not be applied any more
+// then. The zero Order is for the first.
+type Order struct{ stays *Letter }
+
+// Next is what becomes of the next one by its sequence, given what would become
+// of it alone.
+func (o *Order) Next(alone Return) Return {
+	switch {
+	case alone.Fate == ReturnRefused && o.stays == nil:
+		o.stays = alone.Letter
+	case alone.Fate == ReturnParked && o.stays != nil:
+		return Return{alone.Letter, ReturnRefused, fmt.Sprintf("event %q of its aggregate, dead letter %d, comes before it and is refused; "+
+			"that one could not be applied any more after this one: put it back, or discard it, first", o.stays.ID, o.stays.SequenceNumber)}
+	}
+	return alone
+}
+
+// Run puts messages back, those of one aggregate together and in the order of
+// their sequences, none behind one that is refused. remove takes dead letters
+// away: those that are parked or applied by then. It returns what became of each
+// message and each aggregate. Where it fails, aggregates may be left halted, which
+// a redrive lifts.
+func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(context.Context, []*Letter) error) (returns []Return, redriven []Redriven, err error) {
+	were := make([]bool, len(aggregates))
+	for i, letters := range aggregates {
+		if were[i], err = p.halt(ctx, &letters[0]); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := awaitLists(ctx); err != nil {
+		return nil, nil, err
+	}
+	var done []*Letter
+	var lift []string
+	for i, letters := range aggregates {
+		parked, order := false, &Order{}
+		for j := range letters {
+			r, err := p.park(ctx, &letters[j], order)
+			if err != nil {
+				return returns, nil, err
+			}
+			returns = append(returns, r)
+			parked = parked || r.Fate == ReturnParked
+			if r.Fate != ReturnRefused {
+				done = append(done, &letters[j])
+			}
+		}
+		if parked || !were[i] {
+			lift = append(lift, letters[0].SessionID)
+		}
+	}
+	// Stored first, then taken away: whatever ends in between is found parked or applied.
+	if err := remove(ctx, done); err != nil {
+		return returns, nil, err
+	}
+	err = RedriveAll(ctx, p.Decider, p.Store, p.Shelf, p.Gaps, lift, func(r Redriven) error {
+		redriven = append(redriven, r)
+		return nil
+	})
+	return returns, redriven, err
+}
+
+// halt halts a message's aggregate, and tells whether it was halted before.
+func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
+	event, placed := contract.Place(l.Message.Message)
+	if !placed {
+		return false, fmt.Errorf("put message %q back: it is of no aggregate", l.ID)
+	}
+	before, err := p.Halted.Halted(ctx, event.AggregateID)
+	if err != nil {
+		return false, err
+	}
+	event.Data = nil
+	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: "a dead-lettered message is being put back (" + l.Reason + ")", Uncounted: true})
+	return before != "", err
+}
+
+// park parks a message where that is to become of it.
+func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, error) {
+	r, err := p.Judge(ctx, l)
+	if err != nil {
+		return r, err
+	}
+	if r = order.Next(r); r.Fate != ReturnParked {
+		return r, nil
+	}
+	event, _ := contract.Place(l.Message.Message)
+	err = p.Parking.Park(ctx, []Parked{{Message: l.Message, Event: event, Reason: "it was dead-lettered (" + l.Reason + ") and is put back", Returned: true}})
+	if rejected, ok := asRejected(err); ok {
+		return order.Next(Return{l, ReturnRefused, "it can not be parked: " + rejected.Reason}), nil
+	}
+	if errors.Is(err, ErrLifted) {
+		return order.Next(Return{l, ReturnRefused, "somebody has lifted the halt meanwhile, try again"}), nil
+	}
+	return r, err
+}
+
+// awaitLists waits until every list of halts that a replica trusts was asked for
+// later than now.
+func awaitLists(ctx context.Context) error {
+	timer := time.NewTimer(trustTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// overtaken says why a message that was put back is no repeat although the store
+// says so, if it is none.
+func (r *redrive) overtaken(ctx context.Context, m *Shelved, writes []projection.Write, outcomes []Outcome) (string, error) {
+	if !m.Returned || !slices.Contains(outcomes, Repeated) {
+		return "", nil
+	}
+	_, beyond, err := compare(ctx, r.shelf, writes)
+	return beyond, err
+}

@@ -1,0 +1,264 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
+	"changerelay/services/projector/internal/session"
+)
+
+// returning is an operator who puts dead-lettered messages of aggregate a back.
+type returning struct {
+	*delivery.PutBack
+	store   *readmodeltest.Fake
+	removed []string
+}
+
+func newReturning(t *testing.T, store *readmodeltest.Fake) *returning {
+	t.Helper()
+	return &returning{&delivery.PutBack{Decider: parse(t, counting), Store: store, Parking: store, Halted: store, Shelf: store}, store, nil}
+}
+
+// run puts messages back and returns what became of them.
+func (r *returning) run(t *testing.T, messages ...session.Message) (fates []delivery.ReturnFate, why string, redriven []delivery.Redriven) {
+	t.Helper()
+	letters := make([]delivery.Letter, len(messages))
+	for i := range messages {
+		letters[i] = delivery.Letter{Message: messages[i], Reason: "MaxDeliveryCountExceeded"}
+	}
+	returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{letters}, r.remove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range returns {
+		fates, why = append(fates, one.Fate), why+one.Reason
+	}
+	return fates, why, redriven
+}
+
+func (r *returning) remove(_ context.Context, letters []*delivery.Letter) error {
+	for _, l := range letters {
+		r.removed = append(r.removed, l.ID)
+	}
+	return nil
+}
+
+func (r *returning) orders(t *testing.T) string {
+	t.Helper()
+	text, err := r.store.Fields(t.Context(), "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestPutBack_AppliesInOrderWhatNothingLaterWasAppliedOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), happened(t, "a", 1)); err != nil {
+			t.Fatal(err)
+		}
+		fates, why, redriven := r.run(t, happened(t, "a", 1, 2, 3)...)
+		if want := []delivery.ReturnFate{delivery.ReturnApplied, delivery.ReturnParked, delivery.ReturnParked}; !slices.Equal(fates, want) {
+			t.Errorf("got %v (%s), want %v", fates, why, want)
+		}
+		if len(redriven) != 1 || !redriven[0].Lifted || redriven[0].Applied != 2 || !strings.Contains(r.orders(t), `"seen":[1,2,3]`) {
+			t.Errorf("got %+v and %s, want two applied in order and the halt lifted", redriven, r.orders(t))
+		}
+		if len(r.removed) != 3 {
+			t.Errorf("removed: got %v, want all three", r.removed)
+		}
+	})
+}
+
+func TestPutBack_RefusesWhatSomethingLaterWasAppliedOverInOneProjection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		// Only orders follows Doubled: totals is not beyond the dead letter.
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), []session.Message{message(t, "a", 3, "Doubled", `{"n":1}`)}); err != nil {
+			t.Fatal(err)
+		}
+		before := r.orders(t)
+		fates, why, redriven := r.run(t, happened(t, "a", 2)...)
+		if len(fates) != 1 || fates[0] != delivery.ReturnRefused || !strings.Contains(why, `projection "orders"`) || !strings.Contains(why, `event "a-3"`) {
+			t.Errorf("got %v (%s), want it refused, with the projection and the event", fates, why)
+		}
+		if len(r.removed) != 0 || r.orders(t) != before {
+			t.Errorf("removed %v, document %s, want all as it was", r.removed, r.orders(t))
+		}
+		if len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("got %+v, want the halt lifted again", redriven)
+		}
+	})
+}
+
+// What is refused only once the aggregate is halted stops those behind it, too.
+func TestPutBack_PutsNothingBackBehindOneThatItRefuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		messages := append(happened(t, "a", 1), message(t, "a", 2, "Doubled", `{"n":"x"}`), happened(t, "a", 3)[0])
+		fates, why, redriven := r.run(t, messages...)
+		if want := []delivery.ReturnFate{delivery.ReturnParked, delivery.ReturnRefused, delivery.ReturnRefused}; !slices.Equal(fates, want) || !strings.Contains(why, `event "a-2"`) {
+			t.Errorf("got %v (%s), want %v and the earlier one named", fates, why, want)
+		}
+		if len(redriven) != 1 || !redriven[0].Lifted || !slices.Equal(r.removed, []string{"a-1"}) || !strings.Contains(r.orders(t), `"seen":[1]`) {
+			t.Errorf("got %+v, removed %v, %s; want the first applied alone", redriven, r.removed, r.orders(t))
+		}
+		if fates, _, redriven := r.run(t, messages[1:]...); !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnRefused, delivery.ReturnRefused}) || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("none parked: got %v and %+v, want both refused and the halt lifted", fates, redriven)
+		}
+	})
+}
+
+// A halt that was there before is not lifted for a message that is refused.
+func TestPutBack_LeavesAHaltThatWasThereBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		replica := newReplica(t, store, counting)
+		if _, err := replica.Hold("a").Apply(t.Context(), append(happened(t, "a", 4), message(t, "a", 5, "Doubled", `{"n":"x"}`))); err != nil {
+			t.Fatal(err)
+		}
+		if fates, _, redriven := r.run(t, happened(t, "a", 2)...); fates[0] != delivery.ReturnRefused || len(redriven) != 0 {
+			t.Errorf("got %v and %+v, want it refused and nothing redriven", fates, redriven)
+		}
+		if halt, err := store.Halted(t.Context(), "a"); err != nil || halt == "" {
+			t.Errorf("halted: got %q and %v, want it still halted", halt, err)
+		}
+	})
+}
+
+// A replica whose list was read just before the halt may apply until the list is
+// too old; what the message is compared with is read after that.
+func TestPutBack_ComparesWhenEveryReplicaKnowsOfTheHalt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		replica := newReplica(t, store, counting)
+		lists, stop := context.WithCancel(t.Context())
+		read := make(chan error, 1)
+		go func() { read <- replica.halts.Run(lists) }()
+		synctest.Wait()
+		stop()
+		if err := <-read; err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(2*time.Second, func() {
+			if _, err := replica.Hold("a").Apply(t.Context(), happened(t, "a", 3)); err != nil {
+				t.Error(err)
+			}
+		})
+		fates, _, _ := r.run(t, happened(t, "a", 2)...)
+		if fates[0] != delivery.ReturnRefused || len(r.removed) != 0 {
+			t.Errorf("got %v and %v removed, want it refused: the replica has applied the next one", fates, r.removed)
+		}
+	})
+}
+
+// A write that was begun before the halt and ends after the comparison is found
+// by the redrive, which does not take the message for a repeat.
+func TestPutBack_AWriteThatWasOnItsWayIsFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		slow := parse(t, counting)
+		late := func() {
+			writes, err := slow.Decide(changeOf(t, happened(t, "a", 3)[0]))
+			if err != nil {
+				t.Error(err)
+			}
+			if _, err := store.Write(t.Context(), writes); err != nil {
+				t.Error(err)
+			}
+		}
+		letters := []delivery.Letter{{Message: happened(t, "a", 2)[0], Reason: "TTLExpiredException"}}
+		_, redriven, err := r.Run(t.Context(), [][]delivery.Letter{letters}, func(ctx context.Context, l []*delivery.Letter) error {
+			late()
+			return r.remove(ctx, l)
+		})
+		if err != nil || len(redriven) != 1 || redriven[0].Lifted || redriven[0].FailedEventID != "a-2" || !strings.Contains(redriven[0].Reason, `event "a-3"`) {
+			t.Errorf("got %+v and %v, want the redrive to stop at the message and say why", redriven, err)
+		}
+		if got, err := store.Parked(t.Context(), "a"); err != nil || len(got) != 1 {
+			t.Errorf("parked: got %v and %v, want the message kept", got, err)
+		}
+	})
+}
+
+// What is taken away is stored before: a dead letter that can not be parked stays.
+func TestPutBack_TakesNothingAwayThatIsNotStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		away := errors.New("away")
+		store.Fail = func(operation string) error {
+			if operation == "park" {
+				return away
+			}
+			return nil
+		}
+		letters := []delivery.Letter{{Message: happened(t, "a", 2)[0]}}
+		if _, _, err := r.Run(t.Context(), [][]delivery.Letter{letters}, r.remove); !errors.Is(err, away) || len(r.removed) != 0 {
+			t.Errorf("got %v and %v removed, want the error and none", err, r.removed)
+		}
+	})
+}
+
+func TestPutBack_RefusesWhatNobodyCanPlace(t *testing.T) {
+	t.Parallel()
+	foreign := session.Message{}
+	foreign.ID = "foreign"
+	unread := happened(t, "a", 1)[0]
+	unread.Body = []byte("{")
+	for name, tt := range map[string]struct {
+		letter delivery.Letter
+		want   string
+	}{
+		"of nobody":                   {delivery.Letter{Message: foreign}, "of no aggregate"},
+		"that cannot be read":         {delivery.Letter{Message: unread}, "cannot be read"},
+		"that a projection fails for": {delivery.Letter{Message: message(t, "a", 1, "Doubled", `{"n":"x"}`)}, "Mend the projection"},
+		"that nobody follows":         {delivery.Letter{Message: message(t, "a", 1, "Unheard", `{}`)}, "no projection"},
+		"that could not be parked":    {delivery.Letter{Message: happened(t, "a", 1)[0], Reason: "NotParkable", Description: "cannot be parked: for this"}, "cannot be parked: for this"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := newReturning(t, readmodeltest.NewFake()).Judge(t.Context(), &tt.letter)
+			if err != nil || got.Fate != delivery.ReturnRefused || !strings.Contains(got.Reason, tt.want) {
+				t.Errorf("got %v (%s) and %v, want it refused: %s", got.Fate, got.Reason, err, tt.want)
+			}
+		})
+	}
+}
+
+// changeOf is a message's change.
+func changeOf(t *testing.T, m session.Message) *projection.Change {
+	t.Helper()
+	event, err := contract.Decode(m.Message, contract.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := projection.Read(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change
+}

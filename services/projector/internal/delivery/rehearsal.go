@@ -1,0 +1,142 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
+)
+
+// Gaps is how a redrive deals with what is missing. The zero Gaps passes over
+// versions, and stops before an event of which a projection is missing.
+type Gaps struct {
+	// Unfollowed has it take events for done that no projection follows any more.
+	Unfollowed bool
+
+	// Versions has it stop before a gap, and note what it has applied.
+	Versions Versions
+	// Accept has it go on over gaps, for good: a missing version that comes later
+	// is not applied.
+	Accept bool
+
+	links *links
+}
+
+func (g *Gaps) begin(ctx context.Context, aggregate string) (err error) {
+	if g.Versions == nil {
+		return nil
+	}
+	if g.Accept {
+		if err := g.Versions.ForgetVersion(ctx, aggregate); err != nil {
+			return fmt.Errorf("forget the version of aggregate %q: %w", aggregate, err)
+		}
+	}
+	g.links, err = lookUp(ctx, g.Versions, aggregate)
+	return err
+}
+
+// before is what is missing before a version, if that matters. Another redrive
+// may have come further, so what is missing is looked up again.
+func (g *Gaps) before(ctx context.Context, version contract.Version) (string, error) {
+	if g.links == nil || g.Accept || missing(g.links.reached, version) == "" {
+		return "", nil
+	}
+	links, err := lookUp(ctx, g.Versions, g.links.aggregate)
+	if err != nil {
+		return "", err
+	}
+	g.links = links
+	return missing(links.reached, version), nil
+}
+
+func (g *Gaps) passed(ctx context.Context, version contract.Version) error {
+	if g.links == nil {
+		return nil
+	}
+	return g.links.reach(ctx, version)
+}
+
+// decide is what a redrive makes of a parked message, or the reason why it stops
+// before it.
+func (g *Gaps) decide(ctx context.Context, decider Decider, m *Shelved) (change *projection.Change, writes []projection.Write, reason string, err error) {
+	change, err = decode(m.Message)
+	if err != nil {
+		return nil, nil, err.Error(), nil
+	}
+	if lost := unfollowed(m, change.Type, decider.Followers(change.Type)); lost != "" && !g.Unfollowed {
+		return nil, nil, lost, nil
+	}
+	if reason, err = g.before(ctx, change.Version); err != nil || reason != "" {
+		return nil, nil, reason, err
+	}
+	change.Within(ctx)
+	writes, err = decider.Decide(change)
+	switch {
+	case errors.Is(err, projection.ErrInterrupted):
+		return nil, nil, "", context.Cause(ctx)
+	case err != nil:
+		return nil, nil, err.Error(), nil
+	}
+	return change, writes, "", nil
+}
+
+// Rehearsal goes through an aggregate's parked messages as a redrive would, and
+// changes nothing. It does not see what the store would refuse.
+type Rehearsal struct {
+	decider Decider
+	gaps    Gaps
+}
+
+// Rehearse begins a rehearsal of an aggregate's redrive.
+func Rehearse(ctx context.Context, decider Decider, gaps Gaps, aggregate string) (*Rehearsal, error) {
+	if gaps.Versions != nil {
+		gaps.Versions = &imagined{Versions: gaps.Versions}
+	}
+	r := &Rehearsal{decider: decider, gaps: gaps}
+	return r, r.gaps.begin(ctx, aggregate)
+}
+
+// Next is how many writes the redrive would make of its next message, or why it
+// would stop before it.
+func (r *Rehearsal) Next(ctx context.Context, m *Shelved) (writes int, reason string, err error) {
+	change, decided, reason, err := r.gaps.decide(ctx, r.decider, m)
+	if err != nil || reason != "" {
+		return 0, reason, err
+	}
+	for i := range decided {
+		if !decided[i].Passed {
+			writes++
+		}
+	}
+	return writes, "", r.gaps.passed(ctx, change.Version)
+}
+
+// imagined are the versions as they would be.
+type imagined struct {
+	Versions
+	forgotten bool
+	reached   contract.Version
+}
+
+// LastVersion implements Versions.
+func (v *imagined) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {
+	if v.forgotten {
+		return v.reached, nil
+	}
+	stored, err := v.Versions.LastVersion(ctx, aggregate)
+	return later(stored, v.reached), err
+}
+
+// AdvanceVersion implements Versions.
+func (v *imagined) AdvanceVersion(_ context.Context, _ string, version int64) error {
+	v.reached = later(v.reached, contract.VersionOf(version))
+	return nil
+}
+
+// ForgetVersion implements Versions.
+func (v *imagined) ForgetVersion(context.Context, string) error {
+	v.forgotten, v.reached = true, contract.Version{}
+	return nil
+}

@@ -1,0 +1,20 @@
+// Package expression evaluates the expressions of declared projections. The
+// language, its syntax and the check of its types are those of expr-lang/expr;
+// the evaluation is this package's own, because three things must hold for every
+// expression, whatever the event says:
+//
+//   - It is bounded. Each node that is evaluated and each element that a function
+//     looks at is a step, each value that is made has a size, and both are counted
+//     before the work is done. So an expression ends within a number of steps, in
+//     bounded memory, within a time, and when its context ends. A function that is
+//     not in the table of this package does not load.
+//   - It makes nothing of what is not there. A field that is absent is no value:
+//     whatever needs one fails, unless the expression says what to take instead
+//     (??), that the field may be absent (?.), or asks whether it is (== nil).
+//   - Its numbers are numbers. Whole numbers have 64 bits and fail instead of
+//     wrapping, and no calculation with finite numbers makes an infinite one or
+//     none at all.
+//
+// And it is pure: the same event makes the same value, on every machine. There is
+// no now(), and no local time zone.
+package expression

@@ -1,0 +1,55 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+var _ delivery.HaltTimes = (*Store)(nil)
+
+// counting finds the halts that count for the brake.
+var counting = bson.D{{Key: "uncounted", Value: bson.D{{Key: "$ne", Value: true}}}}
+
+// LatestHalts implements delivery.HaltTimes.
+func (s *Store) LatestHalts(ctx context.Context, limit int) ([]time.Time, error) {
+	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, counting, options.Find().SetLimit(int64(limit)).
+		SetSort(bson.D{{Key: "haltedAt", Value: -1}}).SetProjection(bson.D{{Key: "haltedAt", Value: 1}}))
+	if err != nil {
+		return nil, fmt.Errorf("count halted aggregates: %w", err)
+	}
+	var halted []haltedAggregate
+	if err := cursor.All(ctx, &halted); err != nil {
+		return nil, fmt.Errorf("count halted aggregates: %w", err)
+	}
+	times := make([]time.Time, len(halted))
+	for i := range halted {
+		times[i] = halted[i].HaltedAt
+	}
+	return times, nil
+}
+
+// CountingHalts is how many halted aggregates count for the brake.
+func (s *Store) CountingHalts(ctx context.Context) (int64, error) {
+	n, err := s.own(projection.HaltedAggregates).CountDocuments(ctx, counting)
+	if err != nil {
+		return 0, fmt.Errorf("count halted aggregates: %w", err)
+	}
+	return n, nil
+}
+
+// AcceptHalts has the halts that there are count no more, so that as many may
+// follow, and tells how many they are.
+func (s *Store) AcceptHalts(ctx context.Context) (int64, error) {
+	result, err := s.own(projection.HaltedAggregates).UpdateMany(ctx, counting, bson.D{{Key: "$set", Value: bson.D{{Key: "uncounted", Value: true}}}})
+	if err != nil {
+		return 0, fmt.Errorf("accept halted aggregates: %w", err)
+	}
+	return result.ModifiedCount, nil
+}

@@ -1,0 +1,21 @@
+package readmodel
+
+import (
+	"context"
+
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+// Confirm decides about one write that the unique _id has refused.
+func (s *Store) Confirm(ctx context.Context, w projection.Write) (delivery.Outcome, error) {
+	outcomes, writes := make([]delivery.Outcome, 1), []projection.Write{w}
+	if w.Keyed {
+		p := &joint{store: s, writes: writes, outcomes: outcomes, pending: []int{0}, fold: anywhere}
+		err := p.confirm(ctx, accountOf(&w))
+		return outcomes[0], err
+	}
+	p := &pass{collection: s.db.Collection(w.Collection), writes: writes, outcomes: outcomes, pending: []int{0}, fold: adjacent}
+	err := p.confirm(ctx, 0)
+	return outcomes[0], err
+}

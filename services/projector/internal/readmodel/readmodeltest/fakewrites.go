@@ -1,0 +1,134 @@
+package readmodeltest
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+// Write implements delivery.Store. As with MongoDB, what goes to several
+// collections, or to the ledger, is stored as a whole or not at all.
+func (f *Fake) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	undo := f.before(writes)
+	outcomes, err := f.writeAll(ctx, writes)
+	if err != nil && undo != nil {
+		undo()
+		clear(outcomes)
+	}
+	return outcomes, err
+}
+
+// before returns what takes the writes back; nil where they go one by one.
+func (f *Fake) before(writes []projection.Write) (undo func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	type key struct {
+		collection string
+		id         any
+	}
+	documents, positions, collections := map[key]*document{}, map[[2]string]*contract.Event{}, map[string]bool{}
+	for i := range writes {
+		w := &writes[i]
+		documents[key{w.Collection, w.ID}] = f.documents[w.Collection][w.ID]
+		collections[w.Collection] = true
+		if w.Keyed {
+			account := [2]string{w.Projection, w.Event.AggregateID}
+			positions[account] = f.positions[account]
+		}
+	}
+	if len(collections) < 2 && len(positions) == 0 {
+		return nil
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for k, d := range documents {
+			if d != nil {
+				f.documents[k.collection][k.id] = d
+			} else {
+				delete(f.documents[k.collection], k.id)
+			}
+		}
+		for account, e := range positions {
+			if e != nil {
+				f.positions[account] = e
+			} else {
+				delete(f.positions, account)
+			}
+		}
+	}
+}
+
+func (f *Fake) writeAll(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	outcomes := make([]delivery.Outcome, len(writes))
+	var collections []string
+	var keyed []int
+	for i := range writes {
+		if writes[i].Keyed {
+			keyed = append(keyed, i)
+			continue
+		}
+		if !slices.Contains(collections, writes[i].Collection) {
+			collections = append(collections, writes[i].Collection)
+		}
+	}
+	for _, collection := range collections {
+		for i := range writes {
+			if writes[i].Collection != collection || writes[i].Keyed {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return outcomes, err
+			}
+			if err := f.fail("write"); err != nil {
+				return outcomes, err
+			}
+			outcome, problem := f.write(&writes[i])
+			if problem != "" {
+				return outcomes, &delivery.RejectedError{Index: i, Reason: problem}
+			}
+			if f.StoredBut != nil {
+				if err := f.StoredBut(); err != nil {
+					return outcomes, err
+				}
+			}
+			outcomes[i] = outcome
+		}
+	}
+	return outcomes, f.writeKeyed(ctx, writes, outcomes, keyed)
+}
+
+func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.documents[w.Collection] == nil {
+		f.documents[w.Collection] = map[any]*document{}
+	}
+	d := f.documents[w.Collection][w.ID]
+	switch {
+	case d == nil:
+		d = &document{fields: map[string]any{}}
+	case d.foreign:
+		return 0, "the read document is not of the projector"
+	case d.sequence == w.Event.Sequence && d.eventID != w.Event.ID:
+		return 0, "two events of the aggregate have one sequence"
+	case d.sequence >= w.Event.Sequence:
+		return delivery.Repeated, ""
+	}
+	next := &document{fields: maps.Clone(d.fields), sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete}
+	if w.Delete {
+		next.fields = map[string]any{}
+	}
+	if w.Halted != nil {
+		next.mark = w.Halted.Reason
+	}
+	if problem := apply(next.fields, w.Update); problem != "" {
+		return 0, problem
+	}
+	f.documents[w.Collection][w.ID] = next
+	return delivery.Applied, ""
+}

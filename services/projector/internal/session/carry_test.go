@@ -1,0 +1,121 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// carrying is a broker whose receivers keep what comes after a receive.
+type carrying struct {
+	*broker
+	// busy tells that the connection carries what is for others.
+	busy bool
+}
+
+func (c carrying) Accept(ctx context.Context, slot int) (session.Receiver, error) {
+	r, err := c.broker.Accept(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier{receiver: r.(*receiver), busy: c.busy}, nil
+}
+
+type carrier struct {
+	*receiver
+	busy bool
+}
+
+func (c *carrier) Carried() int {
+	c.broker.mu.Lock()
+	defer c.broker.mu.Unlock()
+	return min(len(c.queue.messages)-(c.given-c.settled), c.credit)
+}
+
+func (c *carrier) Busy() bool { return c.busy }
+
+func (c *carrier) Receive(ctx context.Context, limit int) ([]session.Message, error) {
+	c.broker.mu.Lock()
+	owed := c.credit
+	c.credit = 0
+	c.broker.mu.Unlock()
+	messages, err := c.receiver.Receive(ctx, limit)
+	c.broker.mu.Lock()
+	defer c.broker.mu.Unlock()
+	c.credit = max(owed, limit) - len(messages)
+	return messages, err
+}
+
+// What comes while a batch is applied is applied in the same hold, and the hold
+// ends as soon as nothing has come.
+func TestHold_GoesOnWithWhatWasCarried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		h := newHandler(b)
+		b.put("a", 2)
+		more := 3
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			if more > 0 {
+				more--
+				b.put("a", 4)
+			}
+			return make([]session.Verdict, len(messages)), nil
+		}
+		cfg := session.Defaults()
+		cfg.MaxSessions, cfg.AcceptFloor = 1, 1
+		e := session.New(cfg, carrying{broker: b}, h, zerolog.Nop())
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- e.Run(ctx) }()
+		time.Sleep(time.Second)
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		if accepts, closes, _ := b.counts(); accepts != 1 || closes != 1 {
+			t.Errorf("got %d accepts and %d closes, want one hold", accepts, closes)
+		}
+		if got := h.applied["a"]; len(got) != 14 || !slices.IsSorted(got) {
+			t.Errorf("got %v applied, want 14 in order", got)
+		}
+		for _, v := range b.violations {
+			t.Error(v)
+		}
+	})
+}
+
+// A session whose messages stand behind those of others on the connection has not
+// run empty.
+func TestHold_WaitsWhileTheConnectionIsBusy(t *testing.T) {
+	t.Parallel()
+	for busy, want := range map[bool]int{true: 1, false: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroker()
+			h := newHandler(b)
+			b.put("a", 10)
+			cfg := small()
+			cfg.MaxSessions, cfg.AcceptFloor, cfg.KeepTime = 1, 1, 0
+			e := session.New(cfg, carrying{b, busy}, h, zerolog.Nop())
+			ctx, stop := context.WithCancel(t.Context())
+			ran := make(chan error, 1)
+			go func() { ran <- e.Run(ctx) }()
+			time.Sleep(time.Second) // the first ten are applied, and the next are on their way
+			b.put("a", 5)
+			time.Sleep(10 * time.Second)
+			stop()
+			if err := <-ran; err != nil {
+				t.Error(err)
+			}
+			if accepts, _, _ := b.counts(); accepts != want || len(h.applied["a"]) != 15 {
+				t.Errorf("busy %v: got %d accepts and %d applied, want %d and 15", busy, accepts, len(h.applied["a"]), want)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// A paused engine takes no session, is no stall however long it lasts, and goes
+// on by itself.
+func TestPause_KeepsSessionsAwayUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 5)
+		var paused atomic.Bool
+		paused.Store(true)
+		cfg := small()
+		cfg.Paused = paused.Load
+		engine, stop := run(t, cfg, b, newHandler(b))
+		time.Sleep(time.Hour)
+		if accepts, _, _ := b.counts(); accepts != 0 || b.left() != 5 {
+			t.Errorf("paused: got %d accepts and %d messages left, want none and all", accepts, b.left())
+		}
+		if err := engine.Stalled(); err != nil {
+			t.Errorf("paused: got %v, want no stall", err)
+		}
+		paused.Store(false)
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		if hung := engine.Counts().AcceptsHung.Load(); hung != 0 {
+			t.Errorf("afterwards: %d accepts count as hung, want none", hung)
+		}
+		paused.Store(true)
+		if err := stop(); err != nil {
+			t.Errorf("stop while paused: %v", err)
+		}
+	})
+}
+
+// The broker was not asked during the pause: that it has not answered is no sign.
+func TestPause_IsNotTakenForTheBrokersSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.onAccept = func(ctx context.Context, _ int) error {
+			<-ctx.Done() // its answer is late by a hair
+			return ctx.Err()
+		}
+		var paused atomic.Bool
+		paused.Store(true)
+		cfg := small()
+		cfg.Paused = paused.Load
+		engine, stop := run(t, cfg, b, newHandler(b))
+		time.Sleep(time.Hour)
+		paused.Store(false)
+		time.Sleep(cfg.AcceptTime + 2*time.Second)
+		if hung := engine.Counts().AcceptsHung.Load(); hung != 0 {
+			t.Errorf("%d accepts count as hung, want none", hung)
+		}
+		_ = stop()
+	})
+}
+
+func TestPause_ASessionThatIsHeldIsGivenBackAndNotTriedInPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		h := newHandler(b)
+		h.apply = func(context.Context, string, []session.Message) ([]session.Verdict, error) {
+			return nil, errors.Join(errors.New("stopped"), session.ErrPaused)
+		}
+		cfg := small()
+		cfg.Paused = func() bool { return h.calls() > 0 }
+		engine, stop := run(t, cfg, b, h)
+		time.Sleep(time.Hour)
+		if got := h.calls(); got != 1 || engine.Counts().Held.Load() != 0 || b.left() != 1 {
+			t.Errorf("got %d applies, %d held and %d left, want one apply and the session given back whole", got, engine.Counts().Held.Load(), b.left())
+		}
+		if engine.Applying().Current() != nil {
+			t.Errorf("trouble: got %v, want none: the read database is not to blame", engine.Applying().Current())
+		}
+		_ = stop()
+	})
+}

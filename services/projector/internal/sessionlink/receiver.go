@@ -1,0 +1,217 @@
+package sessionlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// receiver is a held session: a link on a lane of its own.
+type receiver struct {
+	wire      *wire
+	lane      *amqp.Session
+	link      *amqp.Receiver
+	sessionID string
+	granted   time.Time
+	// owed is how many messages were asked for and have not been returned: credit
+	// on the link, and what has come in the meantime.
+	owed int
+	// kept is what came after a receive had ended.
+	kept []*amqp.Message
+	// last is the latest message that was returned.
+	last arrival
+	// each is what a message may weigh, and before what the connection had carried
+	// when the last receive began, in bytes.
+	each, before int64
+	// doubted tells that a call has failed. The answer to it may still come, or the
+	// service has ended the link: nothing more is put on this lane.
+	doubted atomic.Bool
+
+	mu sync.Mutex
+	// throttled are deliveries whose disposition the service refused as too much.
+	throttled map[*amqp.Message]bool // guarded by mu
+}
+
+var (
+	_ session.Carrier = (*receiver)(nil)
+	_ session.Fitter  = (*receiver)(nil)
+)
+
+func (r *receiver) SessionID() string { return r.sessionID }
+
+func (r *receiver) LockedUntil() time.Time { return r.granted }
+
+// Receive implements session.Receiver. What comes after a receive has ended
+// stays with the link, in order, for the next one.
+func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
+	r.before = r.wire.pace.carried.Load()
+	measure := r.wire.pace.begin(limit, r.each)
+	defer measure.end()
+	if credit := limit - r.owed; credit > 0 {
+		if err := r.link.IssueCredit(uint32(credit)); err != nil {
+			return nil, r.failed("receive from", err)
+		}
+		r.owed += credit
+	}
+	m, err := r.first(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.doubted.Store(true)
+		}
+		return nil, r.failed("receive from", err)
+	}
+	r.wire.heard()
+	var before arrival
+	messages := make([]session.Message, 0, min(limit, 128))
+	for {
+		r.owed--
+		messages = append(messages, convert(m))
+		r.last = arrived(&messages[len(messages)-1])
+		measure.note(before, r.last)
+		before = r.last
+		if len(messages) == limit {
+			return messages, nil
+		}
+		if m, err = r.another(ctx, measure); m == nil {
+			return messages, r.failed("receive from", err)
+		}
+	}
+}
+
+// another waits for another message, from the last one on: as long as something
+// comes on the connection that may stand before it, within bounds. It is nil where
+// none comes.
+func (r *receiver) another(ctx context.Context, measure *measure) (*amqp.Message, error) {
+	if m := r.next(); m != nil {
+		return m, nil
+	}
+	quiet, most := measure.linger()
+	for waited := quiet; ; waited += quiet {
+		before := r.wire.pace.carried.Load()
+		linger, cancel := context.WithTimeout(ctx, quiet)
+		m, err := r.link.Receive(linger, nil)
+		over := linger.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			return m, nil
+		case !over:
+			r.doubted.Store(true)
+			return nil, err
+		case ctx.Err() != nil, waited >= most, r.wire.pace.carried.Load() == before:
+			return nil, nil
+		}
+	}
+}
+
+// Carried implements session.Carrier.
+func (r *receiver) Carried() int {
+	for m := r.link.Prefetched(); m != nil; m = r.link.Prefetched() {
+		r.kept = append(r.kept, m)
+	}
+	return len(r.kept)
+}
+
+// Fits implements session.Fitter.
+func (r *receiver) Fits(limit int, each int64) int {
+	r.each = each
+	return r.wire.pace.fits(limit, each)
+}
+
+// Busy implements session.Carrier.
+func (r *receiver) Busy() bool { return r.wire.pace.carried.Load() > r.before }
+
+// next is the next message that has come, if there is one.
+func (r *receiver) next() *amqp.Message {
+	if len(r.kept) == 0 {
+		return r.link.Prefetched()
+	}
+	m := r.kept[0]
+	r.kept = r.kept[1:]
+	return m
+}
+
+// first waits for the next message.
+func (r *receiver) first(ctx context.Context) (*amqp.Message, error) {
+	if m := r.next(); m != nil {
+		return m, nil
+	}
+	return r.link.Receive(ctx, nil)
+}
+
+// RenewLock implements session.Receiver.
+func (r *receiver) RenewLock(ctx context.Context) (time.Time, error) {
+	request := r.request(ctx, "com.microsoft:renew-session-lock", map[string]any{"session-id": r.sessionID})
+	answer, err := r.wire.management.ask(ctx, request)
+	if err != nil {
+		return time.Time{}, r.failed("renew the lock of", orBusy(err))
+	}
+	r.wire.heard()
+	body, _ := answer.Value.(map[string]any)
+	until, ok := body["expiration"].(time.Time)
+	if !ok {
+		return time.Time{}, r.failed("renew the lock of", errors.New("the answer does not say until when"))
+	}
+	return until, nil
+}
+
+// request is a request about the session, for the entity's $management.
+func (r *receiver) request(ctx context.Context, operation string, body map[string]any) *amqp.Message {
+	request := &amqp.Message{
+		Value:                 body,
+		ApplicationProperties: map[string]any{"operation": operation, "associated-link-name": r.link.LinkName()},
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		request.ApplicationProperties["com.microsoft:server-timeout"] = uint32(max(time.Until(deadline).Milliseconds(), 1))
+	}
+	return request
+}
+
+// Close implements session.Receiver: a detach, with which the service takes back
+// the lock and everything that is not settled, uncounted. Past ctx's end that
+// goes on in the background.
+func (r *receiver) Close(ctx context.Context) error {
+	err := r.link.Close(ctx)
+	if err == nil && r.owed > 0 && !r.last.at.IsZero() {
+		r.wire.pace.vain(r.inVain())
+	}
+	if err != nil || r.doubted.Load() {
+		r.wire.drop(ctx, r.lane)
+		return err
+	}
+	r.wire.free(r.lane)
+	return nil
+}
+
+// inVain tells whether a message that waited at the broker was on its way here
+// when the session was given back.
+func (r *receiver) inVain() bool {
+	if r.Carried() == 0 {
+		return false
+	}
+	m := convert(r.kept[0])
+	return arrived(&m).delayed(r.last)
+}
+
+// giveBack closes a session that nobody wants any more.
+func (r *receiver) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneCloseTime)
+	defer cancel()
+	if err := r.Close(ctx); err != nil {
+		r.wire.log.Debug().Err(err).Str("session_id", r.sessionID).Msg("the session was not given back cleanly")
+	}
+}
+
+func (r *receiver) failed(to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s session %q: %w", to, r.sessionID, err)
+}

@@ -1,0 +1,251 @@
+package sessionlink
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/Azure/go-amqp"
+)
+
+// node is a node that answers requests: $cbs, or an entity's $management. It is
+// reached over one pair of links, which all sessions of the connection share and
+// which is opened when it is first needed, and again when the service ended it.
+type node struct {
+	conn    *amqp.Conn
+	address string
+	// prepare is called before a pair is opened.
+	prepare func(context.Context) error
+	// turn has a token for whoever opens a pair.
+	turn chan struct{}
+	// running are the goroutines that read answers.
+	running *running
+
+	mu   sync.Mutex
+	pair *pair // guarded by mu; nil until there is one
+}
+
+func newNode(conn *amqp.Conn, address string, running *running, prepare func(context.Context) error) *node {
+	return &node{conn: conn, address: address, prepare: prepare, turn: make(chan struct{}, 1), running: running}
+}
+
+// ask sends a request and waits for its answer.
+func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
+	p, err := n.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", n.address, err)
+	}
+	answer, err := p.ask(ctx, request)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", n.address, err)
+	}
+	return answer, check(answer)
+}
+
+// open returns the pair in use.
+func (n *node) open(ctx context.Context) (*pair, error) {
+	if p := n.current(); p != nil {
+		return p, nil
+	}
+	select {
+	case n.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-n.turn }()
+	if p := n.current(); p != nil {
+		return p, nil
+	}
+	if err := n.prepare(ctx); err != nil {
+		return nil, err
+	}
+	p, err := newPair(ctx, n.conn, n.address)
+	if err != nil {
+		return nil, err
+	}
+	if !n.running.Go(func() { p.run(context.WithoutCancel(ctx)) }) {
+		p.end(ctx, errClosed)
+		return nil, errClosed
+	}
+	n.mu.Lock()
+	n.pair = p
+	n.mu.Unlock()
+	return p, nil
+}
+
+// current is the pair in use, if there is one that has not ended.
+func (n *node) current() *pair {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.pair == nil || n.pair.over() {
+		return nil
+	}
+	return n.pair
+}
+
+// pair is a link for requests and one for their answers, on an AMQP session of
+// their own.
+type pair struct {
+	session *amqp.Session
+	out     *amqp.Sender
+	in      *amqp.Receiver
+	replyTo string
+
+	mu      sync.Mutex
+	last    uint64                        // guarded by mu: the last request's id
+	waiting map[string]chan *amqp.Message // guarded by mu; nil once the pair has ended
+	err     error                         // guarded by mu: why it ended
+}
+
+// answerCredit is how many answers may be on their way.
+const answerCredit = 100
+
+func newPair(ctx context.Context, conn *amqp.Conn, address string) (_ *pair, err error) {
+	session, err := conn.NewSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{session: session, replyTo: "answers-" + rand.Text(), waiting: map[string]chan *amqp.Message{}}
+	if p.out, err = session.NewSender(ctx, address, nil); err == nil {
+		p.in, err = session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
+			TargetAddress:             p.replyTo,
+			Credit:                    answerCredit,
+			SettlementMode:            amqp.ReceiverSettleModeFirst.Ptr(),
+			RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, session.Close(ctx))
+	}
+	return p, nil
+}
+
+// run hands out answers until the link ends, as it does with the connection.
+func (p *pair) run(ctx context.Context) {
+	for {
+		answer, err := p.in.Receive(ctx, nil)
+		if err != nil {
+			p.end(ctx, err)
+			return
+		}
+		if answer.Properties == nil {
+			continue
+		}
+		id, _ := answer.Properties.CorrelationID.(string)
+		p.mu.Lock()
+		// Whoever asked may have left.
+		if asked := p.waiting[id]; asked != nil {
+			delete(p.waiting, id)
+			asked <- answer
+		}
+		p.mu.Unlock()
+	}
+}
+
+// end tells everyone who waits that no answer will come, and has the AMQP
+// session end, which nobody waits for.
+func (p *pair) end(ctx context.Context, err error) {
+	p.mu.Lock()
+	waiting := p.waiting
+	p.waiting, p.err = nil, err
+	p.mu.Unlock()
+	for _, asked := range waiting {
+		close(asked)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTime)
+	defer cancel()
+	_ = p.session.Close(ctx) // what it carried is over
+}
+
+func (p *pair) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting == nil
+}
+
+func (p *pair) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
+	id, answered, err := p.note()
+	if err != nil {
+		return nil, err
+	}
+	defer p.forget(id)
+	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &p.replyTo}
+	if err := p.out.Send(ctx, request, nil); err != nil {
+		return nil, err
+	}
+	select {
+	case answer := <-answered:
+		if answer == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return nil, p.err
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// note makes room for an answer, under an id of its own.
+func (p *pair) note() (string, <-chan *amqp.Message, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		return "", nil, p.err
+	}
+	p.last++
+	id := strconv.FormatUint(p.last, 10)
+	answered := make(chan *amqp.Message, 1)
+	p.waiting[id] = answered
+	return id, answered, nil
+}
+
+func (p *pair) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, id)
+}
+
+// answerError is an answer that is a refusal.
+type answerError struct {
+	code        int
+	condition   amqp.ErrCond // may be empty
+	description string
+}
+
+func (e *answerError) Error() string {
+	return fmt.Sprintf("answer %d %s: %s", e.code, e.condition, e.description)
+}
+
+// check reads the answer's status. The names differ between nodes.
+func check(answer *amqp.Message) error {
+	p := answer.ApplicationProperties
+	code, known := p["status-code"].(int32)
+	if !known {
+		code, known = p["statusCode"].(int32)
+	}
+	if !known {
+		return errors.New("the answer has no status")
+	}
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	e := &answerError{code: int(code)}
+	if e.description, known = p["status-description"].(string); !known {
+		e.description, _ = p["statusDescription"].(string)
+	}
+	condition := p["error-condition"]
+	if condition == nil {
+		condition = p["errorCondition"]
+	}
+	switch c := condition.(type) {
+	case amqp.Symbol:
+		e.condition = amqp.ErrCond(c)
+	case string:
+		e.condition = amqp.ErrCond(c)
+	}
+	return e
+}

@@ -1,0 +1,294 @@
+package sessionlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/sandboxtest"
+	"changerelay/services/projector/internal/session"
+	"changerelay/services/projector/internal/session/sessiontest"
+)
+
+func open(t *testing.T, cfg Config) *Subscription {
+	t.Helper()
+	s := newSubscription(cfg, zerolog.New(zerolog.NewTestWriter(t)))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// at is a configuration for a topic of a server, with the times of New.
+func at(t *testing.T, e *sandboxtest.Endpoints, topic string) Config {
+	t.Helper()
+	cfg, err := config(sessiontest.Place{ConnectionString: e.ServiceBus, Topic: topic, Subscription: "projector", Linger: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Connections, cfg.connectTime, cfg.answerTime, cfg.tokenLife = 1, 30*time.Second, 5*time.Second, tokenLife
+	return cfg
+}
+
+func accept(t *testing.T, s *Subscription, within time.Duration) (session.Receiver, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return s.Accept(ctx, 0)
+}
+
+func mustAccept(t *testing.T, s *Subscription) *receiver {
+	t.Helper()
+	r, err := accept(t, s, 30*time.Second)
+	if err != nil {
+		t.Fatalf("accept: %v", err)
+	}
+	return r.(*receiver)
+}
+
+func receive(t *testing.T, r *receiver, limit, want int) []session.Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	messages, err := r.Receive(ctx, limit)
+	if err != nil || len(messages) != want {
+		t.Fatalf("receive: got %d messages and %v, want %d", len(messages), err, want)
+	}
+	return messages
+}
+
+func messages(sessionID string, from, to int) []contract.Message {
+	var all []contract.Message
+	for i := from; i <= to; i++ {
+		all = append(all, contract.Message{ID: fmt.Sprint(i), SessionID: sessionID, PartitionKey: sessionID, Subject: "Happened", Body: []byte("{}")})
+	}
+	return all
+}
+
+// What uses up the credit that a receive has left stays with the session, in
+// order, and the next receive asks for no more than is missing.
+func TestReceive_BringsWhatCameInTheMeantime(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "carried", messages("a", 1, 2)...)
+	r := mustAccept(t, open(t, at(t, servers, "carried")))
+	got := receive(t, r, 10, 2)
+	if r.owed != 8 {
+		t.Errorf("got %d messages asked for and not returned, want 8", r.owed)
+	}
+	sandboxtest.Send(t, servers, "carried", messages("a", 3, 5)...)
+	await := time.NewTicker(5 * time.Millisecond)
+	defer await.Stop()
+	for r.Carried() < 3 && t.Context().Err() == nil {
+		<-await.C
+	}
+	got = append(got, receive(t, r, 3, 3)...)
+	for i, m := range got {
+		if m.ID != fmt.Sprint(i+1) {
+			t.Errorf("message %d: got %q", i+1, m.ID)
+		}
+	}
+	if r.owed != 5 || r.Carried() != 0 {
+		t.Errorf("got %d messages asked for and not returned, %d carried, want 5 and none", r.owed, r.Carried())
+	}
+	// A receive of more asks for what is missing, and for no more.
+	sandboxtest.Send(t, servers, "carried", messages("a", 6, 6)...)
+	receive(t, r, 10, 1)
+	if r.owed != 9 {
+		t.Errorf("got %d messages asked for and not returned, want 9", r.owed)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A receive never has more on its way than was asked for.
+func TestReceive_AsksForNoMoreThanItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "credit", messages("a", 1, 50)...)
+	r := mustAccept(t, open(t, at(t, servers, "credit")))
+	for range 3 {
+		receive(t, r, 10, 10)
+		if m := r.link.Prefetched(); m != nil || r.owed != 0 {
+			t.Fatalf("got %v carried and %d asked for besides, want nothing", m, r.owed)
+		}
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A claim is put again before its token ends: what is held stays held, and new
+// sessions are granted, long after the first token's end.
+func TestClaims_ArePutAgainBeforeTheirEnd(t *testing.T) {
+	t.Parallel()
+	guarded := sandboxtest.StartWith(t, sandboxtest.Topics("claim"), "--check-sas")
+	cfg := at(t, guarded, "claim")
+	cfg.tokenLife = 6 * time.Second
+	s := open(t, cfg)
+	sandboxtest.Send(t, guarded, "claim", messages("a", 1, 1)...)
+	r := mustAccept(t, s)
+	m := receive(t, r, 1, 1)[0]
+	for end := time.Now().Add(3 * cfg.tokenLife); time.Now().Before(end); {
+		if _, err := r.RenewLock(t.Context()); err != nil {
+			t.Fatalf("renew: %v", err)
+		}
+		if _, err := accept(t, s, 2*time.Second); err != nil && !strings.Contains(err.Error(), session.ErrNoSession.Error()) {
+			t.Fatalf("accept: %v", err)
+		}
+	}
+	if err := r.Settle(t.Context(), m, session.Verdict{}); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClaims_AreDueWellBeforeTheirEnd(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]time.Duration{
+		time.Hour:        53 * time.Minute,
+		3 * time.Minute:  2 * time.Minute,
+		time.Second:      time.Second,
+		-5 * time.Minute: time.Second,
+	} {
+		if got := dueIn(left); got != want {
+			t.Errorf("with %s left: got %s, want %s", left, got, want)
+		}
+	}
+}
+
+// An attach that nobody answers, while nothing else is answered either, shows
+// that the connection is dead: it is closed, and the next accept has another.
+func TestAttach_ThatIsNotAnsweredEndsADeadConnection(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "claim")
+	way := sandboxtest.NewProxy(t, cfg.Access.Host)
+	way.Open(t)
+	cfg.Access.Host, cfg.answerTime = way.Addr, 500*time.Millisecond
+	s := open(t, cfg)
+	if _, err := accept(t, s, time.Second); err == nil {
+		t.Fatal("got a session, want none")
+	}
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	way.Freeze()
+	if _, err := accept(t, s, time.Second); err == nil {
+		t.Fatal("got a session over a silent connection")
+	}
+	select {
+	case <-w.conn.Done():
+	case <-time.NewTimer(20 * time.Second).C:
+		t.Fatal("the silent connection is still there")
+	}
+	sandboxtest.Send(t, servers, "claim", messages("b", 1, 1)...)
+	r := mustAccept(t, s)
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Lanes are used again, so that a session costs one attach and one detach.
+func TestLane_IsUsedAgain(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "lanes", messages("a", 1, 1)...)
+	s := open(t, at(t, servers, "lanes"))
+	for range 20 {
+		r := mustAccept(t, s)
+		receive(t, r, 1, 1)
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lanes, _ := r.wire.counts(); lanes != 1 {
+			t.Fatalf("got %d lanes, want 1", lanes)
+		}
+	}
+}
+
+// A claim that has ended although it should not have is put again by the accept
+// that is refused for it.
+func TestAttach_ThatIsRefusedForItsClaimPutsItAgain(t *testing.T) {
+	t.Parallel()
+	guarded := sandboxtest.StartWith(t, sandboxtest.Topics("claim"), "--check-sas")
+	cfg := at(t, guarded, "claim")
+	cfg.tokenLife = 2 * time.Second
+	s := open(t, cfg)
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.stop() // nobody puts the claim again in time
+	<-time.NewTimer(cfg.tokenLife + time.Second).C
+	if _, err := accept(t, s, 3*time.Second); !errors.Is(err, session.ErrNoSession) {
+		t.Errorf("got %v, want that there is no session", err)
+	}
+}
+
+func (w *wire) counts() (lanes, idle int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lanes, len(w.idle)
+}
+
+// Whatever may still be said on a lane is not said to the next session.
+func TestLane_IsNotUsedAgainAfterADoubt(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "doubted", messages("a", 1, 1)...)
+	s := open(t, at(t, servers, "doubted"))
+	r := mustAccept(t, s)
+	m := receive(t, r, 1, 1)[0]
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Settle(over, m, session.Verdict{}); err == nil {
+		t.Error("complete without time: got nil, want an error")
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, idle := r.wire.counts(); idle != 0 {
+		t.Errorf("after a settlement without an answer: got %d lanes for others, want none", idle)
+	}
+	r = mustAccept(t, s)
+	if err := r.Settle(t.Context(), receive(t, r, 1, 1)[0], session.Verdict{}); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, idle := r.wire.counts(); idle != 1 {
+		t.Errorf("after a session without a doubt: got %d lanes for others, want its own", idle)
+	}
+	if _, err := accept(t, s, 2*time.Second); !errors.Is(err, session.ErrNoSession) {
+		t.Fatalf("got %v, want that there is no session", err)
+	}
+	if _, idle := r.wire.counts(); idle != 0 {
+		t.Errorf("after a refused attach: got %d lanes for others, want none", idle)
+	}
+}
+
+func TestLane_IsRefusedWhereTheConnectionHasNoMore(t *testing.T) {
+	t.Parallel()
+	s := open(t, at(t, servers, "full"))
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.lanes = lanesMost
+	w.mu.Unlock()
+	if _, err := accept(t, s, 5*time.Second); !errors.Is(err, errLanes) {
+		t.Errorf("got %v, want %v", err, errLanes)
+	}
+}
