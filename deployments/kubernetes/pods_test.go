@@ -47,26 +47,33 @@ func TestEveryPodIsWhatTheRestrictedProfileAllows(t *testing.T) {
 func TestEverySettingIsOneThatTheServiceHas(t *testing.T) {
 	t.Parallel()
 	// What a Secret made by hand has to bring, as the production overlay says.
-	byHand := map[string]string{"publisher-secrets": "MONGODB_URI", "projector-secrets": "READMODEL_MONGODB_URI"}
+	byHand := map[string]string{
+		"publisher-secrets": "MONGODB_URI", "publisher-setup-secrets": "MONGODB_URI",
+		"projector-secrets": "READMODEL_MONGODB_URI", "projector-setup-secrets": "READMODEL_MONGODB_URI",
+	}
 	each(t, func(t *testing.T, m *manifests) {
-		for _, service := range []string{"publisher", "projector"} {
-			values, missing := m.settings(t, m.workload(t, service))
+		for _, w := range m.Workloads {
+			service := strings.TrimSuffix(w.meta.Name, "-setup")
+			if service != "publisher" && service != "projector" {
+				continue
+			}
+			values, missing := m.settings(t, w)
 			for _, secret := range missing {
 				values[byHand[secret]] = "by hand"
 			}
 			known := reference.Settings(t, service)
 			for name := range values {
 				if _, is := known[name]; !is {
-					t.Errorf("%s has no setting %q", service, name)
+					t.Errorf("%s: the %s has no setting %q", w.meta.Name, service, name)
 				}
 			}
 			for name, standard := range known {
 				if _, set := values[name]; standard == reference.Required && !set {
-					t.Errorf("%s: %s is required and not set", service, name)
+					t.Errorf("%s: %s is required and not set", w.meta.Name, name)
 				}
 			}
 			if (values["SERVICEBUS_NAMESPACE"] == "") == (values["SERVICEBUS_CONNECTION_STRING"] == "") {
-				t.Errorf("%s: want either SERVICEBUS_NAMESPACE or SERVICEBUS_CONNECTION_STRING", service)
+				t.Errorf("%s: want either SERVICEBUS_NAMESPACE or SERVICEBUS_CONNECTION_STRING", w.meta.Name)
 			}
 		}
 	})
@@ -170,6 +177,21 @@ func TestProductionEntersServiceBusByWorkloadIdentity(t *testing.T) {
 			t.Errorf("service account %q of %s has no client-id", w.pod.Spec.ServiceAccountName, service)
 		}
 	}
+}
+
+// A credential that asks for an identity that is not injected is refused as a
+// setting, by every command.
+func TestNoPodAsksForAWorkloadIdentityThatItDoesNotGet(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, m *manifests) {
+		for _, w := range m.Workloads {
+			values, _ := m.settings(t, w)
+			asks, gets := values["AZURE_CREDENTIAL"] == "workload", w.pod.Labels["azure.workload.identity/use"] == "true"
+			if asks != gets {
+				t.Errorf("%s: asks for a workload identity: %v, gets one: %v", w.meta.Name, asks, gets)
+			}
+		}
+	})
 }
 
 func TestTheExampleProjectionsAreThoseThatTheDemoTests(t *testing.T) {

@@ -2,11 +2,13 @@ package kubernetes
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,10 +37,12 @@ type manifests struct {
 	Monitors        []*monitoringv1.PodMonitor
 	Rules           []*monitoringv1.PrometheusRule
 	Scaled          []*scaledObject
+	Templates       []*batchv1.CronJob
 	Workloads       []workload
+	texts           [][]byte
 }
 
-// workload is what makes pods.
+// workload is what makes pods. A CronJob has no selector.
 type workload struct {
 	kind     string
 	meta     metav1.ObjectMeta
@@ -92,9 +96,26 @@ func build(t *testing.T, dir string, over map[string]string) *manifests {
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.texts = append(m.texts, text)
 		m.decode(t, r.GetApiVersion()+" "+r.GetKind(), text)
 	}
 	return m
+}
+
+const productionFile = "kubernetes/overlays/production/kustomization.yaml"
+
+// production renders the production overlay with some of its parts replaced, each old one
+// followed by the new.
+func production(t *testing.T, replace ...string) *manifests {
+	t.Helper()
+	text := reference.Read(t, "deployments/"+productionFile)
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(text, replace[i]) {
+			t.Fatalf("the production overlay does not contain %q", replace[i])
+		}
+		text = strings.Replace(text, replace[i], replace[i+1], 1)
+	}
+	return build(t, "/kubernetes/overlays/production", map[string]string{"/" + productionFile: text})
 }
 
 // copied is the directory deployments in memory, with files laid over it.
@@ -166,6 +187,10 @@ func (m *manifests) decode(t *testing.T, kind string, text []byte) {
 	case "apps/v1 StatefulSet":
 		s := strict[appsv1.StatefulSet](t, text)
 		m.Workloads = append(m.Workloads, workload{"StatefulSet", s.ObjectMeta, s.Spec.Replicas, s.Spec.Selector, s.Spec.Template})
+	case "batch/v1 CronJob":
+		c := strict[batchv1.CronJob](t, text)
+		m.Templates = append(m.Templates, c)
+		m.Workloads = append(m.Workloads, workload{"CronJob", c.ObjectMeta, nil, nil, c.Spec.JobTemplate.Spec.Template})
 	case "apps/v1 Deployment":
 		d := strict[appsv1.Deployment](t, text)
 		m.Workloads = append(m.Workloads, workload{"Deployment", d.ObjectMeta, d.Spec.Replicas, d.Spec.Selector, d.Spec.Template})

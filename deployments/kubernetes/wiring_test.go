@@ -2,15 +2,12 @@ package kubernetes
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"changerelay/deployments/internal/reference"
 )
 
 type (
@@ -43,7 +40,9 @@ func TestEverySelectorMatchesWhatItIsFor(t *testing.T) {
 			}
 		}
 		for _, w := range m.Workloads {
-			check(w.kind+" "+w.meta.Name, w.selector, w.meta.Name)
+			if w.selector != nil {
+				check(w.kind+" "+w.meta.Name, w.selector, w.meta.Name)
+			}
 			for _, spread := range w.pod.Spec.TopologySpreadConstraints {
 				check("the spread of "+w.meta.Name, spread.LabelSelector, w.meta.Name)
 			}
@@ -59,6 +58,11 @@ func TestEverySelectorMatchesWhatItIsFor(t *testing.T) {
 			slices.Sort(got)
 			if want := []string{"projector", "publisher"}; !slices.Equal(got, want) {
 				t.Errorf("PodMonitor %s selects %v, want %v", p.Name, got, want)
+			}
+			for _, w := range got {
+				if job := m.workload(t, w).pod.Labels[p.Spec.JobLabel]; job != w {
+					t.Errorf("PodMonitor %s: got job %q for %s, want its name", p.Name, job, w)
+				}
 			}
 		}
 		for _, p := range m.Policies {
@@ -103,66 +107,6 @@ func TestEveryPortThatIsNamedIsThere(t *testing.T) {
 			}
 		}
 	})
-}
-
-// What is denied by default has to be allowed for the ports that the addresses name.
-func TestTheServicesMayTalkToTheirServers(t *testing.T) {
-	t.Parallel()
-	needed := map[string][]int{"overlays/dev": {27017, 5672}, "overlays/production": {27017, 5671, 443}}
-	for overlay, ports := range needed {
-		m := build(t, overlay, nil)
-		open := map[int]bool{}
-		for _, p := range m.Policies {
-			if p.Name != "services" {
-				continue
-			}
-			for _, out := range p.Spec.Egress {
-				for _, port := range out.Ports {
-					open[port.Port.IntValue()] = true
-				}
-			}
-		}
-		for _, port := range append(ports, 53) {
-			if !open[port] {
-				t.Errorf("%s: got open ports %v, want %d among them", overlay, open, port)
-			}
-		}
-		if !slices.ContainsFunc(m.Policies, denies) {
-			t.Errorf("%s: nothing is denied by default", overlay)
-		}
-	}
-}
-
-func TestTheProjectorsAreScaledByAMetricThatTheyHave(t *testing.T) {
-	t.Parallel()
-	metrics := reference.Metrics(t)
-	withKEDA := strings.Replace(reference.Read(t, "deployments/kubernetes/overlays/production/kustomization.yaml"), "components/hpa", "components/keda", 1)
-	m := build(t, "overlays/production", nil)
-	if len(m.Autoscalers) != 1 || len(m.Scaled) != 0 {
-		t.Fatalf("got %d autoscalers and %d scaled objects, want one of the first", len(m.Autoscalers), len(m.Scaled))
-	}
-	h := m.Autoscalers[0].Spec
-	if w := m.workload(t, h.ScaleTargetRef.Name); w.kind != h.ScaleTargetRef.Kind {
-		t.Errorf("the autoscaler scales a %s, which is a %s", h.ScaleTargetRef.Kind, w.kind)
-	}
-	name := h.Metrics[0].External.Metric.Name
-	if !metrics[name] {
-		t.Errorf("the autoscaler asks for %s, which no service has", name)
-	}
-	k := build(t, "/kubernetes/overlays/production", map[string]string{"/kubernetes/overlays/production/kustomization.yaml": withKEDA})
-	if len(k.Autoscalers) != 0 || len(k.Scaled) != 1 {
-		t.Fatalf("with KEDA: got %d autoscalers and %d scaled objects, want one of the second", len(k.Autoscalers), len(k.Scaled))
-	}
-	s := k.Scaled[0].Spec
-	if s.ScaleTargetRef != h.ScaleTargetRef || s.MinReplicaCount != *h.MinReplicas || s.MaxReplicaCount != h.MaxReplicas {
-		t.Errorf("KEDA scales otherwise than the autoscaler: got %+v, want %+v", s, h)
-	}
-	if query := s.Triggers[0].Metadata["query"]; query != "max("+name+")" {
-		t.Errorf("KEDA asks for %s, want the highest %s, of which every projector says the same", query, name)
-	}
-	if each := h.Metrics[0].External.Target.AverageValue.String(); s.Triggers[0].Metadata["threshold"] != each {
-		t.Errorf("KEDA wants %s a projector, the autoscaler %s", s.Triggers[0].Metadata["threshold"], each)
-	}
 }
 
 // denies says whether a policy denies everything to everyone.

@@ -1,72 +1,71 @@
 package observability
 
 import (
-	"cmp"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"changerelay/deployments/internal/promtool"
 	"changerelay/deployments/internal/reference"
 )
 
-// promtool returns the program that PROMTOOL names, the one that
-// scripts/promtool put into bin/, or the one in the path.
-func promtool(t *testing.T) string {
-	t.Helper()
-	own := filepath.Join(reference.Root(t), "bin", "promtool")
-	if _, err := os.Stat(own); err != nil {
-		own = ""
-	}
-	path, err := exec.LookPath(cmp.Or(os.Getenv("PROMTOOL"), own, "promtool"))
-	if err != nil {
-		t.Skip("NOT TESTED, for there is no promtool: what the alert rules do, and whether the queries can be read. scripts/promtool gets it")
-	}
-	return path
-}
-
-func run(t *testing.T, name string, args ...string) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
-		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
-	}
-}
-
 func TestTheAlertsDoWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
-	tool := promtool(t)
-	run(t, tool, "check", "rules", "alerts.yml")
-	run(t, tool, "test", "rules", "alerts_test.yml")
+	tool := promtool.Find(t)
+	tool.Run(t, "check", "rules", "alerts.yml")
+	tool.Run(t, append([]string{"test", "rules"}, testFiles...)...)
 }
 
 func TestTheScrapeConfigurationOfComposeCanBeRead(t *testing.T) {
 	t.Parallel()
-	run(t, promtool(t), "check", "config", "--syntax-only", "../compose/prometheus.yml")
+	text := reference.Read(t, "deployments/compose/prometheus.yml")
+	if jobs, labelled := strings.Count(text, "job_name:"), strings.Count(text, "target_label: namespace"); jobs != labelled {
+		t.Errorf("%d of %d jobs set the label namespace, by which alerts and dashboards tell deployments apart", labelled, jobs)
+	}
+	promtool.Find(t).Run(t, "check", "config", "--syntax-only", "../compose/prometheus.yml")
+}
+
+// testFiles hold the unit tests of the alerts.
+var testFiles = []string{"alerts_test.yml", "alerts_gone_test.yml"}
+
+// unitTest is one of them.
+type unitTest struct {
+	Name   string
+	Series []struct{ Series string } `json:"input_series"`
+	Alerts []struct {
+		Name   string `json:"alertname"`
+		Raised []struct {
+			Labels map[string]string `json:"exp_labels"`
+		} `json:"exp_alerts"`
+	} `json:"alert_rule_test"`
+}
+
+func unitTests(t *testing.T) []unitTest {
+	t.Helper()
+	var all []unitTest
+	for _, name := range testFiles {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ Tests []unitTest }
+		if err := yaml.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, file.Tests...)
+	}
+	return all
 }
 
 // An alert is tested both ways: when it must be raised and when it must not.
 func TestEveryAlertHasATestThatRaisesItAndOneThatDoesNot(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("alerts_test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Tests []struct {
-			Alerts []struct {
-				Name   string           `json:"alertname"`
-				Raised []map[string]any `json:"exp_alerts"`
-			} `json:"alert_rule_test"`
-		}
-	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
 	raised, silent := map[string]bool{}, map[string]bool{}
-	for _, test := range file.Tests {
+	for _, test := range unitTests(t) {
 		for _, a := range test.Alerts {
 			raised[a.Name] = raised[a.Name] || len(a.Raised) > 0
 			silent[a.Name] = silent[a.Name] || len(a.Raised) == 0
@@ -79,20 +78,57 @@ func TestEveryAlertHasATestThatRaisesItAndOneThatDoesNot(t *testing.T) {
 	}
 }
 
+// raised returns the namespaces in which the test wants an alert.
+func (test unitTest) raised(alert string) map[string]bool {
+	in := map[string]bool{}
+	for _, a := range test.Alerts {
+		for _, r := range a.Raised {
+			if namespace := r.Labels["namespace"]; a.Name == alert && namespace != "" {
+				in[namespace] = true
+			}
+		}
+	}
+	return in
+}
+
+var namespaced = regexp.MustCompile(`^([a-z_]+)\{namespace="([a-z]+)"`)
+
+// neighbours says whether another namespace than those has a series of each of
+// the metrics.
+func (test unitTest) neighbours(metrics []string, of map[string]bool) bool {
+	beside := map[string]bool{}
+	for _, s := range test.Series {
+		if match := namespaced.FindStringSubmatch(s.Series); match != nil && !of[match[2]] {
+			beside[match[1]] = true
+		}
+	}
+	return !slices.ContainsFunc(metrics, func(name string) bool { return !beside[name] })
+}
+
+// What is well in one namespace must not hide what is wrong in another: promtool
+// compares which alerts are raised, label by label.
+func TestEveryAlertIsRaisedInATestWithAHealthyNeighbour(t *testing.T) {
+	t.Parallel()
+	tests := unitTests(t)
+	for _, r := range alerts(t) {
+		metrics, shown := metric.FindAllString(r.Expr, -1), false
+		for _, test := range tests {
+			ill := test.raised(r.Alert)
+			shown = shown || len(ill) > 0 && test.neighbours(metrics, ill)
+		}
+		if !shown {
+			t.Errorf("no test raises %s in one namespace beside another one that is well and has %v", r.Alert, metrics)
+		}
+	}
+}
+
 func TestEveryQueryOfADashboardCanBeRead(t *testing.T) {
 	t.Parallel()
-	tool := promtool(t)
+	tool := promtool.Find(t)
 	var rules []map[string]any
 	for _, q := range dashboards(t) {
 		rules = append(rules, map[string]any{"record": "checked", "expr": q.expr, "labels": map[string]string{"place": q.place}})
 	}
-	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "queries.yml")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	run(t, tool, "check", "rules", "--lint=none", path)
+	path := promtool.Write(t, map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": rules}}})
+	tool.Run(t, "check", "rules", "--lint=none", path)
 }

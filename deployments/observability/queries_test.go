@@ -2,19 +2,26 @@ package observability
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"changerelay/deployments/internal/promql"
 	"changerelay/deployments/internal/reference"
 )
 
-// query is an expression and where it stands.
-type query struct{ place, expr string }
+// query is an expression and where it stands. A dashboard's may ask for what is
+// chosen in its variables.
+type query struct {
+	place, expr string
+	variables   []string
+}
 
 // alerts are the rules of alerts.yml.
 func alerts(t *testing.T) []rule {
@@ -58,7 +65,10 @@ func dashboards(t *testing.T) []query {
 			t.Fatal(err)
 		}
 		var board struct {
-			UID    string
+			UID        string
+			Templating struct {
+				List []struct{ Name string }
+			}
 			Panels []struct {
 				Title   string
 				Targets []struct{ Expr string }
@@ -70,12 +80,16 @@ func dashboards(t *testing.T) []query {
 		if board.UID == "" || len(board.Panels) == 0 {
 			t.Errorf("%s: got uid %q and %d panels, want some of each", path, board.UID, len(board.Panels))
 		}
+		var variables []string
+		for _, v := range board.Templating.List {
+			variables = append(variables, v.Name)
+		}
 		for _, panel := range board.Panels {
 			if len(panel.Targets) == 0 {
 				t.Errorf("%s: panel %q asks for nothing", path, panel.Title)
 			}
 			for _, target := range panel.Targets {
-				all = append(all, query{path + ", panel " + panel.Title, target.Expr})
+				all = append(all, query{path + ", panel " + panel.Title, target.Expr, variables})
 			}
 		}
 	}
@@ -83,8 +97,9 @@ func dashboards(t *testing.T) []query {
 }
 
 var (
-	metric = regexp.MustCompile(`\b(publisher|projector)_[a-z_]+`)
-	suffix = regexp.MustCompile(`_(bucket|sum|count)$`)
+	metric   = regexp.MustCompile(`\b(publisher|projector)_[a-z_]+`)
+	variable = regexp.MustCompile(`\$([a-z]+)`)
+	suffix   = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
 func TestEveryQueryAsksForMetricsThatThereAre(t *testing.T) {
@@ -92,7 +107,7 @@ func TestEveryQueryAsksForMetricsThatThereAre(t *testing.T) {
 	known := reference.Metrics(t)
 	queries := dashboards(t)
 	for _, r := range alerts(t) {
-		queries = append(queries, query{"alert " + r.Alert, r.Expr})
+		queries = append(queries, query{place: "alert " + r.Alert, expr: r.Expr})
 	}
 	for _, q := range queries {
 		names := metric.FindAllString(q.expr, -1)
@@ -107,6 +122,33 @@ func TestEveryQueryAsksForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
+// One Prometheus watches many deployments. An alert tells them apart, and a
+// dashboard shows the one that is chosen.
+func TestNoDeploymentHidesAnother(t *testing.T) {
+	t.Parallel()
+	for _, r := range alerts(t) {
+		if err := promql.KeepsApart(r.Expr); err != nil {
+			t.Errorf("alert %s: %v", r.Alert, err)
+		}
+	}
+	for _, q := range dashboards(t) {
+		if err := errors.Join(promql.Pinned(q.expr), promql.KeepsApart(q.expr)); err != nil {
+			t.Errorf("%s: %v", q.place, err)
+		}
+	}
+}
+
+func TestEveryVariableOfADashboardCanBeChosen(t *testing.T) {
+	t.Parallel()
+	for _, q := range dashboards(t) {
+		for _, match := range variable.FindAllStringSubmatch(q.expr, -1) {
+			if !slices.Contains(q.variables, match[1]) {
+				t.Errorf("%s asks for $%s; the dashboard has %v", q.place, match[1], q.variables)
+			}
+		}
+	}
+}
+
 func TestEveryAlertLeadsToTheRunbook(t *testing.T) {
 	t.Parallel()
 	runbook := reference.Read(t, "docs/runbook.md")
@@ -114,8 +156,9 @@ func TestEveryAlertLeadsToTheRunbook(t *testing.T) {
 		if !strings.Contains(runbook, "\n### "+r.Alert+"\n") {
 			t.Errorf("docs/runbook.md says nothing of %s", r.Alert)
 		}
-		if got, want := r.Annotations["runbook"], "docs/runbook.md#"+strings.ToLower(r.Alert); got != want {
-			t.Errorf("runbook of %s: got %s, want %s", r.Alert, got, want)
+		// The convention of the field is an address that can be followed.
+		if got, want := r.Annotations["runbook_url"], "https://git.example/change-relay/blob/main/docs/runbook.md#"+strings.ToLower(r.Alert); got != want {
+			t.Errorf("runbook_url of %s: got %s, want %s", r.Alert, got, want)
 		}
 		if severity := r.Labels["severity"]; severity != "warning" && severity != "critical" {
 			t.Errorf("severity of %s: got %q, want warning or critical", r.Alert, severity)

@@ -46,7 +46,7 @@ func Read(t *testing.T, path string) string {
 // Settings returns a service's settings with their defaults.
 func Settings(t *testing.T, service string) map[string]string {
 	t.Helper()
-	return table(t, "README.md", service+" settings")
+	return table(t, "docs/configuration.md", service+" settings")
 }
 
 var row = regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_]+)` \\| `?([^|`]*)`? \\|")
