@@ -17,6 +17,7 @@ import (
 	"changerelay/services/e2e/internal/docker"
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 	"changerelay/services/e2e/internal/poll"
 	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/witness"
@@ -67,7 +68,7 @@ func start(t *testing.T, projectors int) *system {
 	s := &system{
 		names: names, witness: w,
 		writer: source.NewWriter(w.Client, names.SourceDatabase, names.SourceCollection),
-		next:   load.Generated(orders.NewGenerator(1, 200)),
+		next:   load.Laden(1, payload.AnyName, load.Generated(orders.NewGenerator(1, 200))),
 	}
 	for range 2 {
 		s.addPublisher(t)

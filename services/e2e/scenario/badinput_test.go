@@ -11,6 +11,7 @@ import (
 
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/witness"
 )
 
 func TestAnEventWithoutAggregateIsParkedAndTheRestFlows(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAnEventWithoutAggregateIsParkedAndTheRestFlows(t *testing.T) {
 		_, s, found := r.Leader(ctx)
 		return found && s.Parked == 1, "not shown"
 	})
-	r.judge(t)
+	r.judge(t, witness.ParkedChanges)
 }
 
 func TestAForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
@@ -72,7 +73,7 @@ func TestAForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
 			return err == nil && s.DeadLettered == 1
 		}), "not shown"
 	})
-	r.judge(t)
+	r.judge(t, witness.DeadLettered)
 }
 
 func (r *relay) send(t *testing.T, client *azservicebus.Client, m *azservicebus.Message) {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/cluster/clustertest"
 )
 
 // binaries are built once for all scenarios, or taken from the directory that
@@ -36,7 +37,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := goleak.Find(clustertest.IgnoreRenewers()...); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

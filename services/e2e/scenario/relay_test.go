@@ -13,6 +13,7 @@ import (
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 	"changerelay/services/e2e/internal/poll"
 	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/witness"
@@ -129,7 +130,7 @@ func watchedBy(t *testing.T, c *cluster.Cluster, open opening) *relay {
 		Cluster: c,
 		witness: w,
 		writer:  source.NewWriter(w.Client, c.Names().SourceDatabase, c.Names().SourceCollection),
-		next:    load.Generated(orders.NewGenerator(1, 200)),
+		next:    load.Laden(1, payload.AnyName, load.Generated(orders.NewGenerator(1, 200))),
 	}
 }
 
@@ -195,7 +196,11 @@ func (r *relay) judge(t *testing.T, tolerated ...string) witness.Verdict {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range v.Faults {
+	left, err := r.witness.AtRest(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range slices.Concat(v.Faults, left) {
 		if f.Count > 0 && !slices.Contains(tolerated, f.Name) {
 			t.Errorf("%s: got %d, want 0: %s", f.Name, f.Count, strings.Join(f.Samples, "; "))
 		}

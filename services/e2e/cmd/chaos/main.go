@@ -1,5 +1,5 @@
-// Command chaos does the relay all the harm it can for a while, and checks that
-// nothing was lost, doubled or reordered. Interrupted, it does no more harm, and
+// Command chaos injects every fault it knows for a while, and checks that
+// nothing was lost, doubled or reordered. Interrupted, it injects no more, and
 // judges what was done; interrupted again, it ends at once.
 //
 // It exits with 0 when every check passed, 1 when one did not or the run could

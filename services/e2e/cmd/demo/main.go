@@ -1,4 +1,4 @@
-// Command demo runs the whole relay on this machine, does it harm, and reports
+// Command demo runs the whole relay on this machine, injects faults, and reports
 // whether anything was lost, doubled or put out of order.
 //
 // It exits with 0 when every check passed, 1 when one did not or the run could

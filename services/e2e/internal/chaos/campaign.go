@@ -25,7 +25,7 @@ import (
 // campaign is one run.
 type campaign struct {
 	cfg     Config
-	stop    context.Context // ends when no more harm is wanted
+	stop    context.Context // ends when no more faults are wanted
 	out     io.Writer
 	dir     string
 	data    string // of the servers
@@ -40,17 +40,18 @@ type campaign struct {
 	clocked  cluster.Binaries // with clocks that can be set wrong; none without a build
 
 	mu       sync.Mutex
-	taken    map[string]bool // guarded by mu: what suffers a deed
+	taken    map[string]bool // guarded by mu: what suffers a fault
 	faults   []report.Fault  // guarded by mu
-	vanished []string        // guarded by mu: processes that ended, and not by a deed
-	done     map[string]int  // guarded by mu: how often each kind of deed was done
+	vanished []string        // guarded by mu: processes that ended, and not by a fault
+	done     map[string]int  // guarded by mu: how often each kind of fault was done
+	mistakes []string        // guarded by mu: operators' mistakes that were not refused
 	// restarting is the longest time that the servers took to be ready again.
 	restarting time.Duration // guarded by mu
 	drained    error
 	recovery   time.Duration
 }
 
-// Run does the campaign and returns its report; no more harm is done once enough
+// Run does the campaign and returns its report; no more faults are injected once enough
 // ends. The error is why it could not come to its end. No process is left behind.
 func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report, error) {
 	c := &campaign{
@@ -60,7 +61,7 @@ func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report
 	}
 	r := &report.Report{Title: "Change Relay chaos", Started: c.began.UTC(), Setup: []report.Fact{
 		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},
-		{Name: "harm", Text: fmt.Sprintf("a deed every %v for %v", cfg.Every, cfg.Duration)},
+		{Name: "faults", Text: fmt.Sprintf("one every %v for %v", cfg.Every, cfg.Duration)},
 		{Name: "load", Text: fmt.Sprintf("at least %s events, %s a second in a steady phase", report.Thousands(int64(cfg.Events)), report.Thousands(int64(cfg.Rate)))},
 		{Name: "cluster", Text: fmt.Sprintf("%d publishers, %d projectors, lease %v", cfg.Publishers, cfg.Projectors, cfg.Lease)},
 	}}
@@ -82,7 +83,7 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	if err := c.cluster.StartServers(ctx); err != nil {
 		return err
 	}
-	w, err := witness.OpenSettling(ctx, c.cluster.Endpoints(), c.cluster.Names(), witness.Orders)
+	w, err := witness.OpenSettling(ctx, c.cluster.Endpoints(), c.cluster.Names(), witness.Shadowed)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (c *campaign) layOut(ctx context.Context) error {
 	}
 	c.dir = place.Dir
 	c.binaries = place.Binaries
-	if c.cfg.Bin == "" {
+	if c.cfg.Bin == "" && c.cfg.Operators == "" { // operators set no clock
 		if err := c.buildClocks(ctx, place.Root); err != nil {
 			return err
 		}
@@ -137,8 +138,8 @@ func (c *campaign) layOut(ctx context.Context) error {
 		Binaries: place.Binaries, Dir: c.dir,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
 		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(), Canaries: true,
-		Projections: filepath.Join(place.Root, "services", "e2e", "orders.yaml"),
-		SandboxArgs: args, Reach: c.network.reach,
+		Projections: cluster.Projections(place.Root, "orders", "shadow"),
+		SandboxArgs: args, World: c.cfg.World, Reach: c.network.reach,
 	})
 	return nil
 }
@@ -146,13 +147,13 @@ func (c *campaign) layOut(ctx context.Context) error {
 // errPlayed ends the witness when there is nothing more to see.
 var errPlayed = errors.New("played")
 
-// play writes and does harm, side by side, and waits for recovery and drain.
+// play writes and injects faults, side by side, and waits for recovery and drain.
 func (c *campaign) play(ctx context.Context) error {
 	c.began = time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
 	g.Go(func() error {
-		if err := c.harm(ctx); err != nil {
+		if err := c.injectAll(ctx); err != nil {
 			return err
 		}
 		c.recover(ctx)
@@ -164,48 +165,48 @@ func (c *campaign) play(ctx context.Context) error {
 	return nil
 }
 
-// harm carries the plan out while the workload is written, and returns when all
+// injectAll carries the plan out while the workload is written, and returns when all
 // is undone.
-func (c *campaign) harm(ctx context.Context) error {
+func (c *campaign) injectAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	harm, over := context.WithCancel(ctx)
+	faults, over := context.WithCancel(ctx)
 	defer over()
-	load := workload{cfg: c.cfg, to: &shop{writer: c.writer, witness: c.witness, over: harm.Done()}, wrote: c.witness.Ledger.Wrote, counts: c.witness.Ledger.Counts, say: c.say}
-	g.Go(func() error { return load.run(ctx, harm) })
+	load := workload{cfg: c.cfg, to: &shop{writer: c.writer, witness: c.witness, over: faults.Done(), keeps: c.cfg.Operators != ""}, wrote: c.witness.Ledger.Wrote, counts: c.witness.Ledger.Counts, say: c.say}
+	g.Go(func() error { return load.run(ctx, faults) })
 	g.Go(func() error {
 		defer over()
-		strokes, ctx := errgroup.WithContext(ctx)
+		injections, ctx := errgroup.WithContext(ctx)
 		for s := range planned(c.cfg) {
 			if c.enough(s.at) || !sleepUntil(ctx, c.began.Add(s.at)) {
 				break
 			}
-			strokes.Go(func() error { return c.strike(ctx, s) })
+			injections.Go(func() error { return c.inject(ctx, s) })
 		}
-		return strokes.Wait()
+		return injections.Wait()
 	})
 	return g.Wait()
 }
 
-// enough says that no harm is to be done at that time any more.
+// enough says that no fault is to be injected at that time any more.
 func (c *campaign) enough(at time.Duration) bool {
 	written, _ := c.witness.Ledger.Counts()
 	return c.stop.Err() != nil || at >= c.cfg.Duration && written >= c.cfg.Events
 }
 
-// strike does one deed, waits, and undoes it.
-func (c *campaign) strike(ctx context.Context, s stroke) error {
-	what, undo, err := s.deed.do(ctx, c, rand.New(rand.NewPCG(s.draw, 0)))
+// inject does one fault, waits, and undoes it.
+func (c *campaign) inject(ctx context.Context, s injection) error {
+	what, undo, err := s.fault.do(ctx, c, rand.New(rand.NewPCG(s.draw, 0)))
 	switch {
 	case errors.Is(err, errNobody):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s: %w", s.deed.name, err)
+		return fmt.Errorf("%s: %w", s.fault.name, err)
 	}
 	outcome := "at once"
 	if undo != nil {
 		outcome = fmt.Sprintf("for %.1f s", s.lasts.Seconds())
 	}
-	c.note(s.deed.name, what, outcome)
+	c.note(s.fault.name, what, outcome)
 	if undo == nil {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (c *campaign) strike(ctx context.Context, s stroke) error {
 
 // recover waits until everything that was written has arrived.
 func (c *campaign) recover(ctx context.Context) {
-	c.say("no more harm; waiting for the rest to arrive")
+	c.say("no more faults; waiting for the rest to arrive")
 	began := time.Now()
 	for _, n := range c.cluster.Nodes() {
 		if !n.Running() {
@@ -229,7 +230,11 @@ func (c *campaign) recover(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Settle)
 	defer cancel()
-	c.drained = c.witness.AwaitDrain(ctx)
+	if c.cfg.Operators != "" {
+		c.drained = c.remedied(ctx)
+	} else {
+		c.drained = c.witness.AwaitDrain(ctx)
+	}
 	c.recovery = time.Since(began)
 }
 
@@ -245,7 +250,7 @@ func (c *campaign) vanish(n *cluster.Node) error {
 	return errNobody
 }
 
-// take reserves what a deed is done to; false when another one has it.
+// take reserves what a fault is done to; false when another one has it.
 func (c *campaign) take(what string) (release func(), free bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +268,7 @@ func (c *campaign) take(what string) (release func(), free bool) {
 func (c *campaign) note(kind, what, outcome string) {
 	c.mu.Lock()
 	c.done[kind]++
-	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), Deed: what, Outcome: outcome})
+	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), What: what, Outcome: outcome})
 	c.mu.Unlock()
 	c.say("%s, %s", what, outcome)
 }

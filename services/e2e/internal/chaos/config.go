@@ -14,15 +14,21 @@ type Config struct {
 	Duration time.Duration
 	// Events is how many are written at least, however long that takes.
 	Events int
-	// Every is the mean time between two deeds.
+	// Every is the mean time between two faults.
 	Every time.Duration
 	// Rate is how many events a steady phase writes a second.
 	Rate       int
 	Publishers int
 	Projectors int
 	Lease      time.Duration
-	// Settle bounds the time for recovery and drain after the last deed.
+	// Settle bounds the time for recovery and drain after the last fault.
 	Settle time.Duration
+	// Operators are the mistakes of operators to make instead of other faults: all, or
+	// parts of their names with commas between; empty for none.
+	Operators string
+	// World is the sandbox's world where no fault sets another, a name or a file;
+	// empty for none.
+	World string
 	// JSON is a file for the report; empty for none.
 	JSON string
 	// Bin is a directory of built binaries; empty builds them.
@@ -37,14 +43,16 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the plan and the events")
-	flags.DurationVar(&c.Duration, "duration", 2*time.Minute, "how long harm is done")
-	flags.IntVar(&c.Events, "events", 0, "do harm for longer, until so many `events` are written")
-	flags.DurationVar(&c.Every, "every", 3*time.Second, "mean time between two deeds")
+	flags.DurationVar(&c.Duration, "duration", 2*time.Minute, "how long faults are injected")
+	flags.IntVar(&c.Events, "events", 0, "inject faults for longer, until so many `events` are written")
+	flags.DurationVar(&c.Every, "every", 3*time.Second, "mean time between two faults")
 	flags.IntVar(&c.Rate, "rate", 500, "events written a `second` in a steady phase")
 	flags.IntVar(&c.Publishers, "publishers", 2, "publisher processes")
 	flags.IntVar(&c.Projectors, "projectors", 3, "projector processes")
 	flags.DurationVar(&c.Lease, "lease", 3*time.Second, "length of the publishers' lease")
-	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last deed")
+	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last fault")
+	flags.StringVar(&c.Operators, "operators", "", "make operators' mistakes instead of other faults: all, or `parts` of their names with commas between")
+	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs and data in this `directory` in place of one under .run")
@@ -72,6 +80,9 @@ func (c *Config) problems() []error {
 		if n.got < n.least {
 			errs = append(errs, fmt.Errorf("--%s is %d, below %d", n.name, n.got, n.least))
 		}
+	}
+	if len(chosen(c.Operators)) == 0 {
+		errs = append(errs, fmt.Errorf("--operators %s names no mistake", c.Operators))
 	}
 	for _, d := range []struct {
 		name       string

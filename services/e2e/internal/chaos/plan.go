@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// stroke is one deed of the plan.
-type stroke struct {
+// injection is one fault of the plan.
+type injection struct {
 	at    time.Duration
-	deed  deed
+	fault fault
 	lasts time.Duration
-	// draw decides what the deed leaves open.
+	// draw decides what the fault leaves open.
 	draw uint64
 }
 
-// planned draws a campaign's strokes from its seed, in the order of their times,
+// planned draws a campaign's injections from its seed, in the order of their times,
 // without end.
-func planned(cfg Config) iter.Seq[stroke] {
-	all := deeds()
+func planned(cfg Config) iter.Seq[injection] {
+	all := chosen(cfg.Operators)
 	total := 0
 	for _, d := range all {
 		total += d.weight
 	}
-	return func(yield func(stroke) bool) {
+	return func(yield func(injection) bool) {
 		rng := rand.New(rand.NewPCG(cfg.Seed, 0x6368616f73))
 		for at := between(rng, cfg.Every); ; at += between(rng, cfg.Every) {
 			roll := rng.IntN(total)
@@ -33,7 +33,7 @@ func planned(cfg Config) iter.Seq[stroke] {
 			}
 			d := all[i]
 			lasts := d.shortest + time.Duration(rng.Int64N(int64(d.longest-d.shortest)+1))
-			if !yield(stroke{at: at, deed: d, lasts: lasts, draw: rng.Uint64()}) {
+			if !yield(injection{at: at, fault: d, lasts: lasts, draw: rng.Uint64()}) {
 				return
 			}
 		}

@@ -26,26 +26,26 @@ func config(t *testing.T, args ...string) Config {
 // drawn is what of a plan can be compared.
 type drawn struct {
 	at, lasts time.Duration
-	deed      string
+	fault     string
 	draw      uint64
 }
 
-// within are the strokes of the planned time.
-func within(cfg Config) []stroke {
-	var strokes []stroke
+// within are the injections of the planned time.
+func within(cfg Config) []injection {
+	var injections []injection
 	for s := range planned(cfg) {
 		if s.at >= cfg.Duration {
 			break
 		}
-		strokes = append(strokes, s)
+		injections = append(injections, s)
 	}
-	return strokes
+	return injections
 }
 
 func draw(cfg Config) []drawn {
 	var plan []drawn
 	for _, s := range within(cfg) {
-		plan = append(plan, drawn{s.at, s.lasts, s.deed.name, s.draw})
+		plan = append(plan, drawn{s.at, s.lasts, s.fault.name, s.draw})
 	}
 	return plan
 }
@@ -60,7 +60,7 @@ func TestASeedMakesAPlan(t *testing.T) {
 		t.Error("another seed made the same plan")
 	}
 	if sorted := slices.IsSortedFunc(one, func(a, b drawn) int { return int(a.at - b.at) }); !sorted || len(one) < 150 || len(one) > 250 {
-		t.Errorf("got %d deeds in 10 minutes, in order %t; want about 200, in order", len(one), sorted)
+		t.Errorf("got %d faults in 10 minutes, in order %t; want about 200, in order", len(one), sorted)
 	}
 }
 
@@ -68,12 +68,12 @@ func TestEveryDeedIsDone(t *testing.T) {
 	t.Parallel()
 	done := map[string]int{}
 	for _, s := range within(config(t, "--duration", "1h")) {
-		done[s.deed.name]++
-		if s.lasts < s.deed.shortest || s.lasts > s.deed.longest {
-			t.Errorf("%s lasts %v, want %v to %v", s.deed.name, s.lasts, s.deed.shortest, s.deed.longest)
+		done[s.fault.name]++
+		if s.lasts < s.fault.shortest || s.lasts > s.fault.longest {
+			t.Errorf("%s lasts %v, want %v to %v", s.fault.name, s.lasts, s.fault.shortest, s.fault.longest)
 		}
 	}
-	for _, d := range deeds() {
+	for _, d := range faultKinds() {
 		if done[d.name] == 0 {
 			t.Errorf("an hour has no %s", d.name)
 		}
@@ -149,5 +149,30 @@ func TestHarmEndsWhenThereWasEnoughOfItAndNotBeforeTheEventsAreWritten(t *testin
 	end()
 	if !c.enough(time.Second) {
 		t.Error("got not enough after an interrupt")
+	}
+}
+
+func TestPlan_OperatorsMistakesAreMadeInPlaceOfOtherHarm(t *testing.T) {
+	t.Parallel()
+	of := func(args ...string) map[string]bool {
+		kinds := map[string]bool{}
+		for _, d := range draw(config(t, append(args, "--duration", "60m")...)) {
+			kinds[d.fault] = true
+		}
+		return kinds
+	}
+	if all := of("--operators", "all"); len(all) != len(operators()) {
+		t.Errorf("all: got %d kinds, want %d", len(all), len(operators()))
+	}
+	if some := of("--operators", "future,repartition"); len(some) != 3 {
+		t.Errorf("of the future, and repartition: got %v, want three kinds", some)
+	}
+	for kind := range of() {
+		if strings.HasPrefix(kind, "operator") {
+			t.Errorf("without: got %s", kind)
+		}
+	}
+	if _, err := Parse([]string{"--operators", "nonsense"}, io.Discard); err == nil {
+		t.Error("a name of nobody's: got no error")
 	}
 }

@@ -54,7 +54,7 @@ func (c *campaign) sandbox(ctx context.Context, method, path, body string, into 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNobody, err) // the servers are suffering another deed
+		return fmt.Errorf("%w: %w", errNobody, err) // the servers are suffering another fault
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)

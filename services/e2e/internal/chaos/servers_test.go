@@ -66,7 +66,7 @@ func TestAFullDiskEndsTheServersAndWhatTheyAcknowledgedIsThereAfterwards(t *test
 		t.Fatal(err)
 	}
 	held := int64(0)
-	err = source.Each(t.Context(), client, "db", "events", func(orders.Event) error { held++; return nil })
+	err = source.Each(t.Context(), client, "db", "events", func(source.Stored) error { held++; return nil })
 	if err != nil || held < written+1 {
 		t.Errorf("got %d events, %v; want the %d that were acknowledged, and one more", held, err, written)
 	}

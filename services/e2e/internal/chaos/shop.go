@@ -28,8 +28,10 @@ const (
 type shop struct {
 	writer  *source.Writer
 	witness *witness.Witness
-	// over is closed when there is no more harm, and no more need to wait.
+	// over is closed when there are no more faults, and no more need to wait.
 	over <-chan struct{}
+	// keeps says that nothing is moved away.
+	keeps bool
 
 	written  []batch // that are still in the source, oldest first
 	archived time.Time
@@ -54,7 +56,7 @@ func (s *shop) Insert(ctx context.Context, events []orders.Event) error {
 		b.ids[i] = e.ID()
 	}
 	s.written = append(s.written, b)
-	if time.Since(s.archived) < archivePause {
+	if s.keeps || time.Since(s.archived) < archivePause {
 		return nil
 	}
 	s.archived = time.Now()

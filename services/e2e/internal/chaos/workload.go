@@ -8,6 +8,7 @@ import (
 
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 	"changerelay/services/e2e/internal/report"
 )
 
@@ -51,8 +52,8 @@ type workload struct {
 	say    func(format string, args ...any)
 }
 
-// run writes one phase after another until harm ends. An error of ctx's is one.
-func (w *workload) run(ctx, harm context.Context) error {
+// run writes one phase after another until the faults end. An error of ctx's is one.
+func (w *workload) run(ctx, faults context.Context) error {
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, 0x776f726b))
 	sources := make([]func() (orders.Event, bool), len(phases))
 	for i, p := range phases {
@@ -60,12 +61,12 @@ func (w *workload) run(ctx, harm context.Context) error {
 			sources[i] = p.events(w.cfg.Seed+uint64(i), rng.Uint64())
 		}
 	}
-	for i := 0; harm.Err() == nil; i = rng.IntN(len(phases)) {
+	for i := 0; faults.Err() == nil; i = rng.IntN(len(phases)) {
 		lasts := shortestPhase + time.Duration(rng.Int64N(int64(longestPhase-shortestPhase)))
 		written, applied := w.counts()
 		w.say("%s events for %.0f s; so far %s are written, %s of them in the read model", phases[i].name, lasts.Seconds(),
 			report.Thousands(int64(written)), report.Thousands(int64(applied)))
-		phase, end := context.WithTimeout(harm, lasts)
+		phase, end := context.WithTimeout(faults, lasts)
 		err := w.write(ctx, phase, phases[i], sources[i])
 		end()
 		if err != nil {
@@ -89,7 +90,7 @@ func (w *workload) write(ctx, phase context.Context, p phase, next func() (order
 func (p phase) events(seed, draw uint64) func() (orders.Event, bool) {
 	generator := orders.NewGenerator(seed, p.aggregates)
 	generator.Erasing = erasing
-	generated := load.Generated(generator)
+	generated := load.Dated(draw, load.Laden(draw, payload.StorableNames, load.Generated(generator)))
 	rng := rand.New(rand.NewPCG(draw, 0))
 	return func() (orders.Event, bool) {
 		e, more := generated()

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"regexp"
 	"strings"
@@ -61,14 +62,25 @@ func (e Endpoints) Through(mongo, bus func(upstream string) (string, error)) (En
 	return e, nil
 }
 
+// lowPort and ports are a range below the one that systems take the ports of
+// outgoing connections and of listeners of port 0 from.
+const (
+	lowPort = 20_000
+	ports   = 12_000
+)
+
 // FreeAddress returns an address of this machine that nobody listens on, for
-// servers that must come back where they were.
+// servers that must come back where they were. While nobody listens there, nobody
+// else is given it by chance but by another call.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free address: %w", err)
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowPort+rand.IntN(ports))); err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", fmt.Errorf("find a free address: %w", err)
 }
 
 // banner gathers the lines that the sandbox prints when it is up.

@@ -41,6 +41,9 @@ func New(cfg Config) *Cluster {
 		if args == nil {
 			args = []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 		}
+		if cfg.World != "" {
+			args = append(slices.Clone(args), "--world", cfg.World)
+		}
 		c.Sandbox = newNode(program{
 			name: "sandbox", binary: cfg.Binaries.Sandbox, args: args, env: environment(nil),
 			log: filepath.Join(cfg.Dir, "sandbox.log"), stdout: c.banner.line,
@@ -80,7 +83,7 @@ func (c *Cluster) StartSandboxAs(ctx context.Context, binary string, env ...stri
 		case ready:
 			broken = err
 		case !c.Sandbox.Running():
-			broken = fmt.Errorf("the sandbox ended: see %s", c.Sandbox.LogPath())
+			broken = fmt.Errorf("the sandbox ended: %s (see %s)", c.Sandbox.lastWords(), c.Sandbox.LogPath())
 		}
 		return ready || broken != nil, "not ready"
 	})
@@ -128,6 +131,15 @@ func (c *Cluster) service(kind string, i int, binary string, settings func(Endpo
 	return newNode(program{
 		name: name, binary: binary, env: environment(env), log: filepath.Join(c.cfg.Dir, name+".log"),
 	}, c.client), nil
+}
+
+// Twin makes a node like another, under a name of its own; it is not started, nor
+// ended by Close.
+func (c *Cluster) Twin(of *Node, name string) (*Node, error) {
+	p := of.program
+	p.name, p.log = name, filepath.Join(c.cfg.Dir, name+".log")
+	p.env = append(slices.Clone(p.env), "INSTANCE_ID="+name)
+	return newNode(p, c.client), nil
 }
 
 // Endpoints say where the servers are; they are known once StartServers returned.

@@ -115,7 +115,7 @@ func TestASandboxThatEndsIsAnError(t *testing.T) {
 	t.Parallel()
 	c := layout(t, "nothing")
 	err := c.StartServers(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "the sandbox ended") {
+	if err == nil || !strings.Contains(err.Error(), "the sandbox ended: ") {
 		t.Errorf("start: got %v, want that the sandbox ended", err)
 	}
 }

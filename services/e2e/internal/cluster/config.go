@@ -19,6 +19,8 @@ type Config struct {
 	// SandboxArgs are the sandbox's arguments; nil listens on free ports. With
 	// them and a Backend, the sandbox is expected to be that backend.
 	SandboxArgs []string
+	// World is the sandbox's world, a name or a file; empty for none.
+	World string
 	// Reach says where a node finds the servers, such as through a proxy of its
 	// own; nil for where they are.
 	Reach func(node string, e Endpoints) (Endpoints, error)

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -137,8 +139,13 @@ func (n *Node) signal(s syscall.Signal) error {
 // Command runs the node's binary as an operator would, with its environment and
 // these arguments, and returns what it prints. The node may run or not.
 func (n *Node) Command(ctx context.Context, args ...string) (string, error) {
+	return n.CommandIn(ctx, nil, args...)
+}
+
+// CommandIn is Command with more environment, which is stronger than the node's own.
+func (n *Node) CommandIn(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, n.program.binary, args...)
-	cmd.Env = n.program.env
+	cmd.Env = slices.Concat(n.program.env, env)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s %q: %w: %s", n.Name, args, err, output)
@@ -168,6 +175,12 @@ func (n *Node) Ended() time.Time {
 // LogPath is the file with everything that the node's runs logged.
 func (n *Node) LogPath() string { return n.program.log }
 
+// Page is the address of the page on the node's admin port.
+func (n *Node) Page() (string, error) { return n.adminURL("/") }
+
+// Program is the name of the node's program.
+func (n *Node) Program() string { return filepath.Base(n.program.binary) }
+
 // Binary is the program that Start runs.
 func (n *Node) Binary() string { return n.program.binary }
 
@@ -178,6 +191,12 @@ func (n *Node) Log() string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// lastWords is the last line that the node has logged.
+func (n *Node) lastWords() string {
+	lines := strings.Split(strings.TrimSpace(n.Log()), "\n")
+	return lines[len(lines)-1]
 }
 
 // Usage is what the node's runs took so far.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 	"changerelay/services/e2e/internal/poll"
 	"changerelay/services/e2e/internal/report"
 	"changerelay/services/e2e/internal/source"
@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*report.Report, error)
 	}
 	r := &report.Report{Title: "Change Relay crash points", Started: c.began.UTC(), Setup: []report.Fact{
 		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},
-		{Name: "harm", Text: fmt.Sprintf("%d kills at each of %d steps", cfg.Kills, len(cfg.steps()))},
+		{Name: "faults", Text: fmt.Sprintf("%d kills at each of %d steps", cfg.Kills, len(cfg.steps()))},
 	}}
 	err := c.run(ctx, r)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir, Publishers: 2, Projectors: 2,
 		Lease: cluster.LeaseOf(leaseTTL), Names: cluster.DefaultNames(), Canaries: true,
-		Projections: filepath.Join(place.Root, "services", "e2e", "orders.yaml"), Reach: c.reach,
+		Projections: cluster.Projections(place.Root, "orders", "shadow"), Reach: c.reach,
 		// A restarted leader leads at once, so that many kills fit into an hour.
 		PublisherEnv: map[string]string{"INSTANCE_ID_UNIQUE": "true"},
 		// Processes die in the middle of applying, over and over, and no message is to
@@ -80,7 +80,7 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	if err := c.cluster.StartServers(ctx); err != nil {
 		return err
 	}
-	if c.witness, err = witness.Open(ctx, c.cluster.Endpoints(), c.cluster.Names(), witness.Orders); err != nil {
+	if c.witness, err = witness.Open(ctx, c.cluster.Endpoints(), c.cluster.Names(), witness.Shadowed); err != nil {
 		return err
 	}
 	closeWitness := sync.OnceFunc(func() { c.witness.Close(ctx) })
@@ -158,7 +158,7 @@ func (c *campaign) killAll(ctx context.Context) error {
 	names := c.cluster.Names()
 	l := load.Load{
 		To: source.NewWriter(c.witness.Client, names.SourceDatabase, names.SourceCollection), Rate: rate,
-		Next: load.Generated(orders.NewGenerator(c.cfg.Seed, 500)), Wrote: c.witness.Ledger.Wrote,
+		Next: load.Dated(c.cfg.Seed, load.Laden(c.cfg.Seed, payload.StorableNames, load.Generated(orders.NewGenerator(c.cfg.Seed, 500)))), Wrote: c.witness.Ledger.Wrote,
 	}
 	g.Go(func() error { return l.Run(ctx, enough) })
 	g.Go(func() error {
@@ -205,7 +205,7 @@ func (c *campaign) kill(ctx context.Context, step Step) error {
 	}
 	c.proxies[victim][step.Side].cut()
 	c.kills[step.Name]++
-	c.faults = append(c.faults, report.Fault{At: at.Seconds(), Deed: "SIGKILL of " + victim, Outcome: fmt.Sprintf("%s, time %d", step.Name, nth)})
+	c.faults = append(c.faults, report.Fault{At: at.Seconds(), What: "SIGKILL of " + victim, Outcome: fmt.Sprintf("%s, time %d", step.Name, nth)})
 	if err := n.Start(); err != nil {
 		return err
 	}

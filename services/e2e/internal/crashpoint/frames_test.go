@@ -29,7 +29,7 @@ func TestStepsAreToldByTheirFrames(t *testing.T) {
 	t.Parallel()
 	take := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "leader_leases"}, {Key: "upsert", Value: true}})
 	renew := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "leader_leases"}})
-	claim := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "resume_tokens"}, {Key: "upsert", Value: true}})
+	claim := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "resume_tokens"}, {Key: "update", Value: bson.A{}}})
 	read := opMsgOf(t, bson.D{{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "order_events"}})
 	send := []byte("\x00\x00\x00\x1c\x02\x00\x00\x00\x00\x53\x14\xc0\x01\x00cloudEvents_type")
 	cbs := []byte("\x00\x00\x00\x18\x02\x00\x00\x00\x00\x53\x14\xc0\x01\x00put-token!")

@@ -94,7 +94,7 @@ func (b *board) look(ctx context.Context) view {
 		v.projectors = append(v.projectors, fmt.Sprint(s.Sessions))
 	}
 	if f, found := b.nemesis.latest(); found {
-		v.fault = f.Deed + ": " + f.Outcome
+		v.fault = f.What + ": " + f.Outcome
 	}
 	return v
 }

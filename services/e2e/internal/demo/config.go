@@ -40,6 +40,8 @@ type Config struct {
 	Dir string
 	// Version is stamped into the binaries; empty leaves theirs.
 	Version string
+	// World is the sandbox's world, a name or a file; empty for none.
+	World string
 	// Backend names servers to use in place of the sandbox; nil for the sandbox.
 	Backend *cluster.Endpoints
 
@@ -75,6 +77,7 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.DurationVar(&c.Timeout, "timeout", 150*time.Second, "bounds the run after the build")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Input, "input", "", "take the events from this `file` in place of the generator: one JSON object a line with aggregateId, type, version, time, data")
+	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
 	flags.StringVar(&c.Version, "stamp", "", "`version` to stamp into the binaries")
@@ -93,6 +96,9 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	}
 	c.Backend, err = cluster.Given(getenv, envMongo, envServiceBus)
 	errs = append(errs, err)
+	if c.World != "" && c.Backend != nil {
+		errs = append(errs, fmt.Errorf("--world is %q, but the servers of %s and %s are as they are", c.World, envMongo, envServiceBus))
+	}
 	if c.Input != "" {
 		events, err := input.ReadFile(c.Input)
 		errs = append(errs, err)
@@ -134,4 +140,12 @@ func (c *Config) planned() int {
 		return len(c.events)
 	}
 	return int(float64(c.Rate) * c.Duration.Seconds())
+}
+
+// slack is what failovers may take beyond their time beside the servers.
+func (c *Config) slack() time.Duration {
+	if c.World == "" || c.World == "loopback" {
+		return 0
+	}
+	return worldSlack
 }

@@ -49,6 +49,10 @@ func TestBadUsageIsToldAtOnce(t *testing.T) {
 		{name: "faults with nobody to take over", args: []string{"--publishers", "1"}, says: []string{"nobody could take over"}},
 		{name: "an input file that is not there", args: []string{"--input", "missing.ndjson"}, says: []string{"missing.ndjson"}},
 		{name: "an input file with a bad line", args: []string{"--input", bad, "--rate", "0"}, says: []string{bad + ":1: aggregateId is missing", "--rate is 0"}},
+		{
+			name: "a world for servers that are there", args: []string{"--world", "wan"}, env: map[string]string{envMongo: "mongodb://x", envServiceBus: "Endpoint=sb://y"},
+			says: []string{`--world is "wan"`},
+		},
 		{name: "half a backend", env: map[string]string{envMongo: "mongodb://x"}, says: []string{envServiceBus}},
 	}
 	for _, tt := range tests {

@@ -116,6 +116,7 @@ func (d *Demo) layout(binaries cluster.Binaries) cluster.Config {
 		Lease:      d.clusterLease(),
 		Names:      cluster.DefaultNames(),
 		Backend:    d.cfg.Backend,
+		World:      d.cfg.World,
 		Canaries:   true,
 	}
 	if d.cfg.Input == "" {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,22 +12,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 )
 
-// Collections of the publishers' state database, and the projectors' own in the
-// read model's.
-const (
-	leases         = "leader_leases"
-	parkedChanges  = "parked_changes"
-	parkedMessages = "parked_messages"
-)
+// leases is the collection of leases in the publishers' state database.
+const leases = "leader_leases"
 
 // leaseRest returns how long the lease still runs, on the clock of the server
 // that judges it.
 func leaseRest(ctx context.Context, state *mongo.Database, name string) (time.Duration, error) {
-	var hello struct {
-		LocalTime time.Time `bson:"localTime"`
-	}
-	if err := state.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
-		return 0, fmt.Errorf("read the server's clock: %w", err)
+	now, err := serverTime(func(command bson.D) *mongo.SingleResult { return state.RunCommand(ctx, command) })
+	if err != nil {
+		return 0, err
 	}
 	var lease struct {
 		ExpiresAt time.Time `bson:"expiresAt"`
@@ -35,5 +29,24 @@ func leaseRest(ctx context.Context, state *mongo.Database, name string) (time.Du
 	if err := state.Collection(leases, majority).FindOne(ctx, bson.D{{Key: "_id", Value: name}}).Decode(&lease); err != nil {
 		return 0, fmt.Errorf("read lease %q: %w", name, err)
 	}
-	return lease.ExpiresAt.Sub(hello.LocalTime), nil
+	return lease.ExpiresAt.Sub(now), nil
+}
+
+// commandNotFound is the code of a server that does not know a command.
+const commandNotFound = 59
+
+// serverTime reads the server's clock. Servers before 4.4.2 know hello by its old
+// name alone.
+func serverTime(run func(command bson.D) *mongo.SingleResult) (time.Time, error) {
+	var said struct {
+		LocalTime time.Time `bson:"localTime"`
+	}
+	err := run(bson.D{{Key: "hello", Value: 1}}).Decode(&said)
+	if refused, ok := errors.AsType[mongo.CommandError](err); ok && refused.Code == commandNotFound {
+		err = run(bson.D{{Key: "isMaster", Value: 1}}).Decode(&said)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the server's clock: %w", err)
+	}
+	return said.LocalTime, nil
 }

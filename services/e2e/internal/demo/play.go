@@ -11,17 +11,18 @@ import (
 
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 )
 
 // errPlayed ends the watchers when there is nothing more to watch.
 var errPlayed = errors.New("played")
 
-// play writes, does harm and waits for the end of the backlog, while the
+// play writes, injects faults and waits for the end of the backlog, while the
 // watchers watch and the board shows.
 func (d *Demo) play(ctx context.Context) error {
 	d.nemesis = &nemesis{
 		cluster: d.cluster, witness: d.witness,
-		rng: rand.New(rand.NewPCG(d.cfg.Seed, 0x6661756c7473)), planned: d.cfg.planned(), began: time.Now(),
+		rng: rand.New(rand.NewPCG(d.cfg.Seed, 0x6661756c7473)), planned: d.cfg.planned(), slack: d.cfg.slack(), began: time.Now(),
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.witness.Run(ctx) })
@@ -79,7 +80,7 @@ func (d *Demo) load() *load.Load {
 		l.Next, l.Least = load.Listed(d.cfg.events), d.cfg.Timeout
 		return l
 	}
-	l.Next = load.Generated(orders.NewGenerator(d.cfg.Seed, d.cfg.Aggregates))
+	l.Next = load.Dated(d.cfg.Seed, load.Laden(d.cfg.Seed, payload.AnyName, load.Generated(orders.NewGenerator(d.cfg.Seed, d.cfg.Aggregates))))
 	return l
 }
 

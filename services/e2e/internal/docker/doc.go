@@ -1,5 +1,5 @@
 // Package docker runs the relay's images, and the servers it stands between, as
-// containers, and does them harm: killed, frozen, or cut off from the others.
+// containers, and injects faults: containers are killed, frozen, or cut off from the others.
 //
 // There are three networks, so that who looks on is never cut off:
 //

@@ -3,9 +3,11 @@ package load
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 )
 
 const (
@@ -132,5 +134,40 @@ func Limited(n int, next func() (orders.Event, bool)) func() (orders.Event, bool
 		}
 		n--
 		return next()
+	}
+}
+
+const (
+	// ladenShare is the share of events that carry a payload that is hard to carry.
+	ladenShare = 0.5
+	// pastShare is the share of events that happened long ago.
+	pastShare = 0.02
+)
+
+// past is before 1970, where times count backwards.
+var past = time.Date(1815, 6, 18, 11, 30, 0, 7e6, time.UTC)
+
+// Laden adds to the data of events what is hard to carry, as a field that no
+// projection knows.
+func Laden(seed uint64, names payload.Names, next func() (orders.Event, bool)) func() (orders.Event, bool) {
+	rng := rand.New(rand.NewPCG(seed, 0x6c6f6164))
+	return func() (orders.Event, bool) {
+		e, more := next()
+		if data, ok := e.Data.(orders.Data); ok && rng.Float64() < ladenShare {
+			data["laden"] = payload.New(rng, names)
+		}
+		return e, more
+	}
+}
+
+// Dated dates some of the events long ago.
+func Dated(seed uint64, next func() (orders.Event, bool)) func() (orders.Event, bool) {
+	rng := rand.New(rand.NewPCG(seed, 0x64617465))
+	return func() (orders.Event, bool) {
+		e, more := next()
+		if rng.Float64() < pastShare {
+			e.Time = past
+		}
+		return e, more
 	}
 }

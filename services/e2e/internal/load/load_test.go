@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 )
 
 // store takes events, each insert as long as it says.
@@ -119,4 +120,22 @@ func TestCancellingEndsTheWriting(t *testing.T) {
 			t.Errorf("error: got %v, want %v", err, context.DeadlineExceeded)
 		}
 	})
+}
+
+func TestLaden_AddsToSomeEventsAndDatedMovesAFew(t *testing.T) {
+	t.Parallel()
+	next := Dated(1, Laden(1, payload.AnyName, generated()))
+	laden, old := 0, 0
+	for range 1000 {
+		e, _ := next()
+		if _, found := e.Data.(orders.Data)["laden"]; found {
+			laden++
+		}
+		if e.Time.Year() < 1970 {
+			old++
+		}
+	}
+	if laden < 300 || laden > 700 || old == 0 || old > 100 {
+		t.Errorf("of 1000 events: got %d laden and %d from long ago, want about half and a few", laden, old)
+	}
 }

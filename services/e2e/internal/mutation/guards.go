@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life.
 func Guards() []Guard {
-	return slices.Concat(leadership(), publishing(), reading(), holding(), delivering(), storing())
+	return slices.Concat(leadership(), streams(), publishing(), sending(), reading(), holding(), delivering(), halting(), storing())
 }
 
 const (
@@ -17,6 +17,10 @@ const (
 	bus        = "services/projector/internal/servicebus"
 	delivery   = "services/projector/internal/delivery"
 	readmodel  = "services/projector/internal/readmodel"
+	backfill   = "services/publisher/internal/backfill"
+	topic      = "services/publisher/internal/servicebus"
+	publisher  = "services/publisher/internal/app"
+	projector  = "services/projector/internal/app"
 )
 
 func leadership() []Guard {
@@ -96,7 +100,7 @@ func leadership() []Guard {
 		{
 			Name:    "checkpoint: a token only under the options it was given out under",
 			File:    checkpoint + "/checkpoint.go",
-			Cut:     `if c.Token != nil && c.Options != "" && c.Options != options {`,
+			Cut:     `if (c.Token != nil || c.Copying()) && c.Options != "" && c.Options != options {`,
 			With:    "if false {",
 			Package: checkpoint,
 			Tests:   []string{"TestATokenIsNotUsedUnderOtherOptions"},

@@ -55,7 +55,7 @@ func (g Guard) red(ctx context.Context, root string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	overlay, err := g.overlay(root, dir)
+	overlay, err := g.Overlay(root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,9 @@ func (g Guard) red(ctx context.Context, root string) ([]string, error) {
 	return cut.failed, nil
 }
 
-// overlay writes the cut source, and the file that tells the compiler of it.
-func (g Guard) overlay(root, dir string) (string, error) {
+// Overlay writes the cut source into dir, and the file that tells the compiler
+// of it, which it returns.
+func (g Guard) Overlay(root, dir string) (string, error) {
 	path := filepath.Join(root, g.File)
 	source, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,8 @@
 package mutation
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -61,6 +63,47 @@ func TestEveryGuardIsListedOnce(t *testing.T) {
 		}
 		names[g.Name] = true
 	}
+}
+
+// TestGuards_EachHasItsPlaceAndItsTests finds a list that the code has left
+// behind, without building or running anything.
+func TestGuards_EachHasItsPlaceAndItsTests(t *testing.T) {
+	t.Parallel()
+	const root = "../../../.."
+	for _, g := range Guards() {
+		source, err := os.ReadFile(filepath.Join(root, g.File))
+		if err != nil {
+			t.Errorf("%s: %v", g.Name, err)
+			continue
+		}
+		if _, err := g.cut(string(source)); err != nil {
+			t.Errorf("%s: %v", g.Name, err)
+		}
+		tests := testsOf(t, filepath.Join(root, g.Package))
+		for _, name := range g.Tests {
+			if !strings.Contains(tests, "func "+name+"(") {
+				t.Errorf("%s: %s has no test %s", g.Name, g.Package, name)
+			}
+		}
+	}
+}
+
+// testsOf is the source of a package's tests.
+func testsOf(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(source)
+	}
+	return all.String()
 }
 
 func text(err error) string {

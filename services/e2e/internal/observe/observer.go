@@ -5,28 +5,31 @@ package observe
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
 
+	"changerelay/services/e2e/internal/expect"
 	"changerelay/services/e2e/internal/validate"
 )
 
 // Attributes of a message that are read here, as CloudEvents names them with the
 // AMQP binding's prefix.
 const (
-	propertySource  = "cloudEvents_source"
-	propertyVersion = "cloudEvents_aggregateversion"
-	propertyTerm    = "cloudEvents_term"
+	propertySource   = "cloudEvents_source"
+	propertyVersion  = "cloudEvents_aggregateversion"
+	propertyTerm     = "cloudEvents_term"
+	propertyPosition = "cloudEvents_position"
 )
 
 const (
 	// batch is how many messages are asked for at once.
 	batch = 2000
-	// lull is how long a batch waits for its next message.
-	lull = 50 * time.Millisecond
+	// idleTimeout is how long a batch waits for its next message.
+	idleTimeout = 50 * time.Millisecond
 	// retryPause is how long a failed receive waits before it is tried again.
 	retryPause = 200 * time.Millisecond
 	// settlesAtOnce and settleTime bound settling.
@@ -92,7 +95,7 @@ func (o *Observer) Run(ctx context.Context) error {
 	settling.SetLimit(settlesAtOnce)
 	defer func() { _ = settling.Wait() }() // each has noted its own failure
 	for ctx.Err() == nil {
-		messages, err := o.receiver.ReceiveMessages(ctx, batch, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: lull})
+		messages, err := o.receiver.ReceiveMessages(ctx, batch, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: idleTimeout})
 		o.add(messages)
 		if o.mode == Settling {
 			o.settle(ctx, &settling, messages)
@@ -146,7 +149,7 @@ func (o *Observer) settle(ctx context.Context, group *errgroup.Group, messages [
 	}
 }
 
-// read takes the few properties that say what a message is.
+// read takes what a message is, in little room.
 func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 	source, _ := m.ApplicationProperties[propertySource].(string)
 	version, known := m.ApplicationProperties[propertyVersion].(int64)
@@ -154,13 +157,33 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 	if source != o.source || !known || m.SessionID == nil || m.EnqueuedTime == nil || m.SequenceNumber == nil {
 		return validate.Send{}, false
 	}
+	seen := expect.Seen(m)
 	return validate.Send{
 		Event:     validate.Event{Aggregate: o.intern(*m.SessionID), Version: version},
 		MessageID: m.MessageID,
 		Term:      term,
 		Number:    *m.SequenceNumber,
 		Enqueued:  *m.EnqueuedTime,
+		Position:  clusterTime(m.ApplicationProperties[propertyPosition]),
+		Print:     seen.Print(),
 	}, true
+}
+
+// stamp is how many hex digits of a position are its cluster time.
+const stamp = 16
+
+// clusterTime reads the cluster time of a position: seconds, then increment; 0
+// where there is none.
+func clusterTime(position any) uint64 {
+	text, _ := position.(string)
+	if len(text) < stamp+2 || text[stamp] != '.' {
+		return 0
+	}
+	at, err := strconv.ParseUint(text[:stamp], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return at
 }
 
 // intern keeps one copy of each aggregate's name.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"changerelay/services/e2e/internal/expect"
 	"changerelay/services/e2e/internal/validate"
 )
 
@@ -15,7 +16,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func message(source, session string, version, term, number int64) *azservicebus.ReceivedMessage {
 	return &azservicebus.ReceivedMessage{
 		MessageID: "m", SessionID: &session, SequenceNumber: &number, EnqueuedTime: &noon,
-		ApplicationProperties: map[string]any{propertySource: source, propertyVersion: version, propertyTerm: term},
+		ApplicationProperties: map[string]any{propertySource: source, propertyVersion: version, propertyTerm: term, propertyPosition: "0000000500000001.82"},
 	}
 }
 
@@ -27,9 +28,13 @@ func TestOnlyMessagesOfTheSourceCount(t *testing.T) {
 	o.add([]*azservicebus.ReceivedMessage{
 		message("/db/events", "a", 2, 7, 20), message("/db/events", "a", 1, 6, 10), message("/db/other", "a", 3, 7, 30), bare,
 	})
+	printOf := func(version int64) expect.Print {
+		parts := expect.Seen(message("/db/events", "a", version, 0, 0))
+		return parts.Print()
+	}
 	want := []validate.Send{
-		{Event: validate.Event{Aggregate: "a", Version: 1}, MessageID: "m", Term: 6, Number: 10, Enqueued: noon},
-		{Event: validate.Event{Aggregate: "a", Version: 2}, MessageID: "m", Term: 7, Number: 20, Enqueued: noon},
+		{Event: validate.Event{Aggregate: "a", Version: 1}, MessageID: "m", Term: 6, Number: 10, Enqueued: noon, Position: 5<<32 | 1, Print: printOf(1)},
+		{Event: validate.Event{Aggregate: "a", Version: 2}, MessageID: "m", Term: 7, Number: 20, Enqueued: noon, Position: 5<<32 | 1, Print: printOf(2)},
 	}
 	if got := o.Sends(); !reflect.DeepEqual(got, want) {
 		t.Errorf("sends:\ngot  %v\nwant %v, in the broker's order", got, want)

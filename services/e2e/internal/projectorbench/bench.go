@@ -42,7 +42,8 @@ func Compare(ctx context.Context, s *stage.Stage, shape Shape, by time.Duration,
 // farther by a time. It returns how many messages a second they completed.
 func Drain(ctx context.Context, s *stage.Stage, shape Shape, projectors int, by time.Duration) (rate float64, err error) {
 	err = filled(ctx, s, shape, by, func(ctx context.Context, b bench) error {
-		rate, _, err = b.relay(ctx, projectors)
+		drained, err := b.relay(ctx, projectors, projectorSubscription, nil)
+		rate = drained.PerSecond
 		return err
 	})
 	return rate, err
@@ -76,9 +77,11 @@ func (b bench) compare(ctx context.Context, plain int) (r Rates, err error) {
 		return r, err
 	}
 	r.Transactions = rate(total, took)
-	if r.Projector, r.ProjectorPeak, err = b.relay(ctx, 1); err != nil {
+	drained, err := b.relay(ctx, 1, projectorSubscription, nil)
+	if err != nil {
 		return r, err
 	}
+	r.Projector, r.ProjectorPeak = drained.PerSecond, drained.Peak
 	handled, took, err := b.plainLoop(ctx, min(total, plain))
 	if err != nil {
 		return r, err
@@ -87,19 +90,29 @@ func (b bench) compare(ctx context.Context, plain int) (r Rates, err error) {
 	return r, nil
 }
 
-// relay has projectors empty their subscription. The time begins with their
+// Drained is what it took to empty a subscription.
+type Drained struct {
+	PerSecond float64
+	// CPU is the processor time of one message.
+	CPU time.Duration
+	// Peak is the most memory that one process took, in bytes.
+	Peak int64
+}
+
+// relay has projectors empty a subscription. The time begins with their
 // processes, which is against them.
-func (b bench) relay(ctx context.Context, projectors int) (rate float64, peak int64, err error) {
+func (b bench) relay(ctx context.Context, projectors int, subscription string, env map[string]string) (d Drained, err error) {
 	names := b.stage.Names(topic)
-	names.Subscription = projectorSubscription
-	c, err := b.stage.Services(cluster.Config{Projectors: projectors, Names: names, Backend: &b.endpoints})
+	names.Subscription = subscription
+	names.ReadModelDatabase += "_" + subscription
+	c, err := b.stage.Services(cluster.Config{Projectors: projectors, Names: names, Backend: &b.endpoints, ProjectorEnv: env})
 	if err != nil {
-		return 0, 0, err
+		return d, err
 	}
 	defer c.Close()
 	began := time.Now()
 	if err := c.StartServices(); err != nil {
-		return 0, 0, err
+		return d, err
 	}
 	var took time.Duration
 	err = poll.Until(ctx, "the projectors to complete everything", func(ctx context.Context) (bool, string) {
@@ -114,7 +127,10 @@ func (b bench) relay(ctx context.Context, projectors int) (rate float64, peak in
 	})
 	c.Close()
 	for _, p := range c.Projectors {
-		peak = max(peak, p.Usage().ResidentBytes)
+		usage := p.Usage()
+		d.CPU += usage.CPU / time.Duration(b.shape.total())
+		d.Peak = max(d.Peak, usage.ResidentBytes)
 	}
-	return float64(b.shape.total()) / took.Seconds(), peak, err
+	d.PerSecond = float64(b.shape.total()) / took.Seconds()
+	return d, err
 }

@@ -15,11 +15,18 @@ const (
 	rawSubscription       = "raw"
 	projectorSubscription = "projector"
 	plainSubscription     = "plain"
+	sdkSubscription       = "sdk"
+	bareSubscription      = "bare"
 )
 
 // Topic is what a stage needs for Compare.
 func Topic() stage.Topic {
 	return stage.Topic{Name: topic, Partitioned: true, Subscriptions: []string{rawSubscription, projectorSubscription, plainSubscription}}
+}
+
+// SessionsTopic is what a stage needs for Sessions.
+func SessionsTopic() stage.Topic {
+	return stage.Topic{Name: topic, Partitioned: true, Subscriptions: []string{rawSubscription, projectorSubscription, sdkSubscription, bareSubscription}}
 }
 
 // ProjectorTopic is what a stage needs for Drain.

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"changerelay/services/e2e/internal/plain"
+	"changerelay/services/e2e/internal/validate"
 )
 
 // readBatch is how many documents a reply brings.
@@ -22,42 +23,67 @@ type Model struct {
 	// Documents are the documents by id, in plain form, without id and bookkeeping.
 	// A deleted one, of which only its position is kept, is none of them.
 	Documents map[string]map[string]any
-	// Versions say which version of its aggregate each document has come to,
-	// deleted or not.
-	Versions map[string]int64
+	// Positions say what each document, deleted or not, says of how far it has come.
+	Positions map[string]validate.Position
 }
 
 // Read reads the whole collection.
 func Read(ctx context.Context, client *mongo.Client, database, collection string) (Model, error) {
+	m := Model{Documents: make(map[string]map[string]any), Positions: make(map[string]validate.Position)}
+	return m, Each(ctx, client, database, collection, m.add)
+}
+
+// Each calls each for every document of the collection, which is each's until it
+// returns.
+func Each(ctx context.Context, client *mongo.Client, database, collection string, each func(bson.Raw) error) error {
 	docs := client.Database(database).Collection(collection, options.Collection().SetReadConcern(readconcern.Majority()))
 	cursor, err := docs.Find(ctx, bson.D{}, options.Find().SetBatchSize(readBatch))
 	if err != nil {
-		return Model{}, fmt.Errorf("read %s.%s: %w", database, collection, err)
+		return fmt.Errorf("read %s.%s: %w", database, collection, err)
 	}
 	defer cursor.Close(context.WithoutCancel(ctx))
-	m := Model{Documents: make(map[string]map[string]any), Versions: make(map[string]int64)}
 	for cursor.Next(ctx) {
-		doc, err := plain.Document(cursor.Current)
-		if err != nil {
-			return Model{}, fmt.Errorf("read %s.%s: %w", database, collection, err)
+		if err := each(cursor.Current); err != nil {
+			return fmt.Errorf("read %s.%s: %w", database, collection, err)
 		}
-		m.add(doc)
 	}
 	if err := cursor.Err(); err != nil {
-		return Model{}, fmt.Errorf("read %s.%s: %w", database, collection, err)
+		return fmt.Errorf("read %s.%s: %w", database, collection, err)
 	}
-	return m, nil
+	return nil
 }
 
-func (m Model) add(doc map[string]any) {
+func (m Model) add(raw bson.Raw) error {
+	doc, err := plain.Document(raw)
+	if err != nil {
+		return err
+	}
 	id := fmt.Sprint(doc["_id"])
-	if relay, ok := doc["_relay"].(map[string]any); ok {
-		m.Versions[id], _ = relay["aggregateVersion"].(int64)
-		if _, deleted := relay["deletedAt"]; deleted {
-			return
+	if relay, ok := raw.Lookup(bookkeeping).DocumentOK(); ok {
+		m.Positions[id] = PositionOf(raw)
+		if _, err := relay.LookupErr("deletedAt"); err == nil {
+			return nil
 		}
 	}
 	delete(doc, "_id")
-	delete(doc, "_relay")
+	delete(doc, bookkeeping)
 	m.Documents[id] = doc
+	return nil
+}
+
+// bookkeeping is the field that says how far a document has come.
+const bookkeeping = "_relay"
+
+// PositionOf is what a document says of how far it has come.
+func PositionOf(raw bson.Raw) validate.Position {
+	text := func(field string) string {
+		s, _ := raw.Lookup(bookkeeping, field).StringValueOK()
+		return s
+	}
+	p := validate.Position{ID: text("eventId"), Type: text("eventType"), Sequence: text("sequence")}
+	p.Time, _ = raw.Lookup(bookkeeping, "eventTime").DateTimeOK()
+	p.Version, _ = raw.Lookup(bookkeeping, "aggregateVersion").AsInt64OK()
+	_, err := raw.LookupErr(bookkeeping, "halted")
+	p.Halted = err == nil
+	return p
 }

@@ -45,8 +45,8 @@ type Figure struct {
 type Fault struct {
 	// At is when, in seconds from the first write.
 	At float64 `json:"at_seconds"`
-	// Deed is what was done, Outcome what came of it.
-	Deed    string `json:"deed"`
+	// What was done, and Outcome is what came of it.
+	What    string `json:"what"`
 	Outcome string `json:"outcome"`
 }
 

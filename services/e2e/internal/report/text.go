@@ -27,7 +27,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		p.section("faults")
 	}
 	for _, f := range r.Faults {
-		p.row(column{format(f.At, Seconds), -8}, column{f.Deed, 0})
+		p.row(column{format(f.At, Seconds), -8}, column{f.What, 0})
 		p.row(column{"", 8}, column{f.Outcome, 0})
 	}
 	r.writeChecks(&p)

@@ -16,16 +16,24 @@ import (
 // readBatch is how many documents a reply brings.
 const readBatch = 10_000
 
+// Stored is an event as the source holds it.
+type Stored struct {
+	// Event has its data in plain form.
+	orders.Event
+	// Document is the event's document.
+	Document bson.Raw
+}
+
 // Each reads every event of the collection as the majority has it, the events
-// of one aggregate in the order of their versions, with data in plain form. A
-// document without an aggregate id or a version is no event and is passed over.
-// It stops at the first error of each.
-func Each(ctx context.Context, client *mongo.Client, database, collection string, each func(orders.Event) error) error {
+// of one aggregate in the order of their versions. A document without an
+// aggregate id or a version is no event and is passed over. It stops at the
+// first error of each. The document is each's until it returns.
+func Each(ctx context.Context, client *mongo.Client, database, collection string, each func(Stored) error) error {
 	return read(ctx, client.Database(database).Collection(collection), bson.D{}, each)
 }
 
 // read is Each for the events that match a filter.
-func read(ctx context.Context, collection *mongo.Collection, filter bson.D, each func(orders.Event) error) error {
+func read(ctx context.Context, collection *mongo.Collection, filter bson.D, each func(Stored) error) error {
 	name := collection.Database().Name() + "." + collection.Name()
 	events := collection.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
 	// Ids of one aggregate sort by version, and every server has an index on ids.
@@ -43,7 +51,7 @@ func read(ctx context.Context, collection *mongo.Collection, filter bson.D, each
 		if !ok {
 			continue
 		}
-		if err := each(e); err != nil {
+		if err := each(Stored{Event: e, Document: cursor.Current}); err != nil {
 			return err
 		}
 	}

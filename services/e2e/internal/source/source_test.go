@@ -50,7 +50,7 @@ func TestWhatIsWrittenIsReadBackByVersionAndOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	versions := map[string][]int64{}
-	err := Each(t.Context(), client, "db", "events", func(e orders.Event) error {
+	err := Each(t.Context(), client, "db", "events", func(e Stored) error {
 		versions[e.Aggregate] = append(versions[e.Aggregate], e.Version)
 		if want := any(orders.Data{"n": e.Version}); !reflect.DeepEqual(e.Data, want) || e.Type != "Happened" {
 			t.Errorf("event %s: got type %s and data %v, want Happened and %v", e.ID(), e.Type, e.Data, want)
@@ -83,8 +83,8 @@ func TestWhatIsTakenIsGoneAndGivenInOrder(t *testing.T) {
 	if got := versions(taken...); !reflect.DeepEqual(got, map[string][]int64{"a": {1}, "b": {9, 10}}) {
 		t.Errorf("taken: got %v, want version 1 of a, and 9 and 10 of b", got)
 	}
-	var left []orders.Event
-	err = Each(t.Context(), client, "db", "events", func(e orders.Event) error {
+	var left []Stored
+	err = Each(t.Context(), client, "db", "events", func(e Stored) error {
 		left = append(left, e)
 		return nil
 	})
@@ -96,7 +96,7 @@ func TestWhatIsTakenIsGoneAndGivenInOrder(t *testing.T) {
 	}
 }
 
-func versions(events ...orders.Event) map[string][]int64 {
+func versions(events ...Stored) map[string][]int64 {
 	of := make(map[string][]int64)
 	for _, e := range events {
 		of[e.Aggregate] = append(of[e.Aggregate], e.Version)

@@ -3,10 +3,9 @@ package source
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"changerelay/services/e2e/internal/orders"
 )
 
 // takeBatch is how many events one command names.
@@ -16,8 +15,8 @@ const takeBatch = 1000
 // them, those of one aggregate in the order of their versions within a thousand
 // ids. Ids that are not there are passed over. It goes on trying until ctx ends;
 // with an error it returns the events that it removed before.
-func (w *Writer) Take(ctx context.Context, ids []string) ([]orders.Event, error) {
-	var taken []orders.Event
+func (w *Writer) Take(ctx context.Context, ids []string) ([]Stored, error) {
+	var taken []Stored
 	for len(ids) > 0 {
 		n := min(len(ids), takeBatch)
 		filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids[:n]}}}}
@@ -32,10 +31,11 @@ func (w *Writer) Take(ctx context.Context, ids []string) ([]orders.Event, error)
 }
 
 // take reads all before it removes any, so that nothing goes unseen.
-func (w *Writer) take(ctx context.Context, filter bson.D) (events []orders.Event, err error) {
+func (w *Writer) take(ctx context.Context, filter bson.D) (events []Stored, err error) {
 	err = w.persist(ctx, func() error {
 		events = events[:0]
-		return read(ctx, w.collection, filter, func(e orders.Event) error {
+		return read(ctx, w.collection, filter, func(e Stored) error {
+			e.Document = slices.Clone(e.Document)
 			events = append(events, e)
 			return nil
 		})

@@ -84,8 +84,8 @@ func (f *flow) compareLatest(ctx context.Context) error {
 	for id, version := range versions {
 		got, _ := model.Documents[id]["data"].(map[string]any)
 		want, _ := latest[id].(orders.Data)
-		if model.Versions[id] != version || got["fill"] != want["fill"] {
-			wrong.Add("%s: got version %d, want version %d with its data", id, model.Versions[id], version)
+		if model.Positions[id].Version != version || got["fill"] != want["fill"] {
+			wrong.Add("%s: got version %d, want version %d with its data", id, model.Positions[id].Version, version)
 		}
 	}
 	return none(wrong)

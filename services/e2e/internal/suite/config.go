@@ -93,7 +93,7 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 		errs = append(errs, fmt.Errorf("--timeout is %v, not above 0", c.Timeout))
 	}
 	if c.Given != nil {
-		c.Scale.Near, c.Scale.Far = 0, 0
+		c.Scale.Near, c.Scale.Far, c.Scale.Distances = 0, 0, []time.Duration{0}
 	}
 	c.Scale.change(repeats, events, failovers, lease)
 	return c, errors.Join(append(errs, c.unknown()...)...)

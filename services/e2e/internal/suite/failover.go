@@ -21,17 +21,17 @@ const (
 	failoverTimeout = 2 * time.Minute
 )
 
-// harm is a way in which a leader goes, and how it comes back.
-type harm struct {
+// departure is a way in which a leader goes, and how it comes back.
+type departure struct {
 	name     string
 	does     func(*cluster.Node) error
 	undo     func(context.Context, *cluster.Node) error
 	promised func(lease time.Duration) time.Duration
 }
 
-func harms() []harm {
+func departures() []departure {
 	crashed := func(lease time.Duration) time.Duration { return lease + slack }
-	return []harm{
+	return []departure{
 		{
 			name: "SIGKILL", promised: crashed,
 			does: func(n *cluster.Node) error { n.Kill(); return nil },
@@ -62,7 +62,7 @@ func failover(s Scale) experiment {
 			"The longest wait is that of the event that took longest to be readable from right before its insert: after SIGKILL and SIGSTOP the rest of the lease and a takeover, "+
 			"after SIGTERM a handover. It grows with LEASE_TTL.", s.Failovers, failoverRate, s.Lease),
 	}
-	for _, h := range harms() {
+	for _, h := range departures() {
 		e.rounds = append(e.rounds, round{
 			name: fmt.Sprintf("%s, %d times", h.name, s.Failovers), usual: time.Duration(s.Failovers) * (h.promised(s.Lease) + time.Second/2),
 			measure: func(ctx context.Context, b *bench) ([]results.Point, error) {
@@ -75,7 +75,7 @@ func failover(s Scale) experiment {
 }
 
 // failovers makes them one after another on one relay.
-func (b *bench) failovers(ctx context.Context, h harm) ([]results.Figure, error) {
+func (b *bench) failovers(ctx context.Context, h departure) ([]results.Figure, error) {
 	longest := results.Figure{Name: "longest wait", Unit: results.Seconds, Promised: h.promised(b.scale.Lease).Seconds()}
 	led := results.Figure{Name: "until another leads", Unit: results.Seconds}
 	rng := rand.New(rand.NewPCG(seed, 0x6661696c))
@@ -107,7 +107,7 @@ func (b *bench) failovers(ctx context.Context, h harm) ([]results.Figure, error)
 // failOver makes one failover, and sees to it that both publishers are up
 // before and after. It returns how long the event waited that waited longest,
 // and how long it was until another publisher said that it leads.
-func failOver(ctx context.Context, w watched, h harm) (longest, led time.Duration, err error) {
+func failOver(ctx context.Context, w watched, h departure) (longest, led time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, failoverTimeout, fmt.Errorf("it took longer than %v", failoverTimeout))
 	defer cancel()
 	if err := ready(ctx, w); err != nil {

@@ -44,7 +44,7 @@ func relayTopic() stage.Topic {
 }
 
 // flow carries events over the whole path as fast as it takes them. Nothing is
-// harmed and nothing watches, for both would be measured too; in the end the
+// hit and nothing watches, for both would be measured too; in the end the
 // read model is compared with a recomputation, so that a run that lost something
 // does not count.
 type flow struct {

@@ -31,6 +31,10 @@ type Scale struct {
 	// many messages for the projector alone.
 	Backlog  int `json:"backlog"`
 	Messages int `json:"messages"`
+	// ShortSessions wait in each measurement of taking sessions, with the servers
+	// farther by each of Distances.
+	ShortSessions int             `json:"short_sessions"`
+	Distances     []time.Duration `json:"distances_ns"`
 	// HotMessages are in each of the hot sessions.
 	HotMessages int `json:"hot_messages"`
 	// Plain is how long the plain loop of the publisher runs, PlainMessages how
@@ -60,6 +64,7 @@ func full() Scale {
 		Spreads:    []int{100, 1_000, 10_000, 100_000, 1_000_000},
 		Projectors: []int{1, 2, 4, 8}, Partitions: []int{1, 2, 4},
 		Backlog: 60_000, Messages: 30_000, HotMessages: 500, Plain: 3 * time.Second, PlainMessages: 150,
+		ShortSessions: 3_000, Distances: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 40 * time.Millisecond},
 		Near: 5 * time.Millisecond, Far: 20 * time.Millisecond,
 	}
 }
@@ -70,6 +75,7 @@ func quick() Scale {
 	s.Repeats, s.Events, s.Aggregates = 1, 8_000, 4_000
 	s.Rates, s.Steady = []int{100, 500}, 5*time.Second
 	s.Failovers, s.Lease = 3, 3*time.Second
+	s.ShortSessions, s.Distances = 1_000, []time.Duration{0, 5 * time.Millisecond}
 	s.Sizes = []Size{{200, 4_000}, {2_000, 4_000}, {20_000, 1_000}, {200_000, 200}}
 	s.Backlog, s.Messages, s.HotMessages, s.Plain, s.PlainMessages = 20_000, 8_000, 100, time.Second, 100
 	return s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,6 +14,7 @@ import (
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/load"
 	"changerelay/services/e2e/internal/orders"
+	"changerelay/services/e2e/internal/payload"
 	"changerelay/services/e2e/internal/poll"
 	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/witness"
@@ -97,7 +99,7 @@ func (c *check) write(ctx context.Context) error {
 	l := load.Load{
 		To:   source.NewWriter(c.witness.Client, c.names.SourceDatabase, c.names.SourceCollection),
 		Rate: c.cfg.Rate, Least: c.cfg.Duration,
-		Next:  load.Generated(orders.NewGenerator(c.cfg.Seed, c.cfg.Aggregates)),
+		Next:  load.Laden(c.cfg.Seed, payload.AnyName, load.Generated(orders.NewGenerator(c.cfg.Seed, c.cfg.Aggregates))),
 		Wrote: c.witness.Ledger.Wrote,
 	}
 	return l.Run(ctx, enough)
@@ -120,13 +122,17 @@ func (c *check) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	left, err := c.witness.AtRest(ctx)
+	if err != nil {
+		return err
+	}
 	terms := map[int64]bool{}
 	for _, send := range v.Sends {
 		terms[send.Term] = true
 	}
 	fmt.Fprintf(c.out, "%d events written, %d messages on the topic from %d terms, %d events applied\n", v.Events.Len(), len(v.Sends), len(terms), v.Applied)
 	total := 0
-	for _, f := range v.Faults {
+	for _, f := range slices.Concat(v.Faults, left) {
 		fmt.Fprintf(c.out, "%8d %s\n", f.Count, f.Name)
 		for _, sample := range f.Samples {
 			fmt.Fprintf(c.out, "         %s\n", sample)

@@ -1,6 +1,9 @@
 package validate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // samplesKept bounds what is written down of each kind of fault: the first few
 // are enough to start looking, and a broken run has millions.
@@ -27,4 +30,10 @@ func (f *Findings) addMany(n int64, format string, args ...any) {
 	}
 	f.Add(format, args...)
 	f.Count += int(n) - 1
+}
+
+// And returns these findings and others of their kind.
+func (f Findings) And(others Findings) Findings {
+	samples := slices.Concat(f.Samples, others.Samples)
+	return Findings{Count: f.Count + others.Count, Samples: samples[:min(len(samples), samplesKept)]}
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"changerelay/services/e2e/internal/expect"
 )
 
 // Event names one event of the source.
@@ -37,6 +39,11 @@ type Send struct {
 	Number int64
 	// Enqueued is the broker's time of acceptance, to the millisecond.
 	Enqueued time.Time
+	// Position is the cluster time at which the message says that its change stands
+	// in its stream; 0 where it does not say.
+	Position uint64
+	// Print is the message part by part.
+	Print expect.Print
 }
 
 // Apply is one write to a read document, in the order of the writes.

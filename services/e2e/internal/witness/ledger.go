@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -25,8 +26,9 @@ type Ledger struct {
 type progress struct {
 	versions []int64 // written, rising
 	batches  []int32 // which batch each version was in
-	reached  int64   // the version that its read document has
-	seen     bool    // there is a read document
+	reached  int64   // the version that its read document says it has
+	seen     bool    // there is a read document that says so
+	counted  int64   // how many events its read document counts
 	applied  int     // how many of versions the read document has
 }
 
@@ -53,13 +55,24 @@ func (l *Ledger) Wrote(events []orders.Event) {
 	l.written += len(events)
 }
 
-// SawApply notes that a read document has come to a version. That may be seen
-// before the source's acknowledgement is.
+// SawApply notes that a read document says it has come to a version, for read
+// models in which nothing counts events. That may be seen before the source's
+// acknowledgement is.
 func (l *Ledger) SawApply(a validate.Apply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.of(a.Document)
 	p.reached, p.seen = a.Version, true
+	l.recount(p)
+}
+
+// SawCount notes how many events of its aggregate a read document counts. That
+// may be seen before the source's acknowledgement is.
+func (l *Ledger) SawCount(document string, events int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of(document)
+	p.counted = events
 	l.recount(p)
 }
 
@@ -75,15 +88,30 @@ func (l *Ledger) of(aggregate string) *progress {
 
 // recount counts anew what of an aggregate is applied. The caller holds mu.
 func (l *Ledger) recount(p *progress) {
-	if !p.seen {
-		return
+	now := min(int(p.counted), len(p.versions))
+	if p.seen {
+		now = sort.Search(len(p.versions), func(i int) bool { return p.versions[i] > p.reached })
 	}
-	now := sort.Search(len(p.versions), func(i int) bool { return p.versions[i] > p.reached })
 	for i := p.applied; i < now; i++ {
 		l.delays = append(l.delays, time.Since(l.batches[p.batches[i]].at))
 	}
 	l.applied += now - p.applied
 	p.applied = now
+}
+
+// WrittenAt is when the source acknowledged an event; false where it did not.
+func (l *Ledger) WrittenAt(aggregate string, version int64) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.aggregates[aggregate]
+	if p == nil {
+		return time.Time{}, false
+	}
+	i, found := slices.BinarySearch(p.versions, version)
+	if !found {
+		return time.Time{}, false
+	}
+	return l.batches[p.batches[i]].at, true
 }
 
 // Counts returns how many events are written and how many of them applied.

@@ -1,36 +1,86 @@
 package witness
 
 import (
+	"fmt"
+	"hash/fnv"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/expect"
 	"changerelay/services/e2e/internal/orders"
 	"changerelay/services/e2e/internal/readmodel"
+	"changerelay/services/e2e/internal/source"
 	"changerelay/services/e2e/internal/validate"
 )
 
 // record is what the source held, and the read model computed from it.
 type record struct {
 	projection Projection
-	events     validate.Source
-	erased     map[string][]int64 // versions that erased the document, rising
+	events     validate.Source                 // that must be in the read model
+	owing      validate.Source                 // that must be on the topic
+	owed       map[validate.Event]expect.Print // the message of each event
+	last       map[string]last                 // the last event of each aggregate
+	forgiven   int                             // events that need not be in the read model, and are not in events
 	orders     orders.Model
 	latest     orders.Latest
 }
 
 func newRecord(p Projection) *record {
-	return &record{projection: p, events: validate.Source{}, erased: map[string][]int64{}, orders: orders.Model{}, latest: orders.Latest{}}
+	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}}
+}
+
+// last is an aggregate's last event.
+type last struct {
+	validate.Position
+	data string // a hash of its data, of which the order of fields says nothing
+}
+
+// owe takes in that an event must be on the topic, and returns its message.
+func (r *record) owe(names cluster.Names, e source.Stored) (expect.Message, error) {
+	message, err := expect.Of(names.SourceDatabase, names.SourceCollection, e.Document)
+	if err != nil {
+		return message, fmt.Errorf("event %s: %w", e.ID(), err)
+	}
+	r.owed[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] = message.Print()
+	r.owing[e.Aggregate] = append(r.owing[e.Aggregate], e.Version)
+	return message, nil
 }
 
 // add takes one event in. Those of one aggregate must come in the order of
 // their versions.
-func (r *record) add(e orders.Event) {
+func (r *record) add(names cluster.Names, e source.Stored) error {
+	message, err := r.owe(names, e)
+	if err != nil {
+		return err
+	}
+	data, err := hashOf(e.Document.Lookup("data"))
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.ID(), err)
+	}
+	at, _ := e.Document.Lookup("time").DateTimeOK()
 	r.events[e.Aggregate] = append(r.events[e.Aggregate], e.Version)
-	if !r.projection.Counts {
-		r.latest.Apply(e)
-		return
+	r.last[e.Aggregate] = last{data: data, Position: validate.Position{
+		ID: message[expect.MessageID], Type: e.Type, Sequence: fmt.Sprintf("%019d", e.Version), Time: at, Version: e.Version,
+	}}
+	if r.projection.Counts {
+		r.orders.Apply(e.Event)
+	} else {
+		r.latest.Apply(e.Event)
 	}
-	r.orders.Apply(e)
-	if e.Type == orders.Erased {
-		r.erased[e.Aggregate] = append(r.erased[e.Aggregate], e.Version)
+	return nil
+}
+
+// hashOf is a short text for a document, whatever the order of its fields.
+func hashOf(v bson.RawValue) (string, error) {
+	document, _ := v.DocumentOK()
+	text, err := expect.Text(document, expect.AnyOrder)
+	if err != nil {
+		return "", err
 	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return fmt.Sprintf("%016x", h.Sum64()), nil
 }
 
 // documents are the read documents as they should be.
@@ -46,43 +96,41 @@ func (r *record) documents() map[string]map[string]any {
 	return want
 }
 
-// counts returns how many events of each aggregate are in the read model. A
-// document may count them itself, since it was last erased; else only its
-// version is known, and that all up to it were applied.
-func (r *record) counts(m readmodel.Model) map[string]int64 {
+// counts returns how many events of each aggregate are in the read model, by what
+// counts them: the shadow's documents, which nothing erases, or those of a read
+// model from which nothing is erased. The data of the latest event says nothing
+// of those before it; there an aggregate counts whole when its document is right.
+func (r *record) counts(m readmodel.Model, shadow map[string]validate.Tally) map[string]int64 {
 	counts := make(map[string]int64, len(r.events))
 	for aggregate, versions := range r.events {
-		reached, found := m.Versions[aggregate]
 		switch {
-		case !found:
+		case r.projection.Shadow != "":
+			counts[aggregate] = shadow[aggregate].Events
 		case r.projection.Counts:
-			counted, _ := m.Documents[aggregate]["events"].(int64)
-			counts[aggregate] = upTo(versions, r.lastErasure(aggregate, reached)) + counted
+			counts[aggregate], _ = m.Documents[aggregate]["events"].(int64)
 		default:
-			counts[aggregate] = upTo(versions, reached)
+			counts[aggregate] = upTo(versions, m.Positions[aggregate].Version, m.Positions[aggregate].ID != "")
 		}
 	}
 	return counts
 }
 
-// lastErasure is the version that last erased the document when it had come to
-// reached; 0 where none had, for versions count from 1.
-func (r *record) lastErasure(aggregate string, reached int64) int64 {
-	erased := r.erased[aggregate]
-	n := upTo(erased, reached)
-	if n == 0 {
-		return 0
-	}
-	return erased[n-1]
-}
-
-// upTo counts the versions that are not above one.
-func upTo(versions []int64, highest int64) int64 {
+// upTo counts the versions that are not above one that was reached.
+func upTo(versions []int64, highest int64, reached bool) int64 {
 	n := int64(0)
 	for _, v := range versions {
-		if v <= highest {
+		if reached && v <= highest {
 			n++
 		}
 	}
 	return n
+}
+
+// positions are the events that documents should have come to.
+func (r *record) positions() map[string]validate.Position {
+	positions := make(map[string]validate.Position, len(r.last))
+	for aggregate := range r.last {
+		positions[aggregate] = r.last[aggregate].Position
+	}
+	return positions
 }

@@ -18,8 +18,16 @@ const (
 	OutOfOrder          = "out of order on the topic"
 	NeverWritten        = "on the topic, but never written"
 	SharedIDs           = "message ids that name two events"
+	SeveralIDs          = "events that came under two message ids"
+	UnlikeSource        = "messages unlike what their document says"
+	PositionsBack       = "messages that stand before an earlier event"
+	TermsUnclaimed      = "messages of a term that nobody claimed"
 	OverlappingTerms    = "sent by an old term after a new one began"
 	WrongDocuments      = "read documents unlike the recomputation"
+	WrongShadow         = "shadow documents unlike the last event of their aggregate"
+	Misapplied          = "aggregates whose events were applied in another order"
+	Misplaced           = "read documents that name another event than they have come to"
+	MarkedHalted        = "read documents marked as halted"
 	TermsShared         = "terms that two publishers claimed"
 	DocumentsWentBack   = "read documents that went back"
 	WorkedOnAtOnce      = "read documents written by a hold after another took over"
@@ -41,6 +49,8 @@ type Verdict struct {
 	Sends []validate.Send
 	// Applied is how many of the source's events are in the read model.
 	Applied int
+	// Forgiven is how many events need not have come.
+	Forgiven int
 	// Faults has one entry for every kind of fault, found or not.
 	Faults []Fault
 }
@@ -69,22 +79,34 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	for _, doc := range model.Documents {
 		orders.SortSets(doc)
 	}
+	shadow, err := w.readShadow(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
 	events := truth.events
-	v := Verdict{Events: events, Sends: w.Observer.Sends()}
+	v := Verdict{Events: events, Forgiven: truth.forgiven, Sends: w.Observer.Sends()}
 	accepted := validate.EventsOf(v.Sends)
-	missing, extra := validate.Counted(events, truth.counts(model))
+	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
 	v.Applied = events.Len() - missing.Count
 	v.Faults = []Fault{
-		{LostAtSource, w.lostAtSource(events)},
-		{LostBeforeTopic, w.lost(events, v.Sends)},
+		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
+		{LostBeforeTopic, w.lost(truth.owing, v.Sends)},
 		{LostBeforeReadModel, missing},
 		{AppliedTwice, extra},
 		{OutOfOrder, validate.Reordered(accepted)},
-		{NeverWritten, validate.Unknown(events, accepted)},
+		{NeverWritten, validate.Unknown(truth.owing, accepted)},
 		{SharedIDs, validate.IDsShared(v.Sends)},
+		{SeveralIDs, validate.SeveralIDs(v.Sends)},
+		{UnlikeSource, validate.Unlike(truth.owed, v.Sends)},
+		{PositionsBack, validate.PositionsBack(v.Sends)},
+		{TermsUnclaimed, validate.TermsUnclaimed(v.Sends, w.Checkpoints.History())},
 		{OverlappingTerms, validate.OverlappingTerms(v.Sends)},
 		{TermsShared, validate.TermsShared(w.Checkpoints.History())},
 		{WrongDocuments, validate.Differences(truth.documents(), model.Documents)},
+		{WrongShadow, validate.Differences(truth.shadowOf(), shadow.documents)},
+		{Misapplied, w.misapplied(events, shadow)},
+		{Misplaced, validate.Misplaced(truth.positions(), model.Positions).And(validate.Misplaced(truth.positions(), shadow.positions))},
+		{MarkedHalted, validate.Halted(model.Positions).And(validate.Halted(shadow.positions))},
 		{DocumentsWentBack, validate.Regressions(w.Applies.History())},
 		{WorkedOnAtOnce, validate.Interleaved(w.Applies.History())},
 		{CheckpointsWentBack, validate.CheckpointRegressions(w.Checkpoints.History())},
@@ -94,9 +116,9 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 }
 
 // lostAtSource counts writes that the source acknowledged and does not have.
-func (w *Witness) lostAtSource(events validate.Source) validate.Findings {
+func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Findings {
 	written, _ := w.Ledger.Counts()
-	return validate.Findings{Count: max(written-events.Len(), 0)}
+	return validate.Findings{Count: max(written-events.Len()-forgiven, 0)}
 }
 
 // lost finds events that the topic did not accept. Where the observation itself
@@ -113,9 +135,20 @@ func (w *Witness) lost(events validate.Source, sends []validate.Send) validate.F
 func (w *Witness) recompute(ctx context.Context) (*record, error) {
 	r := w.archived
 	w.archived = newRecord(w.projection)
-	err := source.Each(ctx, w.Client, w.names.SourceDatabase, w.names.SourceCollection, func(e orders.Event) error {
-		r.add(e)
-		return nil
+	err := source.Each(ctx, w.Client, w.names.SourceDatabase, w.names.SourceCollection, func(e source.Stored) error {
+		pardoned := due
+		if w.forgiven != nil {
+			pardoned = w.forgiven(e)
+		}
+		if pardoned == due {
+			return r.add(w.names, e)
+		}
+		r.forgiven++
+		if pardoned == unsent {
+			return nil
+		}
+		_, err := r.owe(w.names, e)
+		return err
 	})
 	return r, err
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/e2e/internal/cluster"
 	"changerelay/services/e2e/internal/cluster/clustertest"
 	"changerelay/services/e2e/internal/orders"
@@ -60,7 +61,7 @@ func newStage(t *testing.T) *stage {
 
 func (s *stage) write(t *testing.T, aggregate string, version int64) {
 	t.Helper()
-	batch := []orders.Event{{Aggregate: aggregate, Version: version, Type: "T", Time: time.Now(), Data: orders.Data{"n": version}}}
+	batch := []orders.Event{event(aggregate, version)}
 	if err := s.writer.Insert(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
@@ -79,19 +80,58 @@ func (s *stage) archive(t *testing.T, aggregate string, versions ...int64) {
 	}
 }
 
-// send sends an event as a publisher of the term would, under a fresh id.
+// send sends an event as a publisher of the term would, if the broker detected
+// no duplicates.
 func (s *stage) send(t *testing.T, aggregate string, version, term int64) {
 	t.Helper()
+	s.sendChanged(t, aggregate, version, term, func(*azservicebus.Message) {})
+}
+
+// sendChanged is send with the message changed. What is sent is written by the
+// contract's encoder, so that it and the witness are held against each other.
+func (s *stage) sendChanged(t *testing.T, aggregate string, version, term int64, change func(*azservicebus.Message)) {
+	t.Helper()
 	s.sent++
-	err := s.sender.SendMessage(t.Context(), &azservicebus.Message{
-		MessageID: new(fmt.Sprintf("%s-%d-%d-%d", aggregate, version, term, time.Now().UnixNano())), SessionID: &aggregate, PartitionKey: &aggregate,
-		ApplicationProperties: map[string]any{
-			"cloudEvents_source": s.names.Source(), "cloudEvents_aggregateversion": version, "cloudEvents_term": term,
-		},
-	}, nil)
+	document := event(aggregate, version)
+	owed := contract.Event{
+		Source: contract.Source(s.names.SourceDatabase, s.names.SourceCollection), Type: document.Type, AggregateID: aggregate,
+		Time: document.Time, Operation: contract.Insert, Version: contract.VersionOf(version), Term: term,
+		Position: contract.StreamPosition(uint32(version), 1, "82"), ContentType: contract.ContentTypeJSON, Data: fmt.Appendf(nil, `{"n":{"$numberLong":"%d"}}`, version),
+	}
+	owed.Sequence = contract.SequenceOf(owed.Version, owed.Position)
+	owed.ID = s.messageID(t, aggregate, version)
+	m, err := contract.Encode(owed, contract.EncodeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	message := &azservicebus.Message{
+		MessageID: &m.ID, SessionID: &m.SessionID, PartitionKey: &m.PartitionKey, Subject: &m.Subject, ContentType: &m.ContentType,
+		ApplicationProperties: m.Properties, Body: m.Body,
+	}
+	change(message)
+	if err := s.sender.SendMessage(t.Context(), message, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// messageID is the event's id by the contract.
+func (s *stage) messageID(t *testing.T, aggregate string, version int64) string {
+	t.Helper()
+	key, err := bson.Marshal(bson.D{{Key: "_id", Value: event(aggregate, version).ID()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contract.Identity{
+		Database: s.names.SourceDatabase, Collection: s.names.SourceCollection, DocumentKey: key,
+		Operation: contract.Insert, Version: contract.VersionOf(version),
+	}.MessageID()
+}
+
+// event is the event of that version, of which the document in the source and
+// the message are made.
+func event(aggregate string, version int64) orders.Event {
+	at := time.Date(1960, 2, 3, 4, 5, int(version), 6e6, time.UTC)
+	return orders.Event{Aggregate: aggregate, Version: version, Type: "T", Time: at, Data: orders.Data{"n": version}}
 }
 
 // apply brings a read document to a version, as a projector would.
@@ -104,7 +144,15 @@ func (s *stage) apply(t *testing.T, aggregate string, version int64) {
 func (s *stage) applyUnder(t *testing.T, aggregate string, version int64, hold string) {
 	t.Helper()
 	docs := s.ReadModel().Collection(Latest.Collection)
-	fields := bson.D{{Key: "data", Value: bson.D{{Key: "n", Value: version}}}, {Key: "_relay", Value: bson.D{{Key: "aggregateVersion", Value: version}, {Key: "by", Value: hold}}}}
+	e := event(aggregate, version)
+	fields := bson.D{{Key: "data", Value: bson.D{{Key: "n", Value: version}}}, {Key: "_relay", Value: bson.D{
+		{Key: "eventId", Value: s.messageID(t, aggregate, version)},
+		{Key: "eventType", Value: e.Type},
+		{Key: "eventTime", Value: e.Time},
+		{Key: "sequence", Value: fmt.Sprintf("%019d", version)},
+		{Key: "aggregateVersion", Value: version},
+		{Key: "by", Value: hold},
+	}}}
 	result, err := docs.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: aggregate}}, bson.D{{Key: "$set", Value: fields}})
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +161,15 @@ func (s *stage) applyUnder(t *testing.T, aggregate string, version int64, hold s
 		return
 	}
 	if _, err := docs.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: aggregate}}, fields...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// relayField changes one field of a read document's bookkeeping.
+func (s *stage) relayField(t *testing.T, aggregate, field string) {
+	t.Helper()
+	to := bson.D{{Key: "$set", Value: bson.D{{Key: "_relay." + field, Value: "other"}}}}
+	if _, err := s.ReadModel().Collection(Latest.Collection).UpdateByID(t.Context(), aggregate, to); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,7 +248,7 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
-			name: "events that were archived, of which one was not sent and one not applied", want: map[string]int{LostBeforeTopic: 1, LostBeforeReadModel: 1, WrongDocuments: 1},
+			name: "events that were archived, of which one was not sent and one not applied", want: map[string]int{LostBeforeTopic: 1, LostBeforeReadModel: 1, WrongDocuments: 1, Misplaced: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
 				for v := int64(1); v <= 3; v++ {
@@ -241,11 +298,54 @@ func TestTheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
-			name: "an event that nobody wrote", want: map[string]int{NeverWritten: 1, WrongDocuments: 1},
+			name: "an event that nobody wrote", want: map[string]int{NeverWritten: 1, WrongDocuments: 1, Misplaced: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
 				s.send(t, "ghost", 1, 1)
 				s.apply(t, "ghost", 1)
+			},
+		},
+		{
+			name: "an event under a second id", want: map[string]int{SeveralIDs: 1, UnlikeSource: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.send(t, "a", 1, 1)
+				s.sendChanged(t, "a", 1, 1, func(m *azservicebus.Message) { m.MessageID = new("another") })
+				s.apply(t, "a", 1)
+			},
+		},
+		{
+			name: "an event that stands before the one before it", want: map[string]int{PositionsBack: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.write(t, "a", 2)
+				s.send(t, "a", 1, 1)
+				s.sendChanged(t, "a", 2, 1, set("position", "0000000000000001.82"))
+				s.apply(t, "a", 2)
+			},
+		},
+		{
+			name: "documents that say they have come to another event, and are halted", want: map[string]int{Misplaced: 2, MarkedHalted: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				for i, field := range []string{"eventType", "eventId", "halted"} {
+					aggregate := fmt.Sprint(i)
+					s.write(t, aggregate, 1)
+					s.send(t, aggregate, 1, 1)
+					s.apply(t, aggregate, 1)
+					s.relayField(t, aggregate, field)
+				}
+			},
+		},
+		{
+			name: "a term out of nowhere", want: map[string]int{TermsUnclaimed: 1, OverlappingTerms: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.send(t, "a", 1, 9)
+				s.apply(t, "a", 1)
 			},
 		},
 		{
@@ -315,5 +415,53 @@ func (s *stage) settle(t *testing.T) {
 	err := poll.Until(t.Context(), "the watchers to have seen all", func(context.Context) (bool, string) { return seen(), "not all" })
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// set changes a CloudEvents attribute of a message; nil takes it away.
+func set(attribute string, value any) func(*azservicebus.Message) {
+	return func(m *azservicebus.Message) {
+		m.ApplicationProperties["cloudEvents_"+attribute] = value
+		if value == nil {
+			delete(m.ApplicationProperties, "cloudEvents_"+attribute)
+		}
+	}
+}
+
+func TestTheVerdictFindsEveryPartOfAMessageThatIsNotWhatItsDocumentSays(t *testing.T) {
+	t.Parallel()
+	changes := []func(*azservicebus.Message){
+		func(m *azservicebus.Message) { m.MessageID = new("x") },
+		func(m *azservicebus.Message) { m.Subject = new("x") },
+		func(m *azservicebus.Message) { m.Subject = nil },
+		func(m *azservicebus.Message) { m.ContentType = new("text/plain") },
+		func(m *azservicebus.Message) { m.Body = []byte(`{}`) },
+		func(m *azservicebus.Message) { m.Body = []byte(`{"n":1.0}`) },
+		func(m *azservicebus.Message) { m.Body = []byte(`{"n":1`) },
+		set("specversion", "1.1"), set("specversion", nil),
+		set("contractversion", "2"), set("contractversion", nil),
+		set("id", "x"), set("id", nil),
+		set("type", "x"), set("type", nil),
+		set("subject", "x"), set("subject", nil),
+		set("operation", "update"), set("operation", nil),
+		set("sequence", "1"), set("sequence", nil),
+		set("time", "1970-01-01T00:00:00Z"), set("time", nil),
+		set("dataschema", "x"),
+		set("further", "x"),
+	}
+	s := newStage(t)
+	for i, change := range changes {
+		aggregate := fmt.Sprint(i)
+		s.write(t, aggregate, 1)
+		s.sendChanged(t, aggregate, 1, 1, change)
+		s.apply(t, aggregate, 1)
+	}
+	s.settle(t)
+	v, err := s.Judge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.Fault(UnlikeSource); got.Count != len(changes) {
+		t.Errorf("got %d %q, want all %d", got.Count, got.Samples, len(changes))
 	}
 }

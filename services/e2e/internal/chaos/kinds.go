@@ -14,8 +14,8 @@ import (
 	"changerelay/services/e2e/internal/cluster"
 )
 
-// deed is one kind of harm.
-type deed struct {
+// fault is one kind of fault.
+type fault struct {
 	name   string
 	weight int // how often it is picked, against the others
 	// shortest and longest bound how long it lasts.
@@ -25,14 +25,14 @@ type deed struct {
 	do func(ctx context.Context, c *campaign, rng *rand.Rand) (what string, undo func(context.Context) error, err error)
 }
 
-// errNobody says that a deed found nobody to harm: whoever it was meant for is
+// errNobody says that a fault found nobody to hit: whoever it was meant for is
 // suffering another one.
-var errNobody = errors.New("nobody to harm")
+var errNobody = errors.New("nobody to hit")
 
-// deeds are all the kinds of harm.
-func deeds() []deed {
+// faultKinds are all the faults from outside.
+func faultKinds() []fault {
 	const ms = time.Millisecond
-	return []deed{
+	return []fault{
 		{"SIGKILL of the leader", 6, 0, 4000 * ms, kill(leader)},
 		{"SIGKILL of a publisher", 2, 0, 4000 * ms, kill(publisher)},
 		{"SIGKILL of a projector", 6, 0, 4000 * ms, kill(projector)},
@@ -61,6 +61,7 @@ func deeds() []deed {
 		{"links to the topic detached", 4, 0, 0, sandboxFault(`{"kind":"servicebus.detach","path":%q}`, topic)},
 		{"session locks lost", 6, 0, 0, sandboxFault(`{"kind":"servicebus.lose-session-locks","path":%q}`, subscription)},
 		{"repeated deliveries", 5, 0, 0, sandboxFault(`{"kind":"servicebus.redeliver","path":%q,"times":20}`, subscription)},
+		{"another world", 4, 1000 * ms, 8000 * ms, changeWorld},
 		{"broker connections cut", 3, 0, 0, sandboxFault(`{"kind":"servicebus.cut"}`, nil)},
 	}
 }
@@ -81,7 +82,7 @@ func projector(_ context.Context, c *campaign, rng *rand.Rand) *cluster.Node {
 	return c.cluster.Projectors[rng.IntN(len(c.cluster.Projectors))]
 }
 
-// process takes a service's process for one deed alone.
+// process takes a service's process for one fault alone.
 func (c *campaign) process(ctx context.Context, rng *rand.Rand, who pick) (n *cluster.Node, release func(), err error) {
 	n = who(ctx, c, rng)
 	if n == nil {
@@ -143,7 +144,7 @@ func freeze(who pick) func(context.Context, *campaign, *rand.Rand) (string, func
 	}
 }
 
-// link takes a service's connections to one server for one deed alone.
+// link takes a service's connections to one server for one fault alone.
 func (c *campaign) link(rng *rand.Rand) (node string, to side, release func(), err error) {
 	nodes := c.services()
 	node, to = nodes[rng.IntN(len(nodes))].Name, sides[rng.IntN(len(sides))]
@@ -221,11 +222,11 @@ func elect(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(conte
 	return fmt.Sprintf("the database steps down for %d s", seconds), nil, nil
 }
 
-// adminTime bounds a command that does harm.
+// adminTime bounds a command that is a fault.
 const adminTime = 2 * time.Second
 
 // admin runs a command on the database. Where that is away, or without a primary,
-// it is suffering another deed; a command that it refuses is an error.
+// it is suffering another fault; a command that it refuses is an error.
 func (c *campaign) admin(ctx context.Context, command bson.D) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()

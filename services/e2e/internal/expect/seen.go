@@ -1,0 +1,102 @@
+package expect
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// prefix is that of CloudEvents attributes among a message's properties.
+const prefix = "cloudEvents_"
+
+// attributes are the properties that are parts.
+var attributes = map[string]Part{
+	"specversion": SpecVersion, "contractversion": ContractVersion, "id": ID, "source": Source, "type": Type, "subject": Subject,
+	"operation": Operation, "sequence": Sequence, "aggregateversion": Version, "time": Time, "dataschema": DataSchema,
+}
+
+// free are the properties that a message may have whatever its document says.
+var free = []string{prefix + "position", prefix + "term", prefix + "traceparent", "Diagnostic-Id", "traceparent", "tracestate"}
+
+// Seen returns the parts of a message that was received.
+func Seen(m *azservicebus.ReceivedMessage) Message {
+	seen := Message{
+		MessageID: m.MessageID, SessionID: text(m.SessionID), PartitionKey: text(m.PartitionKey), Label: text(m.Subject),
+		ContentType: text(m.ContentType), Data: body(m),
+	}
+	for name, part := range attributes {
+		seen[part] = none
+		if v, found := m.ApplicationProperties[prefix+name]; found {
+			seen[part] = property(v)
+		}
+	}
+	if seen[Operation] == property("snapshot") {
+		seen[Operation] = property("insert")
+	}
+	seen[Others] = others(m.ApplicationProperties)
+	return seen
+}
+
+func text(s *string) string {
+	if s == nil {
+		return none
+	}
+	return *s
+}
+
+// others names the properties that are neither parts nor free.
+func others(properties map[string]any) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		attribute, prefixed := strings.CutPrefix(name, prefix)
+		if _, part := attributes[attribute]; part && prefixed || slices.Contains(free, name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	if names == nil {
+		return none
+	}
+	return strings.Join(names, " ")
+}
+
+// body is the text of the message's data; what cannot be read is told apart
+// from anything that can.
+func body(m *azservicebus.ReceivedMessage) string {
+	content := m.Body
+	if raw := m.RawAMQPMessage; raw != nil && raw.Properties != nil && text(raw.Properties.ContentEncoding) == "gzip" {
+		unpacked, err := unpack(content)
+		if err != nil {
+			return "cannot be unpacked: " + err.Error()
+		}
+		content = unpacked
+	}
+	document := bson.Raw(content)
+	if text(m.ContentType) != bsonContent {
+		if err := bson.UnmarshalExtJSON(content, false, &document); err != nil {
+			return fmt.Sprintf("cannot be read: %v: %s", err, content)
+		}
+	} else if err := document.Validate(); err != nil {
+		return fmt.Sprintf("cannot be read: %v: %x", err, content)
+	}
+	written, err := Text(document, InOrder)
+	if err != nil {
+		return fmt.Sprintf("cannot be read: %v: %s", err, content)
+	}
+	return written
+}
+
+func unpack(packed []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
+}
