@@ -64,7 +64,7 @@ func TestAnImageRunsAsANumberedUserOnPinnedBases(t *testing.T) {
 	pinned := regexp.MustCompile(`(?m)^ARG (GO|BASE)_IMAGE=[a-z0-9./-]+:[a-z0-9.-]+$`)
 	for _, path := range dockerfiles(t) {
 		if last := stages(t, path)[2]; !slices.Contains(last, "USER 65532:65532") {
-			t.Errorf("%s: got %q, want a numeric user: Kubernetes can not tell that a name is not root", path, last)
+			t.Errorf("%s: got %q, want a numeric user: Kubernetes cannot tell that a name is not root", path, last)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {

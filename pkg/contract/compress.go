@@ -18,7 +18,7 @@ func compress(data []byte) []byte {
 	var packed bytes.Buffer
 	packed.Grow(len(data) / 2)
 	w.Reset(&packed)
-	// Writing to a bytes.Buffer can not fail.
+	// Writing to a bytes.Buffer cannot fail.
 	_, _ = w.Write(data)
 	_ = w.Close()
 	w.Reset(io.Discard) // a pooled writer keeps nobody's body alive

@@ -83,7 +83,7 @@ func propertiesText(tb testing.TB, properties map[string]any) []byte {
 	return text.Bytes()
 }
 
-// readProperties reads such lines, and drops what it can not read.
+// readProperties reads such lines, and drops what it cannot read.
 func readProperties(text []byte) map[string]any {
 	properties := make(map[string]any)
 	for line := range bytes.Lines(text) {

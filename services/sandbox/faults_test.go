@@ -82,6 +82,6 @@ func TestAFaultIsStartedAndEndedByCall(t *testing.T) {
 		t.Error("got no error for a body that is none, want one")
 	}
 	if _, err := s.StartFault(func() {}); err == nil || errors.Unwrap(err) == nil {
-		t.Errorf("got %v for a value that JSON can not write, want its error", err)
+		t.Errorf("got %v for a value that JSON cannot write, want its error", err)
 	}
 }

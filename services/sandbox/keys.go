@@ -38,5 +38,5 @@ func (c Config) keys() (sas.Keys, error) {
 	return keys, nil
 }
 
-// ErrKey is what New returns for one of the SASKeys that can not be used.
+// ErrKey is what New returns for one of the SASKeys that cannot be used.
 var ErrKey = errors.New("use the shared access key")

@@ -81,13 +81,13 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// ErrEntities is what New returns for Entities that can not be read.
+// ErrEntities is what New returns for Entities that cannot be read.
 var ErrEntities = errors.New("read the Service Bus configuration")
 
 // ErrVersion is what New returns for a MongoVersion that is none.
 var ErrVersion = errors.New("choose the version of MongoDB")
 
-// ErrAccounts is what New returns for Accounts that can not be read.
+// ErrAccounts is what New returns for Accounts that cannot be read.
 var ErrAccounts = errors.New("read the MongoDB users and roles")
 
 // Sandbox is a running pair of stand-ins, with a status page.

@@ -24,7 +24,7 @@ import (
 // named worlds and the form of one's own.
 type World = world.World
 
-// ErrWorld is what FindWorld returns for a world that can not be had.
+// ErrWorld is what FindWorld returns for a world that cannot be had.
 var ErrWorld = errors.New("find the world")
 
 // WorldNames lists the named worlds. The first is none.

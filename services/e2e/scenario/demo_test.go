@@ -89,7 +89,7 @@ func TestTheDemoTakesEventsOfAFile(t *testing.T) {
 	}
 }
 
-// A demo that can not fail shows nothing: here the projectors keep another read
+// A demo that cannot fail shows nothing: here the projectors keep another read
 // model than the one that is judged.
 func TestTheDemoFailsWhenTheReadModelIsWrong(t *testing.T) {
 	t.Parallel()

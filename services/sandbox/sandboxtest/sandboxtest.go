@@ -28,7 +28,7 @@ func Start(t testing.TB) *sandbox.Sandbox {
 	return StartWith(t, sandbox.Config{})
 }
 
-// StartWith is Start with a configuration. The test fails if the sandbox can not
+// StartWith is Start with a configuration. The test fails if the sandbox cannot
 // be made of it, or ends by itself.
 func StartWith(t testing.TB, config sandbox.Config) *sandbox.Sandbox {
 	t.Helper()

@@ -63,7 +63,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 			continue
 		}
 		if f.Name == witness.WorkedOnAtOnce {
-			// Session locks are taken from holders who can not know: what they have in
+			// Session locks are taken from holders who cannot know: what they have in
 			// hand they may still write, and the guard judges. Here it is only counted.
 			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: the broker took the session from a holder at work"})
 			continue

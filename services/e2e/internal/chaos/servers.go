@@ -46,7 +46,7 @@ func (c *campaign) restart(ctx context.Context, binary string, env ...string) er
 // spaceLeft bounds how much a disk takes before it is full.
 const spaceLeft = 64 << 10
 
-// failed is the exit status of a sandbox that can not write its journal.
+// failed is the exit status of a sandbox that cannot write its journal.
 const failed = 1
 
 // fillDisk leaves the servers little space for what they keep. They write until

@@ -47,7 +47,7 @@ func TestAFullDiskEndsTheServersAndWhatTheyAcknowledgedIsThereAfterwards(t *test
 	c := withServers(t)
 	_, undo, err := fillDisk(t.Context(), c, rand.New(rand.NewPCG(1, 1)))
 	if errors.Is(err, errNobody) {
-		t.Skip("this system can not limit the files of a running program")
+		t.Skip("this system cannot limit the files of a running program")
 	}
 	if err != nil {
 		t.Fatal(err)

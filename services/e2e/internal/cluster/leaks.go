@@ -120,7 +120,7 @@ func secretsOf(name, value string) []string {
 func inJSON(secret string) string {
 	quoted, err := json.Marshal(secret)
 	if err != nil {
-		return secret // a string that JSON can not say is not written as JSON
+		return secret // a string that JSON cannot say is not written as JSON
 	}
 	return strings.Trim(string(quoted), `"`)
 }

@@ -108,8 +108,8 @@ func (n *Node) Resume() error {
 }
 
 // LimitFileSize has every write that would make a file larger fail, as on a full
-// disk. It holds for the run of the program that there is. Where the system can
-// not do so to a running program, the error is errors.ErrUnsupported.
+// disk. It holds for the run of the program that there is. Where the system cannot
+// do so to a running program, the error is errors.ErrUnsupported.
 func (n *Node) LimitFileSize(bytes uint64) error {
 	run := n.current()
 	if run == nil {

@@ -35,7 +35,7 @@ type campaign struct {
 	proxies map[string][]*proxy // by node, then by Side
 	kills   map[string]int      // by step
 	faults  []report.Fault
-	odd     int // documents written that can not be mapped
+	odd     int // documents written that cannot be mapped
 	drained error
 }
 

@@ -53,7 +53,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
 	}
 	r.Checks = append(r.Checks,
-		report.AtMost("changes that can not be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
+		report.AtMost("changes that cannot be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
 	leaks := c.cluster.Leaks(ctx)
 	r.Checks = append(r.Checks, report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...))
 	drain := report.AtMost("backlog that did not drain", 0, 0, report.Count)

@@ -29,7 +29,7 @@ const (
 	NewTerm
 	// Handover: it is a part of stopping; the leader is asked to.
 	Handover
-	// Unmappable: it is a part of parking; the source gets changes that can not
+	// Unmappable: it is a part of parking; the source gets changes that cannot
 	// be mapped.
 	Unmappable
 )

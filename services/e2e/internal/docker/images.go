@@ -70,7 +70,7 @@ func (i *Images) decide(ctx context.Context, pool *dockertest.Pool, backends str
 		i.Why = "their images are here"
 		return nil
 	}
-	i.Why = "the real ones can not be had: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	i.Why = "the real ones cannot be had: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	return nil
 }
 

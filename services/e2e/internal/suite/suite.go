@@ -123,7 +123,7 @@ func write(r *results.Result, cfg Config, out io.Writer) error {
 	return nil
 }
 
-// experiment makes the rounds. One that can not be made is told of in the result
+// experiment makes the rounds. One that cannot be made is told of in the result
 // and does not keep the others from being made.
 func (b *bench) experiment(ctx context.Context, e experiment, p *progress) results.Experiment {
 	r := results.Experiment{Name: e.name, Title: e.title, Shows: e.shows}

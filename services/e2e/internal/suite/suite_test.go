@@ -66,7 +66,7 @@ func TestEveryExperimentMeasuresSomething(t *testing.T) {
 	}
 }
 
-// A measurement that can not be made is told of, and the others are made.
+// A measurement that cannot be made is told of, and the others are made.
 func TestARoundThatFailsIsToldOf(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

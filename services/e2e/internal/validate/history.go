@@ -76,7 +76,7 @@ type Holding struct {
 }
 
 // InOrderOfAcceptance sorts sends by the broker's number. A client may hand out
-// messages in another order than the broker accepted them; the number can not
+// messages in another order than the broker accepted them; the number cannot
 // be mistaken.
 func InOrderOfAcceptance(sends []Send) {
 	slices.SortStableFunc(sends, func(a, b Send) int { return cmp.Compare(a.Number, b.Number) })

@@ -73,7 +73,7 @@ type Config struct {
 	SettleTime time.Duration `envconfig:"SETTLE_TIMEOUT" default:"5s" desc:"longest time for settling one message"`
 	MaxSettles int           `envconfig:"MAX_SETTLES" default:"32" desc:"settlements of one session at once"`
 	// RetryTime bounds how long a batch is tried in place.
-	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that can not be stored is tried again before its session is given back"`
+	RetryTime time.Duration `envconfig:"RETRY_TIME" default:"1m" desc:"how long a batch that cannot be stored is tried again before its session is given back"`
 
 	// HaltAfter is a time in which others are stored.
 	HaltAfter time.Duration `envconfig:"HALT_AFTER" default:"5m" desc:"how long the events of one aggregate may fail to be stored, for a reason that is not known to last, while those of others are stored; then it is halted"`

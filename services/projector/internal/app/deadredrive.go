@@ -79,7 +79,7 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 }
 
 // only is the place of one dead letter, unless another one of its aggregate comes
-// before it: once the later one is applied, the earlier one can not be any more.
+// before it: once the later one is applied, the earlier one cannot be any more.
 func only(places []place, number int64) ([]place, error) {
 	at := slices.IndexFunc(places, func(p place) bool { return p.number == number })
 	if at < 0 {

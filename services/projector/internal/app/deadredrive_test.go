@@ -11,7 +11,7 @@ import (
 )
 
 // What the broker has dead-lettered is put back where nothing later is applied,
-// and else it is said why it can not be, and stays where it is.
+// and else it is said why it cannot be, and stays where it is.
 func TestDeadRedrive_PutsBackInOrderOrSaysWhyNot(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)

@@ -83,7 +83,7 @@ func (e *examination) subscription(ctx context.Context, o azcore.ClientOptions) 
 		e.Unasked = append(e.Unasked, doctor.Unasked{Subject: subject, What: "its properties", Reason: e.redact(err.Error()), Right: right})
 	default:
 		e.Found = append(e.Found, doctor.Finding{
-			Subject: subject, Severity: doctor.Fault, Problem: "can not be examined: " + e.redact(err.Error()),
+			Subject: subject, Severity: doctor.Fault, Problem: "cannot be examined: " + e.redact(err.Error()),
 			Fix: "create it with sessions if it is not there; otherwise check SERVICEBUS_* and the network",
 		})
 	}
@@ -98,7 +98,7 @@ func (e *examination) database(ctx context.Context, projections projection.Proje
 		if err != nil {
 			e.Found = append(e.Found, doctor.Finding{
 				Subject: fmt.Sprintf("read database %q", e.cfg.Database), Severity: doctor.Fault,
-				Problem: "can not be examined: " + e.redact(err.Error()), Fix: "check READMODEL_MONGODB_URI, its user, and the network",
+				Problem: "cannot be examined: " + e.redact(err.Error()), Fix: "check READMODEL_MONGODB_URI, its user, and the network",
 			})
 			return nil
 		}

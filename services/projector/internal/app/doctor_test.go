@@ -160,7 +160,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 
 	t.Setenv("SERVICEBUS_SUBSCRIPTION", "nowhere")
 	found, _, _ = examined(t, servers)
-	wantAll(t, found, `subscription "nowhere" can not be examined`, "there is no such entity")
+	wantAll(t, found, `subscription "nowhere" cannot be examined`, "there is no such entity")
 }
 
 // What a role may not ask is told, and is no finding; what it lacks for its own

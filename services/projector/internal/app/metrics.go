@@ -89,7 +89,7 @@ func (m *metrics) note(now time.Time, lag time.Duration) {
 
 // currentLag is how far the read model is behind, as far as this process can
 // tell: what the last event took; nothing once the broker says that there is
-// nothing to do; growing while events in hand can not be stored. False until known.
+// nothing to do; growing while events in hand cannot be stored. False until known.
 func (m *metrics) currentLag(engine *session.Engine) (time.Duration, bool) {
 	last := m.lastReadable.Load()
 	switch idle := engine.Idle(); {

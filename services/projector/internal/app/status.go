@@ -17,7 +17,7 @@ const (
 	stopped  phase = "stopped"
 )
 
-// What the process waits for when it can not work.
+// What the process waits for when it cannot work.
 const (
 	waitingForMongo      = "waiting for MongoDB"
 	waitingForServiceBus = "waiting for Service Bus"

@@ -44,8 +44,8 @@ type question struct {
 }
 
 // ServeHTTP answers 200 once the read model has the version, 504 when it has not
-// within the timeout, 400 for a question that can not be answered, 429 when too
-// many wait, and 503 when the read model can not be asked.
+// within the timeout, 400 for a question that cannot be answered, 429 when too
+// many wait, and 503 when the read model cannot be asked.
 func (w *waiter) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	q, problem := w.question(r)
 	if problem != "" {
@@ -65,7 +65,7 @@ func (w *waiter) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	reached, err := w.until(ctx, q)
 	switch {
 	case err != nil:
-		answer(out, http.StatusServiceUnavailable, "the read model can not be asked")
+		answer(out, http.StatusServiceUnavailable, "the read model cannot be asked")
 	case !reached:
 		answer(out, http.StatusGatewayTimeout, "the read model does not have it yet")
 	default:

@@ -73,7 +73,7 @@ func decode(m contract.Message) (*projection.Change, error) {
 	return projection.Read(event)
 }
 
-// maxDataBytes bounds an event's data. A read document can not be larger, and
+// maxDataBytes bounds an event's data. A read document cannot be larger, and
 // neither can the change it comes from.
 const maxDataBytes = 16 << 20
 

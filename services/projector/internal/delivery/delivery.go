@@ -47,13 +47,13 @@ type Store interface {
 	Write(ctx context.Context, writes []projection.Write) ([]Outcome, error)
 }
 
-// Parking keeps what can not be projected.
+// Parking keeps what cannot be projected.
 type Parking interface {
 	// Halt notes that an aggregate is halted, and marks its read documents in the
 	// same step. A halted one stays as it is. It returns the halt that is stored.
 	Halt(ctx context.Context, h Halt) (HaltID, error)
 	// Park keeps messages of a halted aggregate. One that is parked already
-	// stays as it is. The error is a *RejectedError where one message can not
+	// stays as it is. The error is a *RejectedError where one message cannot
 	// be kept, and ErrLifted where the aggregate is not halted any more; then
 	// that message is not parked.
 	Park(ctx context.Context, messages []Parked) error
@@ -102,8 +102,8 @@ type Observer interface {
 type Counts struct {
 	// Applied, Repeated, PassedBy, Parked and Refused count messages.
 	Applied, Repeated, PassedBy, Parked, Refused atomic.Int64
-	// Halts counts aggregates brought to a stand; VersionGaps versions that
-	// were not seen between two consecutive events of an aggregate.
+	// Halts counts halted aggregates; VersionGaps versions that were not seen
+	// between two consecutive events of an aggregate.
 	Halts, VersionGaps atomic.Int64
 }
 
@@ -262,7 +262,7 @@ func (h *hold) failed(ctx context.Context, b *batch, n int, err error) ([]sessio
 }
 
 // decide fills in the writes of the batch's first n items, up to the first that
-// can not be projected. It returns that one's place, or n. The error is that of
+// cannot be projected. It returns that one's place, or n. The error is that of
 // ctx: then nothing is decided.
 func (h *hold) decide(ctx context.Context, b *batch, n int) (failed int, reason string, err error) {
 	for i := range n {

@@ -7,9 +7,9 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-// halt brings the aggregate to a stand at the failed item, and parks it with
-// all that follow. The items before it are stored. Where a missing version is why,
-// the brake is not asked.
+// halt stops the aggregate at the failed item, and parks it with all that
+// follow. The items before it are stored. Where a missing version is why, the
+// brake is not asked.
 func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, missing bool) ([]session.Verdict, error) {
 	before := h.done(b, failed)
 	event := *b.items[failed].event
@@ -22,7 +22,7 @@ func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, mi
 	}
 	h.counts.Halts.Add(1)
 	h.log.Error().Str("aggregate_id", h.aggregate).Str("event_id", event.ID).Str("event_type", event.Type).
-		Str("reason", reason).Msg("an event can not be projected, its aggregate is halted")
+		Str("reason", reason).Msg("an event cannot be projected, its aggregate is halted")
 	h.halts.add(h.aggregate, stored)
 	after, err := h.park(ctx, b, failed, reason, true)
 	return append(before, after...), err
@@ -74,7 +74,7 @@ func (h *hold) keep(ctx context.Context, b *batch, first int, reason string, fir
 }
 
 // parkOne parks one message, or says that it goes to the dead letters because
-// it can not be kept.
+// it cannot be kept.
 func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool) (session.Verdict, error) {
 	if ctx.Err() != nil {
 		return session.Verdict{}, context.Cause(ctx)

@@ -18,7 +18,7 @@ import (
 // It halts the aggregate, so that from the moment on at which every replica knows
 // of it nothing is applied, and looks how far the documents are that the event
 // changes. Where none has gone past the event, the message is parked in its
-// place and what is parked is redriven in order. Where one has, the event can not
+// place and what is parked is redriven in order. Where one has, the event cannot
 // be applied any more, and stays where it is.
 //
 // A replica may have begun a write before it knew of the halt. So a message that
@@ -100,8 +100,8 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter) (Return, error) {
 	return Return{l, ReturnParked, ""}, nil
 }
 
-// compare tells how many of an event's writes are stored, and why the event can
-// not be applied any more, if it can not. A projection that passes the event by
+// compare tells how many of an event's writes are stored, and why the event cannot
+// be applied any more, if it cannot. A projection that passes the event by
 // misses nothing of it, however far it has come: that is noted, too.
 func compare(ctx context.Context, shelf Shelf, writes []projection.Write) (stored int, beyond string, err error) {
 	for i := range writes {
@@ -118,7 +118,7 @@ func compare(ctx context.Context, shelf Shelf, writes []projection.Write) (store
 			stored++
 		default:
 			return 0, fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. "+
-				"It can not be applied in order any more: build the read model anew from the source, as another version of the projection (or another group and database), "+
+				"It cannot be applied in order any more: build the read model anew from the source, as another version of the projection (or another group and database), "+
 				"which publisher checkpoint set to a time before the event, or a copy, fills; then remove the dead letter with projector dlq discard",
 				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID), nil
 		}
@@ -216,7 +216,7 @@ func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, er
 	event, _ := contract.Place(l.Message.Message)
 	err = p.Parking.Park(ctx, []Parked{{Message: l.Message, Event: event, Reason: "it was dead-lettered (" + l.Reason + ") and is put back", Returned: true}})
 	if rejected, ok := asRejected(err); ok {
-		return order.Next(Return{l, ReturnRefused, "it can not be parked: " + rejected.Reason}), nil
+		return order.Next(Return{l, ReturnRefused, "it cannot be parked: " + rejected.Reason}), nil
 	}
 	if errors.Is(err, ErrLifted) {
 		return order.Next(Return{l, ReturnRefused, "somebody has lifted the halt meanwhile, try again"}), nil

@@ -203,7 +203,7 @@ func TestPutBack_AWriteThatWasOnItsWayIsFound(t *testing.T) {
 	})
 }
 
-// What is taken away is stored before: a dead letter that can not be parked stays.
+// What is taken away is stored before: a dead letter that cannot be parked stays.
 func TestPutBack_TakesNothingAwayThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

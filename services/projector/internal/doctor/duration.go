@@ -13,7 +13,7 @@ const Endless = time.Duration(1<<63 - 1)
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?$`)
 
 // Duration reads a duration as the service writes it, such as P14D or PT10M.
-// What can not be read, or is longer than a Duration, is Endless.
+// What cannot be read, or is longer than a Duration, is Endless.
 func Duration(text string) time.Duration {
 	parts := isoDuration.FindStringSubmatch(text)
 	if parts == nil {

@@ -58,7 +58,7 @@ const (
 // JudgeSubscription judges the subscription, and what its topic decides for it.
 func JudgeSubscription(s *Subscription, settings Settings) []Finding {
 	f := &findings{subject: fmt.Sprintf("subscription %q", s.Name)}
-	f.add(!s.RequiresSession, Fault, "create it anew with RequiresSession=true; it can not be switched on later",
+	f.add(!s.RequiresSession, Fault, "create it anew with RequiresSession=true; it cannot be switched on later",
 		"does not require sessions, so nothing can be read in order")
 	f.add(!s.Active, Fault, "set its status to Active", "is not active: it takes nothing in, or gives nothing out")
 	f.add(s.ForwardTo != "", Fault, "clear ForwardTo", "forwards its messages to %q, so none stay for the projector", s.ForwardTo)
@@ -111,7 +111,7 @@ func (f *findings) rules(s *Subscription) {
 
 func judgeTopic(t *Topic) []Finding {
 	f := &findings{subject: fmt.Sprintf("topic %q", t.Name)}
-	f.add(!t.Deduplicates, Warning, "create the topic anew with duplicate detection; it can not be switched on later",
+	f.add(!t.Deduplicates, Warning, "create the topic anew with duplicate detection; it cannot be switched on later",
 		"has no duplicate detection: repeats do no harm to read models, but cost work")
 	f.add(t.Deduplicates && t.Window < window, Warning, "set DuplicateDetectionHistoryTimeWindow to 10m; publisher doctor knows how much is needed",
 		"detects duplicates for %s, less than a publisher's takeover may take", t.Window)

@@ -162,7 +162,7 @@ type Projection interface {
 	// Collections are those that the projection writes to. No other writes there.
 	Collections() []string
 	// Decide returns what the change asks for: nothing when the projection does
-	// not follow it. An error means that the change can not be projected, now
+	// not follow it. An error means that the change cannot be projected, now
 	// or later. Decide must depend on the change alone.
 	Decide(c *Change) ([]Write, error)
 }

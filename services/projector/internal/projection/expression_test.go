@@ -256,7 +256,7 @@ projections:
 			return
 		}
 		if _, err := bson.Marshal(writes[0].Update); err != nil {
-			t.Errorf("what was decided can not be encoded: %v", err)
+			t.Errorf("what was decided cannot be encoded: %v", err)
 		}
 	})
 }

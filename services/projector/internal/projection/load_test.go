@@ -164,7 +164,7 @@ func TestLoadReportsEveryProblemWithItsPlace(t *testing.T) {
 		`dir/p.yaml:6: projection "orders": event type "OrderPlaced": set "total": expression "data."`,
 		`dir/p.yaml:7: projection "orders": event type "OrderPlaced": unknown operator "increment"; there are set, unset`,
 		`dir/p.yaml:8: projection "orders": event type "OrderPlaced": inc "_relay.sequence": the field is the projector's own`,
-		`dir/p.yaml:8: projection "orders": event type "OrderPlaced": inc "_id": the document's key can not be changed`,
+		`dir/p.yaml:8: projection "orders": event type "OrderPlaced": inc "_id": the document's key cannot be changed`,
 		`dir/p.yaml:8: projection "orders": event type "OrderPlaced": inc "total": the field is changed twice`,
 		`dir/p.yaml:8: projection "orders": event type "OrderPlaced": inc "total": the value is not a number`,
 		`dir/p.yaml:10: projection "orders": event type "OrderGone": delete can only be true`,

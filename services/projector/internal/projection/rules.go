@@ -133,7 +133,7 @@ func badPath(path string) string {
 	first, _, _ := strings.Cut(path, ".")
 	switch first {
 	case "_id":
-		return "the document's key can not be changed"
+		return "the document's key cannot be changed"
 	case "_relay":
 		return "the field is the projector's own"
 	}

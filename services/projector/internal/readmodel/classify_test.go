@@ -67,8 +67,8 @@ func TestIsAboutData(t *testing.T) {
 		want bool
 	}{
 		{"the driver finds a document too large", driver.ErrDocumentTooLarge, true},
-		{"the driver can not encode a value", mongo.MarshalError{Value: 1, Err: errors.New("no encoder")}, true},
-		{"the server can not parse the command", mongo.CommandError{Code: 9}, true},
+		{"the driver cannot encode a value", mongo.MarshalError{Value: 1, Err: errors.New("no encoder")}, true},
+		{"the server cannot parse the command", mongo.CommandError{Code: 9}, true},
 		{"the server steps down", mongo.CommandError{Code: 189}, false},
 		{"a write is refused", mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 121}}}, true},
 		{"a majority is not reached", mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}, false},

@@ -33,14 +33,14 @@
 // change the order, and a later event that is written first makes the guard
 // refuse the earlier one for ever.
 //
-// A document that many aggregates change can not tell what was applied of each.
+// A document that many aggregates change cannot tell what was applied of each.
 // For such a projection the positions stand in a ledger, one for each aggregate,
 // and a batch is one transaction: the guarded move of the position, then the
 // documents. Two sessions that change one document are in each other's way, and
 // the later one starts over.
 //
 // A deleted document leaves a tombstone, the position alone, so that an old
-// message can not bring it back; an index lets the server remove it later.
+// message cannot bring it back; an index lets the server remove it later.
 // Readers use a view that does not show it.
 //
 // While an aggregate is halted its own documents say so under _relay.halted.

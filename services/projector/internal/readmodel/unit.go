@@ -99,7 +99,7 @@ func foldableKeys(writes []projection.Write, pending []int) bool {
 	return true
 }
 
-// documentKey is a document's _id as a map's key; nil where it can not be one.
+// documentKey is a document's _id as a map's key; nil where it cannot be one.
 func documentKey(id any) any {
 	switch id := id.(type) {
 	case string, bson.ObjectID:

@@ -34,7 +34,7 @@ func TestClassify(t *testing.T) {
 		{"a link closed before", &azservicebus.Error{Code: azservicebus.CodeClosed}, namespace.Lost},
 		{"a link taken over", condition(amqp.ErrCondStolen), namespace.Lost},
 		{"wrong credentials", &azservicebus.Error{Code: azservicebus.CodeUnauthorizedAccess}, namespace.Refused},
-		{"credentials that can not be had", fmt.Errorf("get token: %w", badCredentials{errors.New("no such tenant")}), namespace.Refused},
+		{"credentials that cannot be had", fmt.Errorf("get token: %w", badCredentials{errors.New("no such tenant")}), namespace.Refused},
 		{"an entity that is not there", &azservicebus.Error{Code: azservicebus.CodeNotFound}, namespace.Refused},
 		{"a subscription without sessions", condition(amqp.ErrCondNotAllowed), namespace.Refused},
 		{"a disabled entity", condition("com.microsoft:entity-disabled"), namespace.Refused},

@@ -104,7 +104,7 @@ func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers [
 	var kept []*azservicebus.ReceivedMessage
 	defer func() {
 		for _, m := range kept {
-			// One that can not be given back comes back when its lock ends.
+			// One that cannot be given back comes back when its lock ends.
 			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), m, nil)
 		}
 	}()

@@ -42,7 +42,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.M
 	// can set, such as DeadLetterReason, and panics when one is of another.
 	defer func() {
 		if p := recover(); p != nil {
-			messages, err = nil, fmt.Errorf("receive from session %q: the client can not read a message: %v", r.sessionID, p)
+			messages, err = nil, fmt.Errorf("receive from session %q: the client cannot read a message: %v", r.sessionID, p)
 		}
 	}()
 	began := time.Now()

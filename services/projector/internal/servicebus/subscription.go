@@ -66,7 +66,7 @@ type Subscription struct {
 var _ session.Acceptor = (*Subscription)(nil)
 
 // New returns the subscription. It makes no connection, but fails on a
-// connection string that can not be read.
+// connection string that cannot be read.
 func New(cfg Config, log zerolog.Logger) (*Subscription, error) {
 	s := &Subscription{cfg: cfg, log: log}
 	for range max(cfg.Connections, 1) {

@@ -65,7 +65,7 @@
 // the same session id inside Receive, RenewSessionLock and settlements, and
 // reports success. What protects against it: a broken link makes the receive
 // short, so that receiver is not asked again; messages taken before the break
-// can not be settled after it, which ends the hold; a receive over a new link
+// cannot be settled after it, which ends the hold; a receive over a new link
 // starts at the first unsettled message, which is an inversion; and every
 // write is guarded by position.
 //

@@ -89,7 +89,7 @@ func (e *Engine) Idle() time.Time {
 // deadline, and the longest are far below.
 const stallTime = 10 * time.Minute
 
-// Stalled returns an error when the engine does not get on and only a new
+// Stalled returns an error when the engine makes no progress and only a new
 // process would help: accepts hang again and again although their connection
 // was dropped, or no slot takes a step. It asks no dependency, and an outage of
 // one is no stall.

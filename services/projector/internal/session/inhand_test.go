@@ -64,7 +64,7 @@ func TestAMessageOfASessionThatWentBackIsNotInHand(t *testing.T) {
 		engine, stop := run(t, small(), b, h)
 		until(t, "applying fails", func() bool { return engine.Counts().Retries.Load() > 0 })
 		if _, some := engine.Oldest(); !some {
-			t.Error("nothing is in hand, want the messages that can not be applied")
+			t.Error("nothing is in hand, want the messages that cannot be applied")
 		}
 		if err := stop(); err != nil {
 			t.Errorf("Run = %v, want nil", err)

@@ -56,7 +56,7 @@ func Headers(text string) (http.Header, error) {
 	return headers, nil
 }
 
-// notInToken tells what a header's name can not hold: RFC 9110 section 5.6.2.
+// notInToken tells what a header's name cannot hold: RFC 9110 section 5.6.2.
 func notInToken(r rune) bool {
 	known := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	return !known && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)

@@ -16,9 +16,9 @@ func TestHealthIsAskedOfTheProcessItself(t *testing.T) {
 		ready error
 		want  string
 	}{
-		"live":                         {},
-		"live, though it can not work": {ready: dead},
-		"not live":                     {live: dead, want: "503"},
+		"live":                        {},
+		"live, though it cannot work": {ready: dead},
+		"not live":                    {live: dead, want: "503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, Source{

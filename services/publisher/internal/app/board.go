@@ -50,7 +50,7 @@ type board struct {
 
 	mu        sync.Mutex
 	phase     string                    // guarded by mu: starting, "", draining or stopped
-	err       error                     // guarded by mu: why the process does not get on, outside a term
+	err       error                     // guarded by mu: why the process makes no progress, outside a term
 	halted    error                     // guarded by mu: why publishing is halted
 	claimed   *checkpoint.Checkpoint    // guarded by mu: as claimed for the term; nil outside terms
 	loop      *relay.Relay              // guarded by mu: the term's; nil outside terms

@@ -60,8 +60,8 @@ type Config struct {
 	StreamName string `envconfig:"STREAM_NAME" desc:"name of the checkpoint; <SOURCE_DATABASE>.<SOURCE_COLLECTION> when not set, required for a list of collections"`
 	// StartAt is where a stream without a checkpoint starts.
 	StartAt string `envconfig:"START_AT" default:"now" desc:"where a stream without a checkpoint starts: now, snapshot (copy what is there, then the stream from when the copy began), or an RFC 3339 time that the operation log still covers"`
-	// OnHistoryLost is what is done when the source can not show what comes next.
-	OnHistoryLost string `envconfig:"ON_HISTORY_LOST" default:"stop" desc:"when the source no longer has the changes after the checkpoint, or can not deliver the next one: stop (wait for an operator), heal (events: copy again what was written since), snapshot (copy everything), or now (skip them); each is written to stream_gaps"`
+	// OnHistoryLost is what is done when the source cannot show what comes next.
+	OnHistoryLost string `envconfig:"ON_HISTORY_LOST" default:"stop" desc:"when the source no longer has the changes after the checkpoint, or cannot deliver the next one: stop (wait for an operator), heal (events: copy again what was written since), snapshot (copy everything), or now (skip them); each is written to stream_gaps"`
 	// OnCollectionChange says what stops the stream.
 	OnCollectionChange string `envconfig:"ON_COLLECTION_CHANGE" default:"stop-replaced" desc:"when a source collection is dropped, renamed or replaced as a whole: stop-replaced (stop where another one is renamed onto it or it is another one after a restart, because its documents never pass the stream), stop (at each such change), or report (go on); each is written to stream_gaps"`
 	// HealField and HealMargin say what was written since a time.
@@ -75,7 +75,7 @@ type Config struct {
 	FieldType        string `envconfig:"FIELD_TYPE" default:"type" desc:"path of the event type"`
 	FieldVersion     string `envconfig:"FIELD_VERSION" default:"version" desc:"path of the aggregate's version; - when the source numbers none"`
 	FieldTime        string `envconfig:"FIELD_TIME" default:"time" desc:"path of the time; - for none"`
-	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event; an event without data has an empty payload, one without any other path set here can not be mapped"`
+	FieldData        string `envconfig:"FIELD_DATA" default:"data" desc:"path of the payload, a document; - for the whole event; an event without data has an empty payload, one without any other path set here cannot be mapped"`
 	// OnOtherOperation is what an update, replacement or deletion of an event is.
 	OnOtherOperation string `envconfig:"ON_OTHER_OPERATION" default:"refuse-changes" desc:"events mode, an event that is not inserted: refuse-changes (pass deletions over, take updates and replacements for unmappable), refuse (deletions too), or pass (over all)"`
 	// Settings of documents mode only.
@@ -87,8 +87,8 @@ type Config struct {
 	MaskFields []string `envconfig:"MASK_FIELDS" desc:"paths in source documents, with commas between them, whose values are sent as ***"`
 	// FieldTraceParent is the path of a W3C trace context; None for none.
 	FieldTraceParent string `envconfig:"FIELD_TRACEPARENT" default:"-" desc:"path of a W3C traceparent in a source document; - for none"`
-	// OnUnmappable is what becomes of a change that can not be sent.
-	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that can not be mapped, is too large, or is refused for longer than SEND_PATIENCE: park (keep it aside, go on) or stop"`
+	// OnUnmappable is what becomes of a change that cannot be sent.
+	OnUnmappable string `envconfig:"ON_UNMAPPABLE" default:"park" desc:"a change that cannot be mapped, is too large, or is refused for longer than SEND_PATIENCE: park (keep it aside, go on) or stop"`
 	// ParkLimit is the brake of ON_UNMAPPABLE=park.
 	ParkLimit int64 `envconfig:"PARK_LIMIT" default:"100" desc:"how many changes may be parked and not yet replayed or discarded; the stream halts in front of the next one, until some are; 0 is no bound"`
 

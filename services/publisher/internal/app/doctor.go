@@ -88,7 +88,7 @@ func (e *examination) topic(ctx context.Context, o azcore.ClientOptions) {
 	if err != nil {
 		e.found = append(e.found, doctor.Finding{
 			Subject: fmt.Sprintf("topic %q", e.config.ServiceBusTopic), Severity: doctor.Fault,
-			Problem: "can not be examined: " + e.secrets.Text(err.Error()),
+			Problem: "cannot be examined: " + e.secrets.Text(err.Error()),
 			Fix:     "create it, or run doctor with an identity that has the claim Manage, or Azure Service Bus Data Owner",
 		})
 		return

@@ -88,7 +88,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	}
 	c.ServiceBusTopic, c.SourceFilter = "nowhere", `{"a": {"$above": 1}}`
 	found, _ = examined(t, servers, c)
-	for _, says := range []string{`topic "nowhere" can not be examined: there is no such topic`, "does not open the change stream"} {
+	for _, says := range []string{`topic "nowhere" cannot be examined: there is no such topic`, "does not open the change stream"} {
 		if !strings.Contains(found, says) {
 			t.Errorf("found\n%s, want %q", found, says)
 		}

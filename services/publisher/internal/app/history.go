@@ -14,7 +14,7 @@ import (
 // errCopyTooSlow is why a copy is not made a second time by itself.
 var errCopyTooSlow = errors.New("the copy took longer than the operation log reaches back: enlarge the log, or raise SNAPSHOT_RATE")
 
-// lost reports whether a stream ended because the source can not show what
+// lost reports whether a stream ended because the source cannot show what
 // comes next, which ON_HISTORY_LOST decides about.
 func lost(err error) bool {
 	halt, ok := errors.AsType[*changestream.HaltError](err)
@@ -64,7 +64,7 @@ func (t *term) decide(ctx context.Context, why error) error {
 		return why
 	}
 	t.log.Error().Err(why).Str("decision", decision).Time("from", gap.FromTime).Time("to", gap.ToTime).
-		Msg("the source can not show what comes next, going on as ON_HISTORY_LOST says")
+		Msg("the source cannot show what comes next, going on as ON_HISTORY_LOST says")
 	return t.claimed.Move(attempt, *to)
 }
 

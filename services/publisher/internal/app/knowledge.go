@@ -141,7 +141,7 @@ func (a *App) remember(ctx context.Context) {
 	}
 }
 
-// look looks once. What can not be read now is not known, and looked at later.
+// look looks once. What cannot be read now is not known, and looked at later.
 func (a *App) look(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()

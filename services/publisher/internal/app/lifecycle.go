@@ -53,7 +53,7 @@ func (c *Config) checkLifecycle() []*settings.Problem {
 			continue
 		}
 		if c.Mode != modeDocuments && c.FieldVersion == mapping.None {
-			bad(variable, "copies events, which needs versions: without them a copied event can not be told from the one that was sent before, "+
+			bad(variable, "copies events, which needs versions: without them a copied event cannot be told from the one that was sent before, "+
 				"and read models that count would count it twice; set FIELD_VERSION, or choose another value")
 		}
 		if len(c.collections()) != 1 {

@@ -157,7 +157,7 @@ func haltReason(err error) string {
 		return string(halt.Reason)
 	}
 	if _, ok := errors.AsType[*relay.UnsendableError](err); ok {
-		return "change can not be sent"
+		return "change cannot be sent"
 	}
 	if _, ok := errors.AsType[*relay.OverparkedError](err); ok {
 		return "too many changes parked"

@@ -257,7 +257,7 @@ func (d *deciding) check(name string) error {
 	if d.action == moveAccept && kept.Copying() {
 		others := record.Settings.Changed(d.call.Config.identity(), checkpoint.Another)
 		if kept.Copy.Order != "" && kept.Copy.Order != d.call.Config.copyOrder(kept.Copy.Since) || kept.Options != "" && kept.Options != d.options || len(others) > 0 {
-			return fmt.Errorf("checkpoint %q is in the middle of a copy under other settings, whose rest can not be made with these: "+
+			return fmt.Errorf("checkpoint %q is in the middle of a copy under other settings, whose rest cannot be made with these: "+
 				"restore them until it is complete, or begin anew with publisher checkpoint reset", name)
 		}
 	}

@@ -130,7 +130,7 @@ func TestAReplayDoesNotTurnAnAggregateAround(t *testing.T) {
 }
 
 // TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate has an older change that
-// still can not be mapped.
+// still cannot be mapped.
 func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
@@ -150,7 +150,7 @@ func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
 	c.FieldType = "kind"
 	got, err := lines(t, c, "parked", "replay", "--all")
 	if err == nil || len(got) != 3 || got[0].Outcome != "failed" {
-		t.Fatalf("replay says %+v, %v, want what still can not be mapped to fail", got, err)
+		t.Fatalf("replay says %+v, %v, want what still cannot be mapped to fail", got, err)
 	}
 	for _, later := range got[1:] {
 		if later.Outcome != "failed" || !strings.Contains(later.Error, got[0].ID) {
@@ -308,7 +308,7 @@ func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 }
 
 // TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne copies a document that
-// can not be mapped, gives it up, and puts another one of its key in its place.
+// cannot be mapped, gives it up, and puts another one of its key in its place.
 func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)

@@ -174,7 +174,7 @@ func TestUnderThePolicyToStopAnUnmappableChangeHaltsTheStreamLoudly(t *testing.T
 	if code, _ := p.get(t, "/live"); code != http.StatusOK {
 		t.Errorf("/live answers %d, want 200", code)
 	}
-	if _, body := p.get(t, "/metrics"); !strings.Contains(body, `publisher_halted{reason="change can not be sent"} 1`) {
+	if _, body := p.get(t, "/metrics"); !strings.Contains(body, `publisher_halted{reason="change cannot be sent"} 1`) {
 		t.Error("/metrics does not say that publishing is halted")
 	}
 }

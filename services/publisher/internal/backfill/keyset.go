@@ -12,7 +12,7 @@ import (
 // See https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/
 var typeOrder = [][]string{
 	{"minKey"},
-	{"undefined"}, // no key: a query can not compare with it
+	{"undefined"}, // no key: a query cannot compare with it
 	{"null"},
 	{"double", "int", "long", "decimal"},
 	{"symbol", "string"},
@@ -23,7 +23,7 @@ var typeOrder = [][]string{
 	{"bool"},
 	{"date"},
 	{"timestamp"},
-	{"regex"}, // no key: a query can not compare with one
+	{"regex"}, // no key: a query cannot compare with one
 	{"dbPointer"},
 	{"javascript"},
 	{"javascriptWithScope"},

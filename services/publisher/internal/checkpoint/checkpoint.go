@@ -4,7 +4,7 @@
 // A leader first claims the checkpoint: that raises the term and returns the
 // document, both in one atomic step, and only that document says where to go
 // on. Every later save names the term, and the store refuses it when the term
-// was raised since. So a leader that lost its lease without knowing can not
+// was raised since. So a leader that lost its lease without knowing cannot
 // move the checkpoint, however late its write arrives.
 //
 // The term lives here and not in the lease, because lease records may vanish. A

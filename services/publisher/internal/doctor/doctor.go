@@ -97,7 +97,7 @@ func JudgeTopic(t Topic, s Settings) []Finding {
 	f := &findings{subject: fmt.Sprintf("topic %q", t.Name)}
 	f.add(!t.Active, Fault, "is not active, so nothing can be sent", "set its status to Active")
 	f.add(!t.Deduplicates, Fault, "has no duplicate detection: what is sent again after a crash reaches every subscription twice",
-		"create the topic anew with duplicate detection; it can not be switched on later")
+		"create the topic anew with duplicate detection; it cannot be switched on later")
 	f.add(t.Deduplicates && t.Window < s.Takeover, Fault,
 		fmt.Sprintf("detects duplicates for %s, but a crash may repeat a message after %s", t.Window, s.Takeover),
 		fmt.Sprintf("set DuplicateDetectionHistoryTimeWindow to %s or more", max(10*time.Minute, 2*s.Takeover)))
@@ -110,7 +110,7 @@ func JudgeTopic(t Topic, s Settings) []Finding {
 		fmt.Sprintf("holds %d of %d bytes; when it is full nothing can be sent", t.Bytes, t.MaxBytes),
 		"look which subscription is not read, and empty its dead-letter queue, or raise the topic's size")
 	f.add(!slices.ContainsFunc(t.Subscriptions, func(s Subscription) bool { return s.RequiresSession }), Fault,
-		"has no subscription with sessions, so nobody can read an aggregate in order", "create the projector's subscription with RequiresSession=true; it can not be switched on later")
+		"has no subscription with sessions, so nobody can read an aggregate in order", "create the projector's subscription with RequiresSession=true; it cannot be switched on later")
 	for _, subscription := range t.Subscriptions {
 		f.all = append(f.all, judgeSubscription(subscription)...)
 	}
@@ -166,7 +166,7 @@ type State struct {
 // JudgeState judges the state database.
 func JudgeState(st State) []Finding {
 	f := &findings{subject: fmt.Sprintf("state database %q", st.Name)}
-	f.add(st.Refusal != "", Fault, "can not be used: "+st.Refusal, "grant find, insert, update and changeStream on it")
+	f.add(st.Refusal != "", Fault, "cannot be used: "+st.Refusal, "grant find, insert, update and changeStream on it")
 	f.add(len(st.Missing) > 0, Warning, fmt.Sprintf("lacks indexes on %q, so it is not tidied", st.Missing), "run publisher setup with a role that may create indexes")
 	return f.all
 }
@@ -185,7 +185,7 @@ func JudgeClock(ahead time.Duration) []Finding {
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?$`)
 
 // Duration reads a duration as the service writes it, such as P14D or PT10M.
-// What can not be read, or is longer than a Duration, is endless.
+// What cannot be read, or is longer than a Duration, is endless.
 func Duration(text string) time.Duration {
 	const endless = time.Duration(1<<63 - 1)
 	parts := isoDuration.FindStringSubmatch(text)

@@ -160,7 +160,7 @@ var leaseModel = porcupine.NondeterministicModel{
 }
 
 // stepLease returns the states that a call may lead to; none when its answer
-// can not be.
+// cannot be.
 func stepLease(s leaseState, input, output any) []any {
 	_, open := output.(unanswered)
 	switch call := input.(type) {

@@ -32,7 +32,7 @@ type Tenure struct {
 // Stopping is closed when the process was asked to stop.
 func (t *Tenure) Stopping() <-chan struct{} { return t.stopping }
 
-// Err returns ErrLost when the lease can not be trusted at this moment. Ask it
+// Err returns ErrLost when the lease cannot be trusted at this moment. Ask it
 // right before each act that only a leader may do: after a pause of the process
 // it knows the truth sooner than any context.
 func (t *Tenure) Err() error {

@@ -110,7 +110,7 @@ func (m *Events) Map(read relay.Change) (contract.Event, bool, error) {
 	return event, true, nil
 }
 
-// otherThanInsert returns why a change that is no insert can not be mapped; nil
+// otherThanInsert returns why a change that is no insert cannot be mapped; nil
 // when it carries no event.
 func (m *Events) otherThanInsert(operation string) error {
 	refused := false
@@ -196,7 +196,7 @@ func (m *Events) fillTime(event *contract.Event, document []byte) error {
 		return problem(m.time, "is of type %s, not a date", v.kind)
 	}
 	if year := event.Time.Year(); year < 0 || year > 9999 {
-		return problem(m.time, "is in the year %d, which RFC 3339 can not write", year)
+		return problem(m.time, "is in the year %d, which RFC 3339 cannot write", year)
 	}
 	return nil
 }

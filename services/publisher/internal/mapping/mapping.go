@@ -45,7 +45,7 @@ type Options struct {
 	Keep func(aggregateID string) bool
 }
 
-// Unmappable says why a change can not be mapped.
+// Unmappable says why a change cannot be mapped.
 type Unmappable struct {
 	// Field is the path of the field that is wrong; empty when it is no field.
 	Field   string

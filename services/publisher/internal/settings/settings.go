@@ -137,7 +137,7 @@ func near(name, setting string) bool {
 }
 
 // loadField reads one field through a struct of that field alone: envconfig
-// stops at the first field that it can not read.
+// stops at the first field that it cannot read.
 func loadField(value reflect.Value, i int) *Problem {
 	field := value.Type().Field(i)
 	variable := field.Tag.Get("envconfig")

@@ -11,7 +11,7 @@
 // A collector that is down is one line in the log.
 //
 // The exporter is the SDK's, over an HTTP client of our own: the SDK's brings
-// gRPC along, and quotes a header that it can not read on standard
+// gRPC along, and quotes a header that it cannot read on standard
 // error. Sampler, queue, limits and resource are the SDK's own variables:
 // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 package tracing

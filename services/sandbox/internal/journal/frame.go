@@ -39,7 +39,7 @@ var errTorn = fmt.Errorf("%w: the file ends within it", ErrDamaged)
 // frameReader reads frames and knows where the last good one ended.
 type frameReader struct {
 	from *bufio.Reader
-	size int64 // of the file: a damaged length can not make it allocate more
+	size int64 // of the file: a damaged length cannot make it allocate more
 	good int64 // offset behind the last whole frame
 	buf  []byte
 }

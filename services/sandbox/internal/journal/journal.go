@@ -43,7 +43,7 @@ func (j *Journal) Append(record []byte) int64 {
 		j.fail(fmt.Errorf("a record of %d bytes, where 1 to %d are allowed", len(record), MaxRecord))
 	}
 	if j.err != nil {
-		return j.appended + 1 // can not be committed
+		return j.appended + 1 // cannot be committed
 	}
 	before := len(j.pending)
 	j.pending = appendFrame(j.pending, record)

@@ -30,7 +30,7 @@ type Glance struct {
 // Message is one that lies in an entity.
 type Message struct {
 	// SequenceNumber is text in JSON: partitioned entities have some that
-	// JavaScript's numbers can not hold.
+	// JavaScript's numbers cannot hold.
 	SequenceNumber int64     `json:"sequence_number,string"`
 	State          string    `json:"state"`
 	EnqueuedAt     time.Time `json:"enqueued_at"`

@@ -69,7 +69,7 @@ func (r *Resource) UnmarshalBSON(doc []byte) error {
 func (d resourceDocument) resource() (Resource, error) {
 	switch {
 	case (d.Cluster || d.Any) && (d.DB != nil || d.Collection != nil || d.Cluster == d.Any):
-		return Resource{}, errors.New("resource of the cluster, or any resource, can not have other fields")
+		return Resource{}, errors.New("resource of the cluster, or any resource, cannot have other fields")
 	case d.Cluster || d.Any:
 		return Resource{Cluster: d.Cluster, Any: d.Any}, nil
 	case d.DB == nil || d.Collection == nil:

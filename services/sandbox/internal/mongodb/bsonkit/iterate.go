@@ -64,7 +64,7 @@ func (it *Iterator) Key() []byte { return it.key }
 func (it *Iterator) Value() bson.RawValue { return it.value }
 
 // valueSize is how many bytes a value of type t takes at the start of b, or -1
-// when that can not be told. The answer may be more than there is in b.
+// when that cannot be told. The answer may be more than there is in b.
 func valueSize(t bson.Type, b []byte) int {
 	switch t {
 	case bson.TypeDouble, bson.TypeDateTime, bson.TypeInt64, bson.TypeTimestamp:

@@ -13,7 +13,7 @@ import (
 // be joined to a compound key that sorts field by field.
 //
 // Keys say nothing about a number's type or a missing value's absence: they
-// can not be turned back into values.
+// cannot be turned back into values.
 func AppendKey(dst []byte, v bson.RawValue) []byte {
 	o := orderOf(v.Type)
 	return appendBody(append(dst, byte(o)), o, v)

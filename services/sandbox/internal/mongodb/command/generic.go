@@ -120,7 +120,7 @@ func (g *generic) check(c *Command) error {
 	case g.startTransaction && g.autocommit == nil:
 		return mongoerr.New(mongoerr.InvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
 	case g.InTransaction() && !c.InTransaction:
-		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "the command can not be run in a transaction")
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "the command cannot be run in a transaction")
 	case !g.InTransaction() && g.TxnNumber != nil && !c.Write:
 		return mongoerr.New(50768, "the command cannot be part of a retryable write")
 	}

@@ -46,7 +46,7 @@ func (c *collection) trim() {
 	}
 }
 
-// cappedInsert refuses what can not be stored in a capped collection.
+// cappedInsert refuses what cannot be stored in a capped collection.
 func (t *target) cappedInsert(doc bson.Raw) error {
 	bounds := t.coll.options.Capped
 	switch {

@@ -130,7 +130,7 @@ func newEngine(config Config) *Engine {
 
 // Run does what happens by itself: deletion of expired documents, the end of
 // old transactions and sessions, the oplog's idle entries, and the compaction
-// of the journal. It returns nil when ctx ends, or why the journal can not be
+// of the journal. It returns nil when ctx ends, or why the journal cannot be
 // written any more.
 func (e *Engine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -11,7 +11,7 @@ import (
 
 // PrepareInsert turns a document as it came from a client into one that can be
 // stored: with an _id, in the first place, empty timestamps at the top filled
-// in, and in memory of its own. It refuses documents that can not be stored.
+// in, and in memory of its own. It refuses documents that cannot be stored.
 func (e *Engine) PrepareInsert(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > bsonkit.MaxDocument {
 		return nil, mongoerr.New(mongoerr.BadValue,
@@ -60,7 +60,7 @@ func inspect(doc bson.Raw) (id bson.RawValue, hasID, emptyTimestamp bool, err er
 	return id, hasID, emptyTimestamp, nil
 }
 
-// validID refuses types that an _id can not have.
+// validID refuses types that an _id cannot have.
 func validID(id bson.RawValue) error {
 	switch id.Type {
 	case bson.TypeArray:

@@ -7,5 +7,5 @@
 // are checked before memory is taken, memory grows with what has arrived, and
 // every document handed out has been validated to its last nested value. A
 // frame that breaks the protocol is a *ProtocolError, after which the
-// connection can not be read on.
+// connection cannot be read on.
 package mongowire

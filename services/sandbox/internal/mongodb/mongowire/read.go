@@ -19,7 +19,7 @@ const firstRead = 1 << 20
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ReadRequest reads one message. It returns io.EOF when the stream ends
-// between two messages, a *ProtocolError for a message that can not be
+// between two messages, a *ProtocolError for a message that cannot be
 // understood, and the reader's error otherwise.
 func ReadRequest(r io.Reader) (*Request, error) {
 	return (*Inbox)(nil).ReadRequest(context.Background(), r)

@@ -73,7 +73,7 @@ func (c Credentials) Verify(password string) error {
 	return nil
 }
 
-// Check refuses credentials that can not be used.
+// Check refuses credentials that cannot be used.
 func (c Credentials) Check() error {
 	switch {
 	case c.Iterations < MinIterations || c.Iterations > MaxIterations:

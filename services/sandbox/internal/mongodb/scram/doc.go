@@ -5,5 +5,5 @@
 //	client-first ──▶ Start  ──▶ server-first (nonce, salt, iterations)
 //	client-final ──▶ Finish ──▶ server-final (the server's own proof)
 //
-// What is stored of a password are keys that it can not be computed back from.
+// What is stored of a password are keys that it cannot be computed back from.
 package scram

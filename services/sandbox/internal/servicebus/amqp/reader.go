@@ -15,7 +15,7 @@ var (
 const (
 	// maxDepth is far above what the standard's own types and the service's conventions need.
 	maxDepth = 32
-	// maxWidthless limits the elements without bytes in all arrays of one input, so that counts alone can not allocate.
+	// maxWidthless limits the elements without bytes in all arrays of one input, so that counts alone cannot allocate.
 	maxWidthless = 1024
 	// maxPrealloc is what a count may reserve before its elements have been seen.
 	maxPrealloc = 16

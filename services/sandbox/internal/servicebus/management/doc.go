@@ -8,7 +8,7 @@
 //	GET    /$certificate      ours: the certificate of the HTTPS side, in PEM
 //
 // A PUT makes an entity; with If-Match it changes one, and what it does not
-// mention stays. Elements that the namespace can not honour, or that nobody
+// mention stays. Elements that the namespace cannot honour, or that nobody
 // knows, are refused by name. A queue or topic that is not there is answered
 // with the service's empty feed.
 //

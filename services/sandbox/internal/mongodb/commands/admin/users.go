@@ -55,7 +55,7 @@ func parseUser(c *command.Call) (userArguments, error) {
 		}
 	}
 	if a.Err == nil && (u.name.Name == "" || c.DB == "local") {
-		a.Fail(mongoerr.BadValue, "a user needs a name, and can not be in the local database")
+		a.Fail(mongoerr.BadValue, "a user needs a name, and cannot be in the local database")
 	}
 	return u, a.Err
 }

@@ -61,7 +61,7 @@ func insertPrepared(ctx context.Context, c *command.Call, w writeCommand, first 
 	return inserted, nil
 }
 
-// prepareInserts gives the documents before the first that can not be stored,
+// prepareInserts gives the documents before the first that cannot be stored,
 // and why that is.
 func prepareInserts(c *command.Call, given []bson.Raw) ([]bson.Raw, error) {
 	docs := make([]bson.Raw, 0, len(given))

@@ -27,7 +27,7 @@ type indexRequest struct {
 	others bson.D
 }
 
-// parseIndexSpec reads such an element and refuses what can not be an index. by
+// parseIndexSpec reads such an element and refuses what cannot be an index. by
 // is the collation of an index that names none.
 func parseIndexSpec(doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
 	q := indexRequest{collation: by, version: 2}

@@ -73,7 +73,7 @@ func union(args []bson.RawValue) (bson.RawValue, error) {
 	all := &distinct{seen: map[string]bool{}}
 	for _, array := range args {
 		for it := bsonkit.Iterate(array.Value); it.Next(); {
-			_ = all.Add(it.Value()) // collecting can not fail
+			_ = all.Add(it.Value()) // collecting cannot fail
 		}
 	}
 	return all.Result(), nil
