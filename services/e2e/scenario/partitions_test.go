@@ -22,32 +22,33 @@ func TestPublishersShareThePartitionsOverAKillAndAReturn(t *testing.T) {
 	if err := c.StartServices(); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitLed(t, 2, 2)
+	r.awaitPublishing(t, 2, 2)
 	stop := r.writing(t, rate)
 	await(t, "events to be applied", r.appliedMore(500))
 	r.Publishers[0].Kill()
-	r.awaitLed(t, -1, 4)
+	r.awaitPublishing(t, -1, 4)
 	await(t, "the survivor to carry all partitions", r.appliedMore(1000))
 	if err := r.Publishers[0].Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitLed(t, 2, 2)
+	r.awaitPublishing(t, 2, 2)
 	await(t, "both to carry on", r.appliedMore(500))
 	stop()
 	// Each partition counts its own terms.
 	r.judge(t, witness.OverlappingTerms)
 }
 
-// awaitLed waits until each publisher leads as many partitions; -1 asks nothing.
-func (r *relay) awaitLed(t *testing.T, counts ...int) {
+// awaitPublishing waits until each publisher publishes as many partitions; -1
+// asks nothing.
+func (r *relay) awaitPublishing(t *testing.T, counts ...int) {
 	t.Helper()
 	for i, want := range counts {
 		if want < 0 {
 			continue
 		}
-		await(t, fmt.Sprintf("%s to lead %d partitions", r.Publishers[i].Name, want), func(ctx context.Context) (bool, string) {
+		await(t, fmt.Sprintf("%s to publish %d partitions", r.Publishers[i].Name, want), func(ctx context.Context) (bool, string) {
 			s, err := r.Publishers[i].PublisherStatus(ctx)
-			return err == nil && len(s.Led) == want, fmt.Sprint(s.Led, err)
+			return err == nil && s.Publishing() == want, fmt.Sprint(s.Publishing(), err)
 		})
 	}
 }

@@ -31,14 +31,25 @@ type PublisherStatus struct {
 	State          string    `json:"state"`
 	// Copy is the copy under way; nil while there is none.
 	Copy *CopyStatus `json:"copy"`
-	// Led are the partitions that it leads, where the stream is split.
-	Led []int `json:"led"`
+	// Streams are the partitions, where the stream is split.
+	Streams []PublisherStatus `json:"streams"`
 }
 
 // CopyStatus is how far a publisher's copy of the source has come.
 type CopyStatus struct {
 	Copied int64 `json:"copied"`
 	Total  int64 `json:"total"`
+}
+
+// Publishing counts the partitions that the publisher says it publishes.
+func (s PublisherStatus) Publishing() int {
+	publishing := 0
+	for i := range s.Streams {
+		if s.Streams[i].State == "publishing" {
+			publishing++
+		}
+	}
+	return publishing
 }
 
 // Leads says whether the publisher says that it leads.

@@ -12,6 +12,14 @@ func streams() []Guard {
 			Tests:   []string{"TestBegin_ANewStreamBehindAnotherHaltsUntilItIsDecided"},
 		},
 		{
+			Name:    "claim: partitions begin where the first of them began",
+			File:    publisher + "/claim.go",
+			Cut:     "if a.index > 0 && a.config.StartAt == startNow {",
+			With:    "if a.index < 0 && a.config.StartAt == startNow {",
+			Package: publisher,
+			Tests:   []string{"TestPartitions_BeginWhereTheFirstOfThemBegan"},
+		},
+		{
 			Name:    "claim: what leaves documents out must be the first in its topic",
 			File:    publisher + "/claim.go",
 			Cut:     "record.Alone = place.Copy == nil && record.Began.Present != 0",

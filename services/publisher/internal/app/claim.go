@@ -226,14 +226,29 @@ func (a *App) adopt(ctx context.Context, kept checkpoint.Checkpoint, origin chec
 // begin makes the record of a new stream. The place at which it begins is in
 // there before anything else is made, so it is decided once.
 func (a *App) begin(ctx context.Context, origin checkpoint.Origin) (checkpoint.Record, error) {
-	place, err := a.firstStart(ctx)
+	place, present, err := a.beginning(ctx)
 	if err != nil {
 		return checkpoint.Record{}, noRecordYet(err)
 	}
 	record := a.newRecord(a.config.StartAt, place, origin)
-	record.Began.Present = a.present(ctx)
+	record.Began.Present = present
 	record.Alone = place.Copy == nil && record.Began.Present != 0
 	return a.state.Streams().Open(ctx, record)
+}
+
+// beginning is where a new stream begins, and how many documents it leaves out.
+// Partitions that begin now begin where the first of them did: the changes that
+// come between would be left out by all that begin later.
+func (a *App) beginning(ctx context.Context) (place checkpoint.Place, present int64, err error) {
+	if a.index > 0 && a.config.StartAt == startNow {
+		first, err := a.firstPartition(ctx)
+		return checkpoint.Place{Start: first.Began.Place.Time()}, first.Began.Present, err
+	}
+	place, err = a.firstStart(ctx)
+	if err != nil {
+		return place, 0, err
+	}
+	return place, a.present(ctx), nil
 }
 
 // noRecordYet says what to do about a first start that is refused: there is

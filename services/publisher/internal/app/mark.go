@@ -81,20 +81,30 @@ func (a *App) markUntilDone(ctx context.Context, topic marker) {
 // errFirstUnmarked is why a partition does not begin yet.
 var errFirstUnmarked = errors.New("the first partition has not begun yet")
 
+// firstPartition is the record of the first partition, whose beginning is that of
+// all; an error where there is none yet.
+func (a *App) firstPartition(ctx context.Context) (checkpoint.Record, error) {
+	name := mongostate.PartitionNames(a.parkedAs, a.config.Partitions)[0]
+	first, err := a.state.Streams().Read(ctx, name)
+	if errors.Is(err, mongostate.ErrNoStream) {
+		err = fmt.Errorf("begin stream %q: %w: %q", a.config.StreamName, errFirstUnmarked, name)
+	}
+	return first, err
+}
+
 // markedByFirst lets another partition than the first begin: the first marks the
 // topic for all of them.
 func (a *App) markedByFirst(ctx context.Context, record checkpoint.Record) error {
-	name := mongostate.PartitionNames(record.Whole, record.Partitions)[0]
-	first, err := a.state.Streams().Read(ctx, name)
+	first, err := a.firstPartition(ctx)
 	switch {
-	case err != nil && !errors.Is(err, mongostate.ErrNoStream):
+	case err != nil:
 		return err
 	case first.Marked:
 		return nil
 	case first.Halt != "":
-		return halt(changestream.TopicTaken, "stream %q is halted", name)
+		return halt(changestream.TopicTaken, "stream %q is halted", first.Stream)
 	}
-	return fmt.Errorf("begin stream %q: %w: %q", record.Stream, errFirstUnmarked, name)
+	return fmt.Errorf("begin stream %q: %w: %q", record.Stream, errFirstUnmarked, first.Stream)
 }
 
 // empty reports whether the source is known to hold no document.

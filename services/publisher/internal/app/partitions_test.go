@@ -75,6 +75,28 @@ func TestInstancesShareThePartitionsAndLoseNothingOverIt(t *testing.T) {
 	}
 }
 
+// What is written after one partition has begun is none that another leaves out
+// because it begins later.
+func TestPartitions_BeginWhereTheFirstOfThemBegan(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	if _, err := source.InsertOne(t.Context(), bson.D{{Key: "aggregateId", Value: "left-out"}, {Key: "version", Value: 1}, {Key: "type", Value: "OrderPlaced"}}); err != nil {
+		t.Fatal(err)
+	}
+	holdLease(t, servers, "-1of2")
+	p := run(t, config(servers, split(2), patient))
+	p.awaitOverview(t, "the first partition to be led alone", leads(1))
+	source.write(t, 100, 40)
+	if _, err := state(t, servers, "leader_leases").DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "publisher-1of2"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 100, 40)
+	p.awaitOverview(t, "all that came since to be sent", func(o app.Overview) bool { return o.Sent == 200 })
+	source.wantAll(t, source.drain(t, servers))
+}
+
 func TestAChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)

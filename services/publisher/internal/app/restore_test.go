@@ -92,7 +92,7 @@ func TestStandby_ThatHasSeenTheStreamDoesNotBeginItAnew(t *testing.T) {
 			} else {
 				published(t, servers, source, 20)
 			}
-			holdLease(t, servers)
+			holdLease(t, servers, "")
 			// Beside a leader the one look at the start is enough, and comes before it
 			// could lead: the next would be in an hour.
 			standby := run(t, config(servers, named("b"), func(c *app.Config) {
@@ -117,14 +117,15 @@ func TestStandby_ThatHasSeenTheStreamDoesNotBeginItAnew(t *testing.T) {
 	}
 }
 
-// holdLease has somebody hold the lease, for an hour.
-func holdLease(t *testing.T, servers testserver.Servers) {
+// holdLease has somebody hold the lease of the stream, or of a part of both, for
+// an hour.
+func holdLease(t *testing.T, servers testserver.Servers, part string) {
 	t.Helper()
-	_, err := state(t, servers, "leader_leases").ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: "publisher"}}, bson.D{
+	_, err := state(t, servers, "leader_leases").ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: "publisher" + part}}, bson.D{
 		{Key: "leaderId", Value: "somebody"},
 		{Key: "incarnation", Value: "1"},
 		{Key: "tenure", Value: int64(1)},
-		{Key: "stream", Value: "shop.events"},
+		{Key: "stream", Value: "shop.events" + part},
 		{Key: "heartbeatAt", Value: time.Now()},
 		{Key: "expiresAt", Value: time.Now().Add(time.Hour)},
 	}, options.Replace().SetUpsert(true))
