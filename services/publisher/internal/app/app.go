@@ -79,6 +79,7 @@ type App struct {
 	// claim, and when an operator had last decided.
 	record    checkpoint.Record
 	decidedAt time.Time
+	made      made // the mark of the stream; while it publishes, of markAside
 	// learning guards the source in the record.
 	learning sync.Mutex
 	knows    knowledge

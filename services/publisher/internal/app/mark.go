@@ -14,13 +14,21 @@ import (
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/servicebus"
 )
 
 // marker is a topic that counts who begins in it.
 type marker interface {
 	// Mark leaves a mark that every later one comes after, and returns how many
-	// messages and marks there are with it.
+	// messages and marks there are with it; so it does with an error that wraps
+	// servicebus.ErrMarkStays.
 	Mark(ctx context.Context) (int64, error)
+}
+
+// made is a mark that this process has left.
+type made struct {
+	begun time.Time // when its stream began, as the record says
+	count int64     // messages and marks with it, by its topic
 }
 
 // first has a new stream that leaves out what the source has mark its topic
@@ -34,14 +42,47 @@ func (a *App) first(ctx context.Context, topic marker, record checkpoint.Record)
 	case a.index > 0:
 		return a.markedByFirst(ctx, record)
 	}
-	count, err := topic.Mark(ctx)
+	count, tries, err := a.mark(ctx, topic, record)
 	if err != nil {
 		return fmt.Errorf("begin stream %q: %w", record.Stream, err)
 	}
 	if count > 1 {
-		return halt(changestream.TopicTaken, "stream %q is new in the state database %q, and the topic %q has had messages", record.Stream, a.config.StateDatabase, a.config.ServiceBusTopic)
+		return a.taken(record, count-1, tries-1)
 	}
 	return a.state.Streams().Mark(ctx, record.Stream)
+}
+
+// mark leaves a mark of the stream, unless this process has left it, and returns
+// its count, and how often the stream was to be marked, this time included. What
+// fails behind a mark leaves it known, so that the next try is not behind its own.
+func (a *App) mark(ctx context.Context, topic marker, record checkpoint.Record) (count, tries int64, err error) {
+	if a.made.count > 0 && a.made.begun.Equal(record.Began.At) {
+		return a.made.count, record.Marks, nil
+	}
+	if tries, err = a.state.Streams().Marking(ctx, record.Stream); err != nil {
+		return 0, tries, err
+	}
+	count, err = topic.Mark(ctx)
+	if errors.Is(err, servicebus.ErrMarkStays) {
+		a.log.Warn().Err(err).Msg("mark not taken back, it is delivered in twenty years")
+		err = nil
+	}
+	if err == nil {
+		a.made = made{begun: record.Began.At, count: count}
+	}
+	return count, tries, err
+}
+
+// taken is the halt of a stream before which its topic has had messages or marks.
+// As many of them may be its own as it was to be marked before: by a publisher
+// that died, or lost the answer, before it had written down that it was the first.
+func (a *App) taken(record checkpoint.Record, before, tries int64) error {
+	own := ""
+	if tries > 0 {
+		own = fmt.Sprintf(", of which %d may be its own marks, left by a publisher that ended before it could write that down", min(before, tries))
+	}
+	return halt(changestream.TopicTaken, "stream %q is new in the state database %q, where it is to begin at %s, and the topic %q has had %d messages or marks%s",
+		record.Stream, a.config.StateDatabase, record.Began.Place.Time().Time().Format(time.RFC3339), a.config.ServiceBusTopic, before, own)
 }
 
 // markAside has a stream that need not be the first mark its topic all the same,
@@ -63,7 +104,7 @@ func (a *App) markUntilDone(ctx context.Context, topic marker) {
 	retry := backoff.Backoff{Initial: time.Second, Max: time.Minute}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
-		_, err := topic.Mark(attempt)
+		_, _, err := a.mark(attempt, topic, a.record)
 		if err == nil {
 			err = a.state.Streams().Mark(attempt, a.config.StreamName)
 		}

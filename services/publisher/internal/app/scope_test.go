@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -90,6 +91,32 @@ func TestCommand_APlaceAfterTheSourcesClockIsRefused(t *testing.T) {
 			t.Errorf("checkpoint set %s = %v, want it refused", place, err)
 		}
 	}
+}
+
+// TestCommand_ThePresentIsNoPlaceAfterTheClockOfAnIdleSource waits until the second
+// of the last change is over.
+func TestCommand_ThePresentIsNoPlaceAfterTheClockOfAnIdleSource(t *testing.T) {
+	t.Parallel()
+	servers, idle := testserver.Start(t), testserver.Start(t)
+	c := config(idle, func(c *app.Config) { c.StateMongoURI = settings.Secret(servers.MongoURI) })
+	p := run(t, c)
+	p.await(t, "the publisher to lead", leading)
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now().Unix()
+	testserver.Eventually(t, "a second to pass", func() bool { return time.Now().Unix() > began+1 })
+	place := time.Now().Format(time.RFC3339)
+	if _, err := say[app.MoveView](t, c, "checkpoint", "set", place, "--why", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if view, err := say[app.StreamView](t, c, "status"); err != nil || len(view.Warnings) > 0 {
+		t.Errorf("status = %+v, %v, want no warning", view, err)
+	}
+	again := run(t, c)
+	again.await(t, "the publisher to lead again", leading)
+	events(t, idle).write(t, 10, 2)
+	again.await(t, "the events to be sent", sent(10))
 }
 
 func TestStream_APlaceAfterTheSourcesClockHalts(t *testing.T) {

@@ -105,7 +105,7 @@ var advice = map[Reason]string{
 	StreamRetired: "set PARTITIONS to what publisher status shows",
 	StreamShared:  "set the same LEASE_NAME for all publishers of the stream, or another STREAM_NAME for another stream",
 	TopicTaken: "whoever sent to it may have a backlog, which this stream would be ahead of: look for another deployment with this topic and another STATE_DATABASE or STREAM_NAME, and end one of them; " +
-		"where there is none, decide where to begin with " + set + ", or with " + reset + " as START_AT says",
+		"where there is none, begin where it was to begin, or behind the last event that was sent, with " + set + ", or as START_AT says now with " + reset,
 	SourceChanged: "check MONGODB_URI; where the move was meant, run " + reset + ", or " + accept + " where the operation log moved, too",
 	TooOld:        "the source must be MongoDB 4.4 or later: upgrade it",
 	NotReplicated: "change streams need a replica set: start mongod with --replSet and run rs.initiate()",

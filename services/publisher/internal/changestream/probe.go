@@ -48,7 +48,9 @@ func Now(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, err
 }
 
 // Latest returns the latest cluster time that the source knows of: nothing that
-// it has shown is at or after it.
+// it has shown is at or after it. On an idle source that is the time of its last
+// note, so the clock of a primary counts, too, to the second: what it writes from
+// now on is not before that. The clock of a router does not, as it writes nothing.
 func Latest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
 	reply, err := hello(ctx, client)
 	if err != nil {
@@ -64,7 +66,24 @@ func Latest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, 
 	if latest.Seconds == 0 {
 		return latest, errors.New("ask the source for its time: the answer has neither operationTime nor $clusterTime")
 	}
+	if clock := primaryClock(reply); latest.Before(clock) {
+		latest = clock
+	}
 	return latest, nil
+}
+
+// primaryClock is the clock of the primary that has answered; zero where none has.
+func primaryClock(reply bson.Raw) checkpoint.ClusterTime {
+	primary, _ := reply.Lookup("isWritablePrimary").BooleanOK()
+	if !primary {
+		primary, _ = reply.Lookup("ismaster").BooleanOK()
+	}
+	_, replicated := reply.Lookup("setName").StringValueOK()
+	now, ok := reply.Lookup("localTime").TimeOK()
+	if !primary || !replicated || !ok {
+		return checkpoint.ClusterTime{}
+	}
+	return checkpoint.ClusterTime{Seconds: uint32(now.Unix())}
 }
 
 // ClockAhead returns how far this machine's clock is ahead of the source's, give

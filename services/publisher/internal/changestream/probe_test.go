@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -46,6 +48,38 @@ func TestProbe_AServerThatIsTooOldIsRefusedByName(t *testing.T) {
 	halt, ok := errors.AsType[*changestream.HaltError](err)
 	if !ok || halt.Reason != changestream.TooOld || !strings.Contains(err.Error(), "4.4 or later") {
 		t.Errorf("Probe = %v, want it to say which version is needed", err)
+	}
+}
+
+// TestLatest_TheClockOfAPrimaryCountsAndThatOfARouterDoesNot asks sources whose last
+// note is long ago.
+func TestLatest_TheClockOfAPrimaryCountsAndThatOfARouterDoesNot(t *testing.T) {
+	t.Parallel()
+	clock, note := time.Unix(1_800_000_000, 500e6), bson.Timestamp{T: 1_700_000_000, I: 6}
+	behind := checkpoint.ClusterTime{Seconds: note.T, Increment: note.I + 1}
+	for name, tt := range map[string]struct {
+		more bson.D
+		want checkpoint.ClusterTime
+	}{
+		"a primary": {
+			bson.D{{Key: "setName", Value: "rs0"}, {Key: "localTime", Value: clock}}, checkpoint.ClusterTime{Seconds: 1_800_000_000},
+		},
+		"a secondary": {
+			bson.D{{Key: "setName", Value: "rs0"}, {Key: "localTime", Value: clock}, {Key: "isWritablePrimary", Value: false}, {Key: "ismaster", Value: false}}, behind,
+		},
+		"a router": {bson.D{{Key: "msg", Value: "isdbgrid"}, {Key: "localTime", Value: clock}}, behind},
+		"a primary whose clock went back": {
+			bson.D{{Key: "setName", Value: "rs0"}, {Key: "localTime", Value: clock.AddDate(-10, 0, 0)}}, behind,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := fake(t, append(tt.more, bson.E{Key: "operationTime", Value: note}), true)
+			client := testserver.Connect(t, "mongodb://"+address+"/?directConnection=true")
+			if got, err := changestream.Latest(t.Context(), client); err != nil || got != tt.want {
+				t.Errorf("Latest = %+v, %v, want %+v", got, err, tt.want)
+			}
+		})
 	}
 }
 

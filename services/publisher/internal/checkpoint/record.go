@@ -33,8 +33,10 @@ type Record struct {
 	// new, and leaves out what the source has. If another one is behind, what that
 	// sends later comes after the beginning of this, out of order.
 	Alone bool
-	// Marked says that the topic has a mark of the stream, for others to see.
+	// Marked says that the topic has a mark of the stream, for others to see, and
+	// Marks how often it was to be marked: one that failed may be there.
 	Marked bool
+	Marks  int64
 	// Options stands for the options of the stream, as in the checkpoint.
 	Options string
 	// Stopped is the time of the change to a collection that the stream stands

@@ -39,6 +39,7 @@ type streamDocument struct {
 	Settings  checkpoint.Settings `bson:"settings,omitempty"`
 	Alone     bool                `bson:"alone,omitempty"`
 	Marked    bool                `bson:"marked,omitempty"`
+	Marks     int64               `bson:"marks,omitempty"`
 	Options   string              `bson:"options,omitempty"`
 	Stopped   *bson.Timestamp     `bson:"stopped,omitempty"`
 	Accepted  *bson.Timestamp     `bson:"accepted,omitempty"`
@@ -70,7 +71,7 @@ type collectionDocument struct {
 func (d streamDocument) record() checkpoint.Record {
 	return checkpoint.Record{
 		Stream: d.Stream, Whole: d.Whole, Lease: d.Lease, Partitions: d.Partitions, Retired: d.Retired,
-		Term: d.Term, Confirmed: d.Confirmed, Alone: d.Alone, Marked: d.Marked, Options: d.Options, Halt: d.Halt,
+		Term: d.Term, Confirmed: d.Confirmed, Alone: d.Alone, Marked: d.Marked, Marks: d.Marks, Options: d.Options, Halt: d.Halt,
 		Began: checkpoint.Beginning{
 			How: d.Began.How, Present: d.Began.Present, At: d.Began.At.UTC(), By: d.Began.By,
 			Place: checkpoint.Place{Token: d.Began.Token, Start: clusterTime(d.Began.StartAt), Copy: d.Began.Copy.copy()},
@@ -178,6 +179,16 @@ func upTo(stream string, term int64) bson.D {
 // Halt says why the leader waits for an operator.
 func (s *Streams) Halt(ctx context.Context, stream, why string) error {
 	return s.update(ctx, byStream(stream), bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
+}
+
+// Marking says that the topic is about to be marked, and returns how often it was
+// to be, this time included.
+func (s *Streams) Marking(ctx context.Context, stream string) (int64, error) {
+	var after streamDocument
+	err := s.records.FindOneAndUpdate(ctx, append(byStream(stream), inUse()), bson.D{{Key: "$inc", Value: bson.D{{Key: "marks", Value: int64(1)}}}},
+		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&after)
+	record, err := s.read(after, stream, err)
+	return record.Marks, err
 }
 
 // Mark says that the topic has a mark of the stream.

@@ -2,6 +2,7 @@ package servicebus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,10 +20,15 @@ const (
 	partitionBits = 48
 )
 
+// ErrMarkStays is wrapped by the error of a mark that is made and could not be
+// taken back.
+var ErrMarkStays = errors.New("the mark stays scheduled")
+
 // Mark leaves a mark in the topic that every later one comes after, and returns
 // how many messages there are with it: of a partitioned topic, those in the
 // partition of the marks. A mark is a message that is scheduled and taken back,
-// which asks for nothing but the right to send, and which nobody receives.
+// which asks for nothing but the right to send, and which nobody receives. With
+// ErrMarkStays the number is as good as without an error.
 //
 // The service numbers what a topic accepts from 1 on, without a gap:
 // https://learn.microsoft.com/azure/service-bus-messaging/message-sequencing
@@ -39,12 +45,13 @@ func (t *Topic) Mark(ctx context.Context) (int64, error) {
 			t.drop(held)
 		}
 		t.mu.Unlock()
-		return 0, fmt.Errorf("mark topic %q: %w", t.name, err)
+		err = fmt.Errorf("mark topic %q: %w", t.name, err)
 	}
-	return number & (1<<partitionBits - 1), nil
+	return number & (1<<partitionBits - 1), err
 }
 
-// mark schedules a message, takes it back, and returns its number.
+// mark schedules a message, takes it back, and returns its number; 0 where it was
+// not scheduled.
 func (l *link) mark(ctx context.Context) (int64, error) {
 	sender, key := l.senders[0], markKey
 	numbers, err := sender.ScheduleMessages(ctx, []*azservicebus.Message{{
@@ -56,5 +63,8 @@ func (l *link) mark(ctx context.Context) (int64, error) {
 	if len(numbers) != 1 {
 		return 0, fmt.Errorf("the service gave %d numbers for one message", len(numbers))
 	}
-	return numbers[0], sender.CancelScheduledMessages(ctx, numbers, nil)
+	if err := sender.CancelScheduledMessages(ctx, numbers, nil); err != nil {
+		return numbers[0], fmt.Errorf("%w: %w", ErrMarkStays, err)
+	}
+	return numbers[0], nil
 }
