@@ -87,7 +87,7 @@ func showCheckpoint(ctx context.Context, call Call) error {
 				return err
 			}
 		}
-		return nil
+		return scope.Known()
 	})
 }
 

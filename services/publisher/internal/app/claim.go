@@ -128,7 +128,7 @@ func (a *App) trusted(ctx context.Context, origin checkpoint.Origin) (checkpoint
 	case found.exists:
 		return a.adopt(ctx, found.checkpoint, origin)
 	}
-	entered, err := a.state.Gaps(name).Any(ctx)
+	entered, err := a.ledger().Any(ctx)
 	switch {
 	case err != nil:
 		return found.record, err

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -34,6 +36,34 @@ func TestEvents_AWrongPathOfThePayloadHaltsAndEmptiesNothing(t *testing.T) {
 			t.Errorf("message %s is empty", m.MessageID)
 		}
 	}
+}
+
+// TestEvents_OfWhichNoneHasTheDefaultPayloadAreWarnedOf has the payload elsewhere than
+// FIELD_DATA says by default, with which such events are sent empty.
+func TestEvents_OfWhichNoneHasTheDefaultPayloadAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	published(t, servers, source, 5)
+	const warning = `has no field "data" in the latest 20 events of "events"`
+	look := func(c app.Config, want bool) {
+		t.Helper()
+		found, _ := examined(t, servers, c)
+		view, err := say[app.StreamView](t, c, "status")
+		if err != nil || strings.Contains(found, warning) != want || strings.Contains(strings.Join(view.Warnings, " "), warning) != want {
+			t.Errorf("doctor says %s, and status %q, %v; want the warning: %t", found, view.Warnings, err, want)
+		}
+	}
+	look(config(servers), false)
+	for version := range 30 {
+		if _, err := source.InsertOne(t.Context(), bson.D{
+			{Key: "aggregateId", Value: "order-1"}, {Key: "version", Value: version}, {Key: "type", Value: "x"}, {Key: "payload", Value: bson.D{{Key: "n", Value: 1}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(config(servers), true)
+	look(config(servers, func(c *app.Config) { c.FieldData = "payload" }), false)
 }
 
 // TestReplay_SendsNothingThatTheStreamHides has a command whose settings lack what

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,6 +196,10 @@ func (e *examination) readSource(ctx context.Context, client *mongo.Client) doct
 	read := doctor.Source{Name: stream.String()}
 	if err := stream.Check(ctx); err != nil {
 		read.Refusal = e.secrets.Text(err.Error())
+	}
+	var err error
+	if read.Emptied, err = e.config.emptied(ctx, client); err != nil {
+		read.Refusal = cmp.Or(read.Refusal, e.secrets.Text(err.Error()))
 	}
 	now, err := changestream.Now(ctx, client)
 	oldest, oldestErr := changestream.Oldest(ctx, client)

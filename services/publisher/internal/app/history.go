@@ -98,11 +98,16 @@ func (t *term) placeAfter(ctx context.Context, decision string) (checkpoint.Clus
 	return from, &to, err
 }
 
+// ledger is that of the stream, or of the partition.
+func (a *App) ledger() *mongostate.Gaps {
+	return a.state.Ledger(a.parkedAs, a.config.Partitions, a.index)
+}
+
 // readLedger shows the gaps of the ledger to people.
 func (a *App) readLedger(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	ledger := a.state.Gaps(a.config.StreamName)
+	ledger := a.ledger()
 	latest, err := ledger.Latest(attempt)
 	counts, countErr := ledger.Counts(attempt)
 	if err = errors.Join(err, countErr); err != nil {

@@ -91,6 +91,16 @@ func (c *Config) checked(ctx context.Context, state *mongostate.Database) error 
 	return err
 }
 
+// known returns an error unless the state database has the stream, whatever it is
+// like: what a command calls that has found nothing of it, which may be no good news.
+func (c *Config) known(ctx context.Context, state *mongostate.Database) error {
+	scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
+	if err != nil {
+		return err
+	}
+	return scope.Known()
+}
+
 // scope is what the state database has of the stream, if that is the one that the
 // settings say.
 func (c *Config) scope(ctx context.Context, state *mongostate.Database) (mongostate.Scope, error) {

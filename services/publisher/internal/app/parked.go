@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,10 +50,15 @@ func listParked(ctx context.Context, call Call) error {
 		return fmt.Errorf("parked list takes nothing but %s, not %q: %w", everything, call.Args, ErrUsage)
 	}
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
-		encoder := json.NewEncoder(call.Stdout)
-		return state.Parked(call.Config.StreamName).Each(ctx, all, func(change mongostate.ParkedChange) error {
+		encoder, listed := json.NewEncoder(call.Stdout), false
+		err := state.Parked(call.Config.StreamName).Each(ctx, all, func(change mongostate.ParkedChange) error {
+			listed = true
 			return encoder.Encode(change)
 		})
+		if err != nil || listed {
+			return err
+		}
+		return call.Config.known(ctx, state)
 	})
 }
 
@@ -63,6 +69,9 @@ func showParked(ctx context.Context, call Call) error {
 	}
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
 		change, err := state.Parked(call.Config.StreamName).Get(ctx, call.Args[0])
+		if errors.Is(err, mongostate.ErrNotParked) {
+			return cmp.Or(call.Config.known(ctx, state), err)
+		}
 		if err != nil {
 			return err
 		}

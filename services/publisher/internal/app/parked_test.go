@@ -283,6 +283,66 @@ func TestAPurge_LeavesWhatWasDiscardedInTheLedger(t *testing.T) {
 	}
 }
 
+// TestPurge_OfAStreamWithPartitionsIsShownOnce has a purge's entry be that of the
+// whole stream, which none of its partitions is.
+func TestPurge_OfAStreamWithPartitionsIsShownOnce(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := config(servers, split(2), patient)
+	p := run(t, c)
+	p.awaitOverview(t, "both partitions to be led", leads(2))
+	events(t, servers).unmappable(t)
+	var listed []said
+	testserver.Eventually(t, "the change to be parked", func() bool {
+		listed, _ = lines(t, c, "parked", "list")
+		return len(listed) == 1
+	})
+	if _, err := lines(t, c, "parked", "discard", listed[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "it to be purged", func() bool {
+		if err := command(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
+			t.Fatal(err)
+		}
+		left, err := lines(t, c, "parked", "list", "--all")
+		return err == nil && len(left) == 0
+	})
+	var out bytes.Buffer
+	if err := command(t, c, &out, "status", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "were discarded and never sent: "+listed[0].ID); n != 1 {
+		t.Errorf("status says %d times what was purged, want once:\n%s", n, &out)
+	}
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	again := run(t, c)
+	again.awaitOverview(t, "both partitions to be led again", leads(2))
+	if _, body := again.get(t, "/status"); strings.Count(body, listed[0].ID) != 1 {
+		t.Errorf("/status does not say once what was purged:\n%s", body)
+	}
+}
+
+// TestParked_AnEnvironmentWithoutTheStreamIsNotAnEmptyList looks where no stream of
+// the name is, with the commands that only read.
+func TestParked_AnEnvironmentWithoutTheStreamIsNotAnEmptyList(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 5)
+	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "--all"}, {"checkpoint", "show"}} {
+		if err := command(t, config(servers), io.Discard, args...); err != nil {
+			t.Errorf("%q = %v, want nil", args, err)
+		}
+	}
+	elsewhere := config(servers, func(c *app.Config) { c.StreamName = "shop.orders" })
+	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "--all"}, {"parked", "show", "a"}, {"checkpoint", "show"}} {
+		if err := command(t, elsewhere, io.Discard, args...); err == nil || !strings.Contains(err.Error(), `nothing is known of a stream "shop.orders"`) {
+			t.Errorf("%q = %v, want it to say that there is no such stream", args, err)
+		}
+	}
+}
+
 func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

@@ -217,3 +217,18 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 		})
 	}
 }
+
+// TestPartitions_OfAnotherNumberThanWasLostAreNoFirstStart leaves nothing but the
+// ledger of a stream without partitions, and starts it with some.
+func TestPartitions_OfAnotherNumberThanWasLostAreNoFirstStart(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 10)
+	wipe(t, state(t, servers, "streams"))
+	wipe(t, state(t, servers, "resume_tokens"))
+	p := run(t, config(servers, split(2), patient))
+	p.awaitOverview(t, "both partitions to halt", func(o app.Overview) bool {
+		halted := slices.DeleteFunc(o.Streams, func(s app.Status) bool { return !strings.Contains(s.LastError, "stream record lost") })
+		return len(halted) == 2
+	})
+}

@@ -106,6 +106,38 @@ func (c *Config) mapper(keep func(aggregateID string) bool) relay.Mapper {
 	}, mapping.OtherOperations(c.OnOtherOperation))
 }
 
+// sampled is how many events of a collection are looked at.
+const sampled = 20
+
+// emptied looks at the latest events, and says that none has a payload where
+// FIELD_DATA says by default; empty where some have, or where there are none. With
+// any other path such an event cannot be mapped.
+func (c *Config) emptied(ctx context.Context, client *mongo.Client) (string, error) {
+	if c.Mode != modeEvents || c.FieldData != defaultData {
+		return "", nil
+	}
+	for _, name := range c.collections() {
+		cursor, err := client.Database(c.SourceDatabase).Collection(name).Find(ctx, bson.D{},
+			options.Find().SetSort(bson.D{{Key: "_id", Value: -1}}).SetLimit(sampled).SetProjection(bson.D{{Key: defaultData, Value: 1}}))
+		if err != nil {
+			return "", fmt.Errorf("look at the latest events: %w", err)
+		}
+		var latest []bson.Raw
+		if err := cursor.All(ctx, &latest); err != nil {
+			return "", fmt.Errorf("look at the latest events: %w", err)
+		}
+		lacks := func(event bson.Raw) bool {
+			_, err := event.LookupErr(defaultData)
+			return err != nil
+		}
+		if len(latest) > 0 && !slices.ContainsFunc(latest, func(event bson.Raw) bool { return !lacks(event) }) {
+			return fmt.Sprintf("has no field %q in the latest %d events of %q, which FIELD_DATA names by default: each is sent with an empty body",
+				defaultData, len(latest), name), nil
+		}
+	}
+	return "", nil
+}
+
 // checkSource finds what is wrong with the settings of source and mapping.
 func (c *Config) checkSource() []*settings.Problem {
 	var problems []*settings.Problem

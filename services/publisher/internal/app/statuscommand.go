@@ -28,12 +28,14 @@ type StreamView struct {
 	// LagSeconds is how far the saved checkpoint is behind the source's clock:
 	// up to 10 s on an idle stream. Absent when the source does not answer, with
 	// the reason in SourceError.
-	LagSeconds  *float64         `json:"lag_seconds,omitempty"`
-	SourceError string           `json:"source_error,omitempty"`
-	Checkpoint  CheckpointView   `json:"checkpoint"`
-	Began       *BeganView       `json:"began,omitempty"`
-	Parked      int64            `json:"parked"`
-	Gaps        []mongostate.Gap `json:"gaps,omitempty"`
+	LagSeconds  *float64       `json:"lag_seconds,omitempty"`
+	SourceError string         `json:"source_error,omitempty"`
+	Checkpoint  CheckpointView `json:"checkpoint"`
+	Began       *BeganView     `json:"began,omitempty"`
+	// Parked is of the whole stream, whatever partition this is.
+	Parked int64 `json:"parked"`
+	// Gaps are the latest; those of the whole are shown with the first partition.
+	Gaps []mongostate.Gap `json:"gaps,omitempty"`
 	// GapCounts are how many gaps there are in all, by decision.
 	GapCounts map[string]int64 `json:"gap_counts,omitempty"`
 }
@@ -67,7 +69,7 @@ func showStatus(ctx context.Context, call Call) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	now, sourceErr := sourceTime(ctx, call.Config)
+	now, emptied, sourceErr := askedSource(ctx, call.Config)
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
 		c := call.Config
 		scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
@@ -78,6 +80,9 @@ func showStatus(ctx context.Context, call Call) error {
 		if err != nil {
 			return err
 		}
+		if emptied != "" {
+			warned = append(warned, "the source "+emptied)
+		}
 		numbers := scope.Partitions()
 		if len(numbers) == 0 {
 			numbers = []int{c.Partitions}
@@ -85,7 +90,7 @@ func showStatus(ctx context.Context, call Call) error {
 		for _, partitions := range numbers {
 			leases := mongostate.PartitionNames(c.LeaseName, partitions)
 			for i, stream := range mongostate.PartitionNames(c.StreamName, partitions) {
-				view, err := viewStream(ctx, state, scope, stream, leases[i])
+				view, err := viewStream(ctx, state, scope, stream, leases[i], state.Ledger(c.StreamName, partitions, i))
 				if err != nil {
 					return err
 				}
@@ -117,7 +122,7 @@ func warnings(ctx context.Context, state *mongostate.Database, scope mongostate.
 	return slices.Compact(all), err
 }
 
-func viewStream(ctx context.Context, state *mongostate.Database, scope mongostate.Scope, stream, lease string) (StreamView, error) {
+func viewStream(ctx context.Context, state *mongostate.Database, scope mongostate.Scope, stream, lease string, ledger *mongostate.Gaps) (StreamView, error) {
 	view := StreamView{Stream: stream, Lease: lease}
 	held, err := state.Lease(lease).Read(ctx)
 	if err != nil {
@@ -145,7 +150,6 @@ func viewStream(ctx context.Context, state *mongostate.Database, scope mongostat
 	case exists && found.Term < record.Confirmed:
 		view.Warnings = append(view.Warnings, fmt.Sprintf("the checkpoint is of term %d, and was claimed in term %d before", found.Term, record.Confirmed))
 	}
-	ledger := state.Gaps(stream)
 	if view.Parked, err = state.Parked(scope.Whole).Count(ctx); err != nil {
 		return view, err
 	}
@@ -174,20 +178,24 @@ func (v *StreamView) lagBehind(now time.Time, err error) {
 	}
 }
 
-// sourceTime asks the source for its cluster time. Its error is without secrets.
-func sourceTime(ctx context.Context, config Config) (time.Time, error) {
+// askedSource asks the source for its cluster time, and whether its events are sent
+// without a payload. Its error is without secrets.
+func askedSource(ctx context.Context, config Config) (now time.Time, emptied string, err error) {
 	client, err := connectMongo(config.MongoURI)
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, "", err
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		_ = client.Disconnect(closing) // the process ends anyway
 	}()
-	now, err := changestream.Latest(ctx, client)
+	latest, err := changestream.Latest(ctx, client)
 	if err != nil {
-		return time.Time{}, redacted(config, err)
+		return time.Time{}, "", redacted(config, err)
 	}
-	return now.Time(), nil
+	if emptied, err = config.emptied(ctx, client); err != nil {
+		emptied = "does not show its events: " + redacted(config, err).Error()
+	}
+	return latest.Time(), emptied, nil
 }

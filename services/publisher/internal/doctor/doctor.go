@@ -137,6 +137,8 @@ type Source struct {
 	Refusal string
 	// WithoutImages are the collections that keep no pre-images.
 	WithoutImages []string
+	// Emptied says that no event would have a payload; empty where some would.
+	Emptied string
 }
 
 // JudgeSource judges the source.
@@ -151,6 +153,7 @@ func JudgeSource(src Source, s Settings) []Finding {
 	f.add(s.Images && len(src.WithoutImages) > 0, Fault,
 		fmt.Sprintf("keeps no pre-images in %q, which FULL_DOCUMENT_BEFORE_CHANGE requires", src.WithoutImages),
 		"run collMod with changeStreamPreAndPostImages: {enabled: true} on them")
+	f.add(src.Emptied != "", Warning, src.Emptied, "set FIELD_DATA to the path of the payload, or to - for the whole event")
 	return f.all
 }
 

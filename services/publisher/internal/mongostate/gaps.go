@@ -43,12 +43,34 @@ type Gap struct {
 // Gaps is the ledger of one stream's gaps.
 type Gaps struct {
 	stream  string
+	shown   bson.D // the filter of what is shown with it
+	earlier bson.D // the filter of what tells that the stream was there
 	entries *mongo.Collection
 }
 
 // Gaps returns the ledger of a stream.
 func (d *Database) Gaps(stream string) *Gaps {
-	return &Gaps{stream: stream, entries: d.db.Collection(gaps)}
+	own := bson.D{{Key: "stream", Value: stream}}
+	return &Gaps{stream: stream, shown: own, earlier: own, entries: d.db.Collection(gaps)}
+}
+
+// Ledger returns the ledger of one partition of a whole stream, which may be its
+// only one. What is entered for the whole, or was for another number of
+// partitions, is shown with the first; and it tells of each that the stream was
+// there, but for what was purged, which no first start waits for.
+func (d *Database) Ledger(whole string, partitions, index int) *Gaps {
+	names := PartitionNames(whole, partitions)
+	g := d.Gaps(names[index])
+	but := func(others []string, more ...bson.E) bson.D {
+		return append(bson.D{{Key: "$and", Value: bson.A{
+			bson.D{anyPartition("stream", whole)}, bson.D{{Key: "stream", Value: bson.D{{Key: "$nin", Value: others}}}},
+		}}}, more...)
+	}
+	if index == 0 {
+		g.shown = but(names[1:])
+	}
+	g.earlier = but(slices.Delete(slices.Clone(names), index, index+1), bson.E{Key: "decision", Value: bson.D{{Key: "$ne", Value: Discarded}}})
+	return g
 }
 
 // Enter writes a gap down. The same decision about the same place is one entry,
@@ -121,13 +143,13 @@ const Began = "begin"
 
 // gaps is the filter of the entries that are gaps.
 func (g *Gaps) gaps() bson.D {
-	return bson.D{{Key: "stream", Value: g.stream}, {Key: "decision", Value: bson.D{{Key: "$nin", Value: bson.A{Began, Void}}}}}
+	return append(slices.Clip(g.shown), bson.E{Key: "decision", Value: bson.D{{Key: "$nin", Value: bson.A{Began, Void}}}})
 }
 
 // Any reports whether anything was ever entered in a term. What kept the stream
 // from its first start was not.
 func (g *Gaps) Any(ctx context.Context) (bool, error) {
-	err := g.entries.FindOne(ctx, bson.D{{Key: "stream", Value: g.stream}, {Key: "term", Value: bson.D{{Key: "$gt", Value: 0}}}}).Err()
+	err := g.entries.FindOne(ctx, append(slices.Clip(g.earlier), bson.E{Key: "term", Value: bson.D{{Key: "$gt", Value: 0}}})).Err()
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return false, fmt.Errorf("read the ledger of stream %q: %w", g.stream, err)
 	}

@@ -128,6 +128,14 @@ type Said struct {
 	Settings checkpoint.Settings
 }
 
+// Known returns an error unless there is something of the stream.
+func (s Scope) Known() error {
+	if len(s.Partitions()) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing is known of a stream %q; look with publisher status at STREAM_NAME and STATE_DATABASE", ErrScope, s.Whole)
+}
+
 // Check returns an error unless the stream is there, and is the one that the
 // settings say: with this number of partitions and no other, under this lease,
 // from this source and to this topic. Every command that changes something of a
@@ -137,7 +145,7 @@ func (s Scope) Check(said Said) error {
 	found := s.Partitions()
 	switch {
 	case len(found) == 0:
-		return fmt.Errorf("%w: nothing is known of a stream %q; look with publisher status at STREAM_NAME and STATE_DATABASE", ErrScope, s.Whole)
+		return s.Known()
 	case !slices.Equal(found, []int{partitions}):
 		return s.mismatch(partitions)
 	}
