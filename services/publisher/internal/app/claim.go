@@ -55,6 +55,9 @@ func (a *App) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, err
 	if err != nil {
 		return nil, err
 	}
+	if err := a.state.Settle(attempt, a.config.StreamName, claimed.Moved); err != nil {
+		return nil, err
+	}
 	options, err := source.Fingerprint()
 	if err != nil {
 		return nil, err

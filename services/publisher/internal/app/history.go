@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/mongostate"
@@ -53,19 +55,26 @@ func (t *term) decide(ctx context.Context, why error) error {
 		Instance: t.config.InstanceID,
 		Term:     t.claimed.Term,
 	}
-	if to != nil {
-		gap.ToTime = to.Start.Time()
-	}
-	if err := t.state.Gaps(t.config.StreamName).Enter(attempt, gap); err != nil {
-		return err
-	}
-	t.readLedger(ctx)
+	ledger, name := t.state.Gaps(t.config.StreamName), bson.NewObjectID().Hex()
 	if to == nil {
+		if err := ledger.Enter(attempt, gap); err != nil {
+			return err
+		}
+		t.readLedger(ctx)
 		return why
+	}
+	gap.ToTime = to.Start.Time()
+	if err := ledger.Announce(attempt, gap, name); err != nil {
+		return err
 	}
 	t.log.Error().Err(why).Str("decision", decision).Time("from", gap.FromTime).Time("to", gap.ToTime).
 		Msg("the source cannot show what comes next, going on as ON_HISTORY_LOST says")
-	return t.claimed.Move(attempt, *to)
+	if err := t.claimed.MoveAs(attempt, name, *to); err != nil {
+		return err
+	}
+	err = t.state.Settle(attempt, t.config.StreamName, name)
+	t.readLedger(ctx)
+	return err
 }
 
 // copyTooSlow reports whether the history is lost of the time at which a copy

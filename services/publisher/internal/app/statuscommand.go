@@ -156,6 +156,9 @@ func viewStream(ctx context.Context, state *mongostate.Database, scope mongostat
 	latest, err := ledger.Latest(ctx)
 	counts, countErr := ledger.Counts(ctx)
 	view.Gaps, view.GapCounts = latest, counts
+	if counts[mongostate.Unfinished] > 0 {
+		view.Warnings = append(view.Warnings, "a move of the checkpoint was announced in stream_gaps, and not finished: the next leader, or command, finds out whether it was made, and says so there")
+	}
 	return view, errors.Join(err, countErr)
 }
 

@@ -139,6 +139,9 @@ type Checkpoint struct {
 	UpdatedAt time.Time
 	// Saves is the number of the claim's last save.
 	Saves int64
+	// Moved names the last move that was announced before it was made; empty where
+	// none was.
+	Moved string
 }
 
 // Progress is what a save writes.
@@ -154,6 +157,8 @@ type Progress struct {
 	Behind int64
 	// Mark says that the place stays as it is, and the save is counted alone.
 	Mark bool
+	// Moved names the move, where it was announced; empty leaves the name as it is.
+	Moved string
 	Place
 	Options string
 }
@@ -238,7 +243,13 @@ func (c *Claimed) Save(ctx context.Context, token []byte, position contract.Posi
 
 // Move moves the checkpoint to any place, under the same rules.
 func (c *Claimed) Move(ctx context.Context, to Place) error {
-	if err := c.save(ctx, Progress{Place: to, Options: c.Options}); err != nil {
+	return c.MoveAs(ctx, "", to)
+}
+
+// MoveAs is a Move of a name, which stays in the checkpoint: whoever claims it next
+// knows from there whether a move that was announced was made.
+func (c *Claimed) MoveAs(ctx context.Context, name string, to Place) error {
+	if err := c.save(ctx, Progress{Place: to, Options: c.Options, Moved: name}); err != nil {
 		return err
 	}
 	c.Place = to

@@ -38,6 +38,7 @@ type checkpointDocument struct {
 	Options   string          `bson:"options,omitempty"`
 	UpdatedAt time.Time       `bson:"updatedAt,omitempty"`
 	Saves     int64           `bson:"saves,omitempty"`
+	Moved     string          `bson:"moved,omitempty"`
 }
 
 type copyDocument struct {
@@ -67,6 +68,7 @@ func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 		Options:   d.Options,
 		UpdatedAt: d.UpdatedAt,
 		Saves:     d.Saves,
+		Moved:     d.Moved,
 	}
 }
 
@@ -184,7 +186,11 @@ func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progr
 	mine := append(slices.Clip(held),
 		bson.E{Key: "saves", Value: bson.D{{Key: "$lt", Value: progress.Number}}})
 	number := bson.E{Key: "saves", Value: progress.Number}
-	update := setPlace(progress.Place, number, bson.E{Key: "options", Value: progress.Options})
+	fields := bson.D{number, {Key: "options", Value: progress.Options}}
+	if progress.Moved != "" {
+		fields = append(fields, bson.E{Key: "moved", Value: progress.Moved})
+	}
+	update := setPlace(progress.Place, fields...)
 	if progress.Mark {
 		update = bson.D{{Key: "$set", Value: bson.D{number}}}
 	}

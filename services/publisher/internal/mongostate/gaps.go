@@ -35,6 +35,9 @@ type Gap struct {
 	At       time.Time `bson:"at" json:"at"`
 	Instance string    `bson:"instance" json:"instance"`
 	Term     int64     `bson:"term" json:"term"`
+	// Unfinished says that the entry was made before what it says was done, and that
+	// it is not known yet whether it was: the next term, or command, finds out.
+	Unfinished bool `bson:"unfinished,omitempty" json:"unfinished,omitempty"`
 	// What tells entries apart that have all else in common; empty where the place,
 	// decision and cause do.
 	What string `bson:"-" json:"-"`
@@ -76,18 +79,32 @@ func (d *Database) Ledger(whole string, partitions, index int) *Gaps {
 // Enter writes a gap down. The same decision about the same place is one entry,
 // which keeps what it said first, and where the stream went on last.
 func (g *Gaps) Enter(ctx context.Context, gap Gap) error {
+	return g.enter(ctx, gap)
+}
+
+// Announce writes a gap down that a move of that name is to make, as unfinished. It
+// is for whoever makes the move to Settle it.
+func (g *Gaps) Announce(ctx context.Context, gap Gap, move string) error {
+	return g.enter(ctx, gap, bson.E{Key: "unfinished", Value: true}, bson.E{Key: "move", Value: move})
+}
+
+func (g *Gaps) enter(ctx context.Context, gap Gap, more ...bson.E) error {
 	id := gap.id(g.stream)
 	first := bson.D{
 		{Key: "stream", Value: g.stream},
 		{Key: "from", Value: gap.From},
 		{Key: "fromTime", Value: gap.FromTime},
 		{Key: "cause", Value: gap.Cause},
-		{Key: "error", Value: gap.Error},
-		{Key: "decision", Value: gap.Decision},
 		{Key: "at", Value: gap.At},
 		{Key: "instance", Value: gap.Instance},
 	}
-	last := bson.D{{Key: "term", Value: gap.Term}}
+	last := append(bson.D{{Key: "term", Value: gap.Term}}, more...)
+	said := bson.D{{Key: "error", Value: gap.Error}, {Key: "decision", Value: gap.Decision}}
+	if len(more) > 0 { // it may have been announced before, and not done
+		last = append(last, said...)
+	} else {
+		first = append(first, said...)
+	}
 	if !gap.ToTime.IsZero() {
 		last = append(last, bson.E{Key: "toTime", Value: gap.ToTime})
 	}
@@ -118,7 +135,7 @@ const Void = "void"
 func (g *Gaps) Void(ctx context.Context, gap Gap, why error) error {
 	_, err := g.entries.UpdateByID(ctx, gap.id(g.stream), bson.D{{Key: "$set", Value: bson.D{
 		{Key: "decision", Value: Void}, {Key: "toTime", Value: gap.FromTime}, {Key: "error", Value: "not done: " + why.Error()},
-	}}})
+	}}, {Key: "$unset", Value: bson.D{{Key: "unfinished", Value: ""}}}})
 	if err != nil {
 		return fmt.Errorf("say that stream %q passes over nothing: %w", g.stream, err)
 	}
@@ -156,11 +173,15 @@ func (g *Gaps) Any(ctx context.Context) (bool, error) {
 	return err == nil, nil
 }
 
+// Unfinished stands for the decision of entries that are, where they are counted.
+const Unfinished = "unfinished"
+
 // Counts returns how many gaps there are, by their decisions.
 func (g *Gaps) Counts(ctx context.Context) (map[string]int64, error) {
+	counted := bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$eq", Value: bson.A{"$unfinished", true}}}, Unfinished, "$decision"}}}
 	cursor, err := g.entries.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: g.gaps()}},
-		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$decision"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: int64(1)}}}}}},
+		{{Key: "$group", Value: bson.D{{Key: "_id", Value: counted}, {Key: "n", Value: bson.D{{Key: "$sum", Value: int64(1)}}}}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count the gaps of stream %q: %w", g.stream, err)

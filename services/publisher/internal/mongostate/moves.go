@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/checkpoint"
@@ -85,11 +86,43 @@ func (d *Database) MoveCheckpoint(ctx context.Context, move Move) (before checkp
 	if err != nil {
 		return before, err
 	}
-	_, err = d.db.Collection(moves).UpdateByID(ctx, id, bson.D{{Key: "$set", Value: bson.D{{Key: "done", Value: true}}}})
-	if err != nil {
+	if err := d.Settle(ctx, move.Stream, nameOf(id, before.Term)); err != nil {
 		return before, fmt.Errorf("checkpoint %q is changed, but its log does not say so: %w", move.Stream, err)
 	}
 	return before, nil
+}
+
+// nameOf names one attempt to make a move.
+func nameOf(id bson.ObjectID, term int64) string { return fmt.Sprint(id.Hex(), term) }
+
+// Settle closes what was announced for a stream and is not known to be done: the
+// move whose name is in the checkpoint was made, and every other was not. It is to
+// be called by who has claimed the checkpoint, since when no earlier move can be
+// made, with what is in there; or by who has made the move.
+func (d *Database) Settle(ctx context.Context, stream, moved string) error {
+	open := func(field string, value any, made bson.E) bson.D {
+		return bson.D{{Key: "stream", Value: stream}, {Key: field, Value: value}, made}
+	}
+	this, others := bson.E{Key: "move", Value: moved}, bson.E{Key: "move", Value: bson.D{{Key: "$ne", Value: moved}}}
+	never := "not done: who was to do it ended before that"
+	for _, one := range []struct {
+		in     string
+		which  bson.D
+		update any
+	}{
+		{gaps, open("unfinished", true, this), bson.D{{Key: "$unset", Value: bson.D{{Key: "unfinished", Value: ""}}}}},
+		{gaps, open("unfinished", true, others), mongo.Pipeline{
+			{{Key: "$set", Value: bson.D{{Key: "decision", Value: Void}, {Key: "toTime", Value: "$fromTime"}, {Key: "error", Value: never}}}},
+			{{Key: "$unset", Value: "unfinished"}},
+		}},
+		{moves, open("done", false, this), bson.D{{Key: "$set", Value: bson.D{{Key: "done", Value: true}}}}},
+		{moves, append(open("done", false, others), bson.E{Key: "ended", Value: nil}), bson.D{{Key: "$set", Value: bson.D{{Key: "ended", Value: never}}}}},
+	} {
+		if _, err := d.db.Collection(one.in).UpdateMany(ctx, one.which, one.update); err != nil {
+			return fmt.Errorf("settle what was announced for stream %q: %w", stream, err)
+		}
+	}
+	return nil
 }
 
 // moveOnce makes a move, unless a leader comes between.
@@ -105,25 +138,29 @@ func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (b
 		return before, err
 	}
 	before = claimed.Checkpoint
+	if err := d.Settle(ctx, move.Stream, before.Moved); err != nil {
+		return before, err
+	}
 	if err := move.Refuse(before.Place); err != nil {
 		return before, err
 	}
-	to := move.Place(before.Place)
+	to, name := move.Place(before.Place), nameOf(id, before.Term)
 	_, err = d.db.Collection(moves).ReplaceOne(ctx, bson.D{{Key: "_id", Value: id}}, struct {
 		Move   `bson:",inline"`
 		Term   int64  `bson:"term"`
 		Before bson.D `bson:"before"`
 		After  bson.D `bson:"after"`
+		Name   string `bson:"move"`
 		Done   bool   `bson:"done"`
-	}{Move: move, Term: before.Term, Before: fields(before.Place), After: fields(to)}, options.Replace().SetUpsert(true))
+	}{Move: move, Name: name, Term: before.Term, Before: fields(before.Place), After: fields(to)}, options.Replace().SetUpsert(true))
 	if err != nil {
 		return before, fmt.Errorf("log the change of checkpoint %q: %w", move.Stream, err)
 	}
 	gap := move.passesOver(before, to, record)
 	ledger := d.Gaps(move.Stream)
 	if gap != nil {
-		gap.What = fmt.Sprint(id.Hex(), before.Term) // an attempt that was not made stays void
-		if err := ledger.Enter(ctx, *gap); err != nil {
+		gap.What = name // an attempt that was not made stays void
+		if err := ledger.Announce(ctx, *gap, name); err != nil {
 			return before, err
 		}
 	}
@@ -138,7 +175,7 @@ func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (b
 			return before, err
 		}
 	}
-	if err := claimed.Move(ctx, to); err != nil {
+	if err := claimed.MoveAs(ctx, name, to); err != nil {
 		if gap != nil && errors.Is(err, checkpoint.ErrSuperseded) { // after any other error it may be done
 			err = errors.Join(err, ledger.Void(context.WithoutCancel(ctx), *gap, err))
 		}

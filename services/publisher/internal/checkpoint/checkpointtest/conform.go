@@ -47,6 +47,7 @@ func Conform(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		"a save leaves nothing of the place before":          saveReplaces,
 		"a copy is kept with its progress":                   keepCopy,
 		"the options are kept with the token":                keepOptions,
+		"the name of a move stays":                           keepMoved,
 		"streams do not touch each other":                    streamsApart,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,6 +266,20 @@ func saveReplaces(t *testing.T, s checkpoint.Store) {
 	moveTo(t, s, 2, checkpoint.Place{Start: pinned})
 	if got := claim(t, s); got.Token != nil || got.Position != "" || got.Start != pinned || got.Copy != nil {
 		t.Errorf("claimed %+v, want the start %v and nothing else", got, pinned)
+	}
+}
+
+// keepMoved has later saves and claims leave the name of a move.
+func keepMoved(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	named := progress(1, []byte("one"))
+	named.Moved = "a move"
+	if err := s.Save(t.Context(), stream, 1, named); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, 2, []byte("two"))
+	if got := claim(t, s); got.Moved != "a move" {
+		t.Errorf("claimed %+v, want the name of the move", got)
 	}
 }
 

@@ -86,6 +86,9 @@ func (s *Store) Save(ctx context.Context, stream string, term int64, progress ch
 		}
 		held.Place, held.Options, held.UpdatedAt = progress.Place, progress.Options, time.Now()
 		held.Token = slices.Clone(progress.Token)
+		if progress.Moved != "" {
+			held.Moved = progress.Moved
+		}
 		if s.history == nil {
 			s.history = map[string][]checkpoint.Progress{}
 		}
