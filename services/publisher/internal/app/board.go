@@ -52,6 +52,7 @@ type board struct {
 	phase     string                    // guarded by mu: starting, "", draining or stopped
 	err       error                     // guarded by mu: why the process makes no progress, outside a term
 	halted    error                     // guarded by mu: why publishing is halted
+	misfit    error                     // guarded by mu: why the lease is left to others
 	claimed   *checkpoint.Checkpoint    // guarded by mu: as claimed for the term; nil outside terms
 	loop      *relay.Relay              // guarded by mu: the term's; nil outside terms
 	reading   func() changestream.State // guarded by mu: the term's; nil outside terms
@@ -91,6 +92,16 @@ func (b *board) notFound(e error)  { b.update(func() { b.err = e }) }
 func (b *board) draining()         { b.update(func() { b.phase = stateDraining }) }
 func (b *board) stopped()          { b.update(func() { b.phase = stateStopped }) }
 func (b *board) halt(reason error) { b.update(func() { b.halted = reason }) }
+
+// standAside shows why the lease is left to others; nil where it is not.
+func (b *board) standAside(why error) { b.update(func() { b.misfit = why }) }
+
+// aside is why the lease is left to others; nil where it is not.
+func (b *board) aside() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.misfit
+}
 
 // failed shows why a term has ended: until the next one nothing is published.
 func (b *board) failed(e error) {
@@ -218,7 +229,7 @@ type snapshot struct {
 func (b *board) snapshot() snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := snapshot{election: b.elector.State(), err: b.err, halted: b.halted}
+	s := snapshot{election: b.elector.State(), err: b.err, halted: cmp.Or(b.halted, b.misfit)}
 	s.parked = b.parked + b.counters.Parked() - b.parkedAt
 	if b.loop != nil {
 		s.term = b.claimed.Term
@@ -304,10 +315,10 @@ func (b *board) stateOf(s snapshot) string {
 	switch {
 	case b.phase != "":
 		return b.phase
-	case s.election.Role != lease.Leader:
-		return stateStandby
 	case s.halted != nil:
 		return stateHalted
+	case s.election.Role != lease.Leader:
+		return stateStandby
 	case b.loop == nil:
 		return stateClaiming
 	case s.outage.Err != nil:

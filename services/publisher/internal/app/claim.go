@@ -157,10 +157,7 @@ func (a *App) judge(ctx context.Context, found kept, origin checkpoint.Origin) e
 	if err := a.refuseOtherLease(ctx, record); err != nil {
 		return err
 	}
-	if other := record.Source.OtherCluster(origin); other != "" {
-		return halt(changestream.SourceChanged, "%s", other)
-	}
-	if err := a.refuseOtherSettings(record, kept); err != nil {
+	if err := a.fits(record, kept, origin); err != nil {
 		return err
 	}
 	if others := record.Source.OtherCollections(origin); others != "" {
@@ -172,7 +169,7 @@ func (a *App) judge(ctx context.Context, found kept, origin checkpoint.Origin) e
 // refuseOtherSettings halts where the settings make the stream another one than it
 // is, or the rest of a copy that of another. A stream that begins anew is what the
 // settings say.
-func (a *App) refuseOtherSettings(record checkpoint.Record, kept checkpoint.Checkpoint) error {
+func (a *App) refuseOtherSettings(record checkpoint.Record, kept checkpoint.Checkpoint) *changestream.HaltError {
 	if kept.Anew {
 		return nil
 	}

@@ -134,7 +134,7 @@ func (w *knowledge) last() checkpoint.Place {
 // remember looks at what is kept until ctx ends, so that a standby that comes to
 // lead knows of what was there before. A leader looks by itself.
 func (a *App) remember(ctx context.Context) {
-	for wait(ctx, a.config.LeaseHeartbeat) {
+	for wait(ctx, min(a.config.LeaseHeartbeat, lookInterval)) {
 		if a.elector.State().Role != lease.Leader {
 			a.look(ctx)
 		}
@@ -152,6 +152,9 @@ func (a *App) look(ctx context.Context) {
 	}
 	a.knows.note(found)
 	a.board.seen(found.record)
+	if a.board.aside() != nil {
+		a.standAgain(attempt, found)
+	}
 }
 
 // whileRecorded returns a context that ends when the stream's record is gone, or

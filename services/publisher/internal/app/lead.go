@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -65,6 +66,10 @@ func (a *App) lead(ctx context.Context, tenure *lease.Tenure) error {
 			a.board.halt(err)
 			a.log.Error().Err(err).Dur("pause", haltPause).Msg("publishing halted")
 			a.keepHalt(acting, err)
+			if _, own := errors.AsType[*misfitError](err); own {
+				a.board.standAside(err)
+				return fmt.Errorf("%w: %w", lease.ErrAside, err)
+			}
 			if !a.awaitDecision(acting, haltPause) {
 				return a.endOfLead(ctx, nil)
 			}

@@ -144,6 +144,16 @@ type Checkpoint struct {
 	Moved string
 }
 
+// Under returns ErrOptionsChanged where the checkpoint is of other options of the
+// stream than these.
+func (c *Checkpoint) Under(options string) error {
+	if (c.Token != nil || c.Copying()) && c.Options != "" && c.Options != options {
+		return fmt.Errorf("checkpoint %q in term %d has options %s, the configuration %s: %w",
+			c.Stream, c.Term, c.Options, options, ErrOptionsChanged)
+	}
+	return nil
+}
+
 // Progress is what a save writes.
 type Progress struct {
 	// Number counts the saves of one term from 1. The store takes a save only
@@ -217,9 +227,8 @@ func Claim(ctx context.Context, store Store, stream string, by Claimant) (*Claim
 // a copy would be that of another source; so where the checkpoint has others it
 // changes nothing and returns ErrOptionsChanged.
 func (c *Claimed) Adopt(options string) error {
-	if (c.Token != nil || c.Copying()) && c.Options != "" && c.Options != options {
-		return fmt.Errorf("checkpoint %q in term %d has options %s, the configuration %s: %w",
-			c.Stream, c.Term, c.Options, options, ErrOptionsChanged)
+	if err := c.Under(options); err != nil {
+		return err
 	}
 	c.Options = options
 	return nil

@@ -28,6 +28,9 @@ type Config struct {
 	RenewDeadline time.Duration
 	// Heartbeat is the time between renewals.
 	Heartbeat time.Duration
+	// Eligible says whether this process may take the lease now; nil is always. One
+	// that may not watches, and leaves it to others.
+	Eligible func() bool
 }
 
 // Check returns what is wrong with the times, or nil: a leader must be able to

@@ -69,6 +69,11 @@ func (e *Elector) Run(ctx context.Context, lead Lead) error {
 		switch {
 		case errors.Is(err, ErrDisplaced):
 			return fmt.Errorf("lead by lease %q as %q: %w", e.config.Name, e.config.Holder.ID, err)
+		case errors.Is(err, ErrAside) && ctx.Err() == nil:
+			e.tenure++ // whose lease may not have been released is not this one
+			e.log.Info().Msg("standing aside, the lease is left to others")
+		case errors.Is(err, ErrAside):
+			return nil
 		case errors.Is(err, ErrLost) && ctx.Err() == nil:
 			e.log.Warn().Err(err).Msg("leadership lost, standing by")
 		case errors.Is(err, ErrLost), err == nil:
@@ -98,6 +103,9 @@ func (e *Elector) stand(ctx context.Context) (time.Time, error) {
 		default:
 			retry.Reset()
 			wait = e.standbyWait(record)
+			if !e.eligible() {
+				wait = e.config.retry()
+			}
 			if record.Holder.ID == e.config.Holder.ID && !warned {
 				warned = true
 				e.log.Warn().Str("incarnation", record.Holder.Incarnation).
@@ -120,6 +128,8 @@ func (e *Elector) holder() Holder {
 	return holder
 }
 
+func (e *Elector) eligible() bool { return e.config.Eligible == nil || e.config.Eligible() }
+
 // readOrTake reads the record, and takes the lease where it may be taken. The
 // record names holder as its holder only when this call took it.
 func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
@@ -131,7 +141,7 @@ func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
 	}
 	e.observe(record)
 	over := record.Holder.ID == e.config.Holder.ID && e.config.OwnIDUnique
-	if record.Live() && !record.Holder.SameProcess(e.config.Holder) && !over {
+	if !e.eligible() || record.Live() && !record.Holder.SameProcess(e.config.Holder) && !over {
 		return record, nil
 	}
 	e.tenure++

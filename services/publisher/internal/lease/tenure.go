@@ -15,6 +15,10 @@ var ErrLost = errors.New("lease lost")
 // this instance's own id.
 var ErrDisplaced = errors.New("another process uses this instance's id")
 
+// ErrAside is wrapped by what a lead returns that gives the lease up to others. It
+// leads again once it is eligible, and nobody else leads.
+var ErrAside = errors.New("the lease is left to others")
+
 // Lead is the led work. It does everything under ctx, which ends when the lease
 // can be trusted no longer. When tenure.Stopping is closed it finishes what it
 // has begun and returns.

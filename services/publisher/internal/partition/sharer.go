@@ -32,6 +32,8 @@ type Config struct {
 	Present time.Duration
 	// Look is the time between two looks at the picture.
 	Look time.Duration
+	// Out says that this instance takes no part now; nil is never.
+	Out func() bool
 }
 
 // patience is how many pictures in a row must say that a partition is not ours
@@ -76,15 +78,20 @@ func (s *Sharer) share(ctx context.Context, group *errgroup.Group) error {
 	defer s.withdraw(ctx)
 	running := map[int]*campaign{}
 	var announcedAt time.Time
-	failing := false
+	failing, out := false, false
 	for {
-		if time.Since(announcedAt) >= s.config.Announce {
+		was := out
+		if out = s.config.Out != nil && s.config.Out(); out && !was {
+			announcedAt = time.Time{}
+			s.withdraw(ctx)
+		}
+		if !out && time.Since(announcedAt) >= s.config.Announce {
 			announcedAt = time.Now()
 			if err := s.announce(ctx); err != nil {
 				announcedAt = time.Time{}
 			}
 		}
-		picture, err := s.look(ctx)
+		picture, err := s.look(ctx, !out)
 		switch {
 		case err == nil:
 			failing = false
@@ -107,16 +114,18 @@ func (s *Sharer) announce(ctx context.Context) error {
 	return s.roster.Announce(attempt, s.config.Member, s.config.Present)
 }
 
-// look returns the picture with this instance in it, whether or not its
-// announcement is there yet.
-func (s *Sharer) look(ctx context.Context) (Picture, error) {
+// look returns the picture, with this instance in it where it takes part, whether or
+// not its announcement is there yet.
+func (s *Sharer) look(ctx context.Context, takesPart bool) (Picture, error) {
 	attempt, cancel := context.WithTimeout(ctx, s.config.Announce)
 	defer cancel()
 	picture, err := s.roster.Picture(attempt)
 	if err != nil {
 		return Picture{}, err
 	}
-	picture.Members = append(picture.Members, s.config.Member)
+	if takesPart {
+		picture.Members = append(picture.Members, s.config.Member)
+	}
 	return picture, nil
 }
 

@@ -272,12 +272,12 @@ func saveReplaces(t *testing.T, s checkpoint.Store) {
 // keepMoved has later saves and claims leave the name of a move.
 func keepMoved(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
-	named := progress(1, []byte("one"))
+	named := progress(1, tokenOne)
 	named.Moved = "a move"
 	if err := s.Save(t.Context(), stream, 1, named); err != nil {
 		t.Fatal(err)
 	}
-	save(t, s, 2, []byte("two"))
+	save(t, s, 2, tokenTwo)
 	if got := claim(t, s); got.Moved != "a move" {
 		t.Errorf("claimed %+v, want the name of the move", got)
 	}

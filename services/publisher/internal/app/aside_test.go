@@ -1,0 +1,75 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/testserver"
+)
+
+// TestAside_AReplicaWithOtherSettingsLeavesTheLeadToOneThatFits has a replica halt
+// for its own settings, beside one that has those of the stream.
+func TestAside_AReplicaWithOtherSettingsLeavesTheLeadToOneThatFits(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]func(*app.Config){
+		"another mode": documents,
+		"a filter":     func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			published(t, servers, source, 20)
+			misfit := config(servers, named("misfit"), wrong)
+			aside := run(t, misfit)
+			aside.await(t, "the misfit to stand aside", func(s app.Status) bool { return s.State == "halted" && s.Role == "standby" })
+			fit := run(t, config(servers))
+			fit.await(t, "the one that fits to lead", leading)
+			source.write(t, 20, 5)
+			fit.await(t, "the events to be sent", sent(20))
+			if err := fit.quit(); err != nil {
+				t.Fatal(err)
+			}
+			again := run(t, config(servers, named("b")))
+			again.await(t, "the next that fits to lead", leading)
+			status := aside.status(t)
+			if status.Takeovers != 1 || status.State != "halted" || !strings.Contains(status.LastError, "publisher checkpoint accept") {
+				t.Errorf("the misfit is %+v, want it halted, and to have led once", status)
+			}
+			if code, _ := aside.get(t, "/ready"); code != http.StatusServiceUnavailable {
+				t.Errorf("/ready answers %d, want 503", code)
+			}
+			if _, metrics := aside.get(t, "/metrics"); !strings.Contains(metrics, "publisher_halted{") {
+				t.Error("/metrics does not say that it is halted")
+			}
+			if err := again.quit(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := say[app.MoveView](t, misfit, "checkpoint", "accept", "--why", "test"); err != nil {
+				t.Fatal(err)
+			}
+			aside.await(t, "the misfit to lead with what was accepted", leading)
+		})
+	}
+}
+
+// TestAside_APartitionIsLeftToAnInstanceThatFits has the share of an instance that
+// fits nowhere go to another.
+func TestAside_APartitionIsLeftToAnInstanceThatFits(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	c := config(servers, split(2))
+	first := run(t, c)
+	first.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 20, 5)
+	first.awaitOverview(t, "the events to be sent", func(o app.Overview) bool { return o.Sent >= 20 })
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	aside := run(t, config(servers, split(2), named("misfit"), documents))
+	aside.awaitOverview(t, "the misfit to stand aside", func(o app.Overview) bool { return o.State == "halted" && len(o.Led) == 0 })
+	run(t, c).awaitOverview(t, "the one that fits to lead both", leads(2))
+}
