@@ -44,6 +44,7 @@ func (a *App) standAgain(ctx context.Context, found kept) {
 	why := a.fits(found.record, found.checkpoint, origin)
 	a.board.standAside(why)
 	if why == nil {
+		a.board.gapsAre(nil, nil)
 		a.log.Info().Msg("the settings are those of the stream, standing for election again")
 	}
 }

@@ -146,7 +146,10 @@ func (b *board) oldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.ol
 func (b *board) endTerm() {
 	b.update(func() {
 		b.claimed, b.loop, b.reading, b.halted, b.err = nil, nil, nil, nil, nil
-		b.gaps, b.gapCount, b.oldest, b.record = nil, nil, checkpoint.ClusterTime{}, checkpoint.Record{}
+		if b.misfit == nil { // who stands aside goes on saying what stopped it
+			b.gaps, b.gapCount = nil, nil
+		}
+		b.oldest, b.record = checkpoint.ClusterTime{}, checkpoint.Record{}
 		b.reachedAt, b.claiming = relay.Point{}, time.Time{}
 	})
 }
