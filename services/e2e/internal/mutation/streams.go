@@ -164,6 +164,14 @@ func streams() []Guard {
 			Tests:   []string{"TestAside_AReplicaWithOtherSettingsLeavesTheLeadToOneThatFits"},
 		},
 		{
+			Name:    "lease: one that stands aside does not take an unreleased lease for its own",
+			File:    lease + "/elector.go",
+			Cut:     "e.tenure++ // whose lease",
+			With:    "_ = 0 // whose lease",
+			Package: lease,
+			Tests:   []string{"TestAside_WhoIsNotEligibleWatchesAndTakesNothing"},
+		},
+		{
 			Name:    "lead: an instance that does not fit has no share of the partitions",
 			File:    publisher + "/partitions.go",
 			Cut:     "aside = aside || part.board.aside() != nil",
