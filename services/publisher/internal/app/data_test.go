@@ -64,6 +64,10 @@ func TestEvents_OfWhichNoneHasTheDefaultPayloadAreWarnedOf(t *testing.T) {
 	}
 	look(config(servers), true)
 	look(config(servers, func(c *app.Config) { c.FieldData = "payload" }), false)
+	status := run(t, config(servers)).await(t, "them to be sent all the same", sent(30))
+	if status.Parked != 0 {
+		t.Errorf("%d are parked, want none: an event may have no payload", status.Parked)
+	}
 }
 
 // TestReplay_SendsNothingThatTheStreamHides has a command whose settings lack what

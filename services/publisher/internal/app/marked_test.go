@@ -76,3 +76,21 @@ func TestBegin_AMarkOfAnotherIsNotTakenForTheStreamsOwn(t *testing.T) {
 		t.Errorf("the halt is %q, want none of its own", status.LastError)
 	}
 }
+
+// TestBegin_APartitionWaitsForTheMarkOfTheFirst has the topic out of reach: only the
+// first partition asks it whether the stream is alone.
+func TestBegin_APartitionWaitsForTheMarkOfTheFirst(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 20, 5)
+	proxy, through := busProxy(t, servers)
+	proxy.Cut()
+	p := run(t, config(servers, split(2), patient, func(c *app.Config) { c.ServiceBusConnection = through }))
+	p.awaitOverview(t, "the second to wait for the first", func(o app.Overview) bool {
+		return strings.Contains(o.Streams[1].LastError, "the first partition has not begun yet")
+	})
+	source.write(t, 30, 5)
+	proxy.Mend()
+	p.awaitOverview(t, "what came since to be sent", func(o app.Overview) bool { return o.Sent == 30 })
+}

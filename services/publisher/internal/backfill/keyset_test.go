@@ -203,3 +203,20 @@ func TestCopy_MeetsAnEmptyArrayOnTheWayToAField(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyOf_ADocumentWithoutAPlaceHasNone is what no query of a copy finds: a key of
+// it would be that of another place.
+func TestKeyOf_ADocumentWithoutAPlaceHasNone(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]any{
+		"an array": bson.A{1}, "undefined": bson.Undefined{}, "a regular expression": bson.Regex{Pattern: "a"},
+	} {
+		document, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, err := backfill.KeyOf(document, []string{"a", "_id"}); err == nil {
+			t.Errorf("the key of a document with %s is %s, want none", name, key)
+		}
+	}
+}
