@@ -42,7 +42,7 @@ func TestAside_WhoIsNotEligibleWatchesAndTakesNothing(t *testing.T) {
 				return lease.ErrAside
 			})
 		}()
-		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
+		time.Sleep(time.Hour)
 		if n, role := len(led), aside.State().Role; n != 1 || role != lease.Standby {
 			t.Errorf("it led %d times, and is %s, want once, and standing by", n, role)
 		}
