@@ -44,6 +44,7 @@ type App struct {
 	process      *readmodel.Process
 	waiting      *waiting
 	dead         *deadWatch
+	ledger       ledgerWatch
 	halts        *delivery.Halts
 	brake        *delivery.Brake
 	handler      *delivery.Handler
@@ -104,7 +105,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
 	a.dead = &deadWatch{count: a.subscription.CountDeadLetters, redact: a.redact, log: a.log}
 	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting, a.brake)
-	a.metrics.registry.MustRegister(buildInfo(version), a.dead)
+	a.metrics.registry.MustRegister(buildInfo(version), a.dead, &a.ledger)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},
@@ -167,12 +168,14 @@ func (a *App) Run(ctx context.Context) error {
 // work waits for the read database, then holds sessions until ctx ends.
 func (a *App) work(ctx context.Context) error {
 	if err := a.awaitMongo(ctx); err != nil {
-		if errors.Is(err, readmodel.ErrShardKey) {
+		if lasts(err) {
 			return err
 		}
 		// Asked to stop before there was anything to do.
 		return nil
 	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
 	a.phase.Store(running)
 	a.log.Info().Int("max_sessions", a.cfg.MaxSessions).Msg("taking sessions")
 	stop := context.AfterFunc(ctx, func() {
@@ -187,6 +190,10 @@ func (a *App) work(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return a.halts.Run(lists) })
 	group.Go(func() error { return a.brake.Run(lists) })
+	group.Go(func() error {
+		defer leave()
+		return a.keepPlace(ctx)
+	})
 	group.Go(func() error { return a.waiting.run(ctx) })
 	group.Go(func() error { return a.dead.run(ctx) })
 	group.Go(func() error {
@@ -200,6 +207,27 @@ func (a *App) work(ctx context.Context) error {
 		return a.engine.Run(ctx)
 	})
 	return group.Wait()
+}
+
+// placeEvery is how often it is looked whether the projector still belongs here.
+const placeEvery = 10 * time.Second
+
+// keepPlace looks into the ledger until ctx ends, or until what the projector writes is another's:
+// one that stood still while it was moved must not go on.
+func (a *App) keepPlace(ctx context.Context) error {
+	ticker := time.NewTicker(placeEvery)
+	defer ticker.Stop()
+	for {
+		a.ledger.look(ctx, a.store)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := a.store.CheckOwner(ctx, a.collections); errors.Is(err, readmodel.ErrElsewhere) {
+			return err
+		}
+	}
 }
 
 // awaitMongo waits until the read database answers and is set up.
@@ -216,7 +244,7 @@ func (a *App) awaitMongo(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if errors.Is(err, readmodel.ErrShardKey) {
+		if lasts(err) {
 			return err
 		}
 		if a.mongo.Failed(err) {
@@ -226,6 +254,11 @@ func (a *App) awaitMongo(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// lasts tells that a projector must not start, however long it waits.
+func lasts(err error) bool {
+	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere)
 }
 
 func (a *App) setUp(ctx context.Context) error {
@@ -238,6 +271,9 @@ func (a *App) setUp(ctx context.Context) error {
 		return err
 	case !checked:
 		a.log.Debug().Msg("the role may not read how collections are sharded")
+	}
+	if err := a.store.Claim(ctx, a.collections, a.cfg.InstanceID); err != nil {
+		return err
 	}
 	allowed, err := a.store.EnsureIndexes(ctx, a.collections, a.cfg.TombstoneTTL)
 	switch {

@@ -42,6 +42,9 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector versions                         print the versions of the projections that PROJECTIONS declares, and which one readers see
   projector switch NAME --to VERSION [--wait TIME] [--force] [--dry-run]
                                              have readers see another version, once it has caught up
+  projector ledger                           print what operators have decided: what was left out, or accepted unproven
+  projector move [--dry-run]                 make the environment's group, topic and subscription those of its read collections,
+                                             once the projectors that they were of are stopped
   projector setup                            create the collections and indexes of the read database, with a role that may
   projector doctor [--json]                  look at the real subscription and read database, and say what is wrong and how to
                                              mend it; exit status 1 on findings
@@ -50,7 +53,7 @@ const usage = `projector applies the changes of a Service Bus subscription to re
   projector --version                        print the version
 
 Commands print JSON, one object a line (doctor only with --json, which every command takes), and are safe beside running replicas.
-Those that change something (redrive, discard, resume, switch, setup) take --dry-run, which prints what they would do.
+Those that change something (redrive, discard, resume, switch, move, setup) take --dry-run, which prints what they would do.
 redrive, discard, resume and switch are refused where topic, subscription, group or projections are not those of the projectors;
 --other-projections lets the projections differ. parked list and versions fail where they find nothing and no projector is known.
 Exit status: 0 done, 1 refused, failed or not found, 2 wrong arguments or settings. Settings come from the environment.
@@ -75,6 +78,12 @@ func Command(ctx context.Context, given []string, version string, stdout, stderr
 		if rest, flags, ok := takeFlags(args[1:], "--dry-run"); ok && len(rest) == 0 {
 			return setUp(ctx, stdout, stderr, flags)
 		}
+	case args[0] == "move":
+		if rest, flags, ok := takeFlags(args[1:], "--dry-run"); ok && len(rest) == 0 {
+			return move(ctx, stdout, stderr, flags)
+		}
+	case len(args) == 1 && args[0] == "ledger":
+		return onScope(ctx, stdout, stderr, func(ctx context.Context, s *scope) error { return s.listDecisions(ctx) })
 	case len(args) == 1 && args[0] == "doctor":
 		return Examine(ctx, stdout, stderr, asJSON, azcore.ClientOptions{})
 	case len(args) == 2 && args[0] == "validate":

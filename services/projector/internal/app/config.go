@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"crypto/rand"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/projector/internal/namespace"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/session"
@@ -138,10 +140,24 @@ func (c *Config) projections() (projection.Projections, error) {
 	return projection.LoadAll(paths)
 }
 
+// feed is the subscription with the namespace's host name, which ports and ways to
+// it do not change.
+func (c *Config) feed() readmodel.Feed {
+	f := readmodel.Feed{Namespace: c.ServiceBusNamespace, Topic: c.Topic, Subscription: c.Subscription}
+	if access, err := namespace.Read(c.ServiceBusConnectionString.Reveal()); err == nil {
+		f.Namespace = access.Host
+	}
+	if host, _, err := net.SplitHostPort(f.Namespace); err == nil {
+		f.Namespace = host
+	}
+	f.Namespace = strings.ToLower(f.Namespace)
+	return f
+}
+
 // readModel is the read model's part of the configuration.
 func (c *Config) readModel(projections projection.Projections) readmodel.Config {
 	return readmodel.Config{
-		Database: c.Database, Topic: c.Topic, Subscription: c.Subscription, Group: c.Group,
+		Database: c.Database, Feed: c.feed(), Group: c.Group,
 		Marked: projections.OwnDocuments(), Projections: projections.Parts(), OnGap: c.OnGap,
 	}
 }

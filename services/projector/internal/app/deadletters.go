@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/settings"
 )
@@ -88,18 +90,35 @@ func deadChange(name string, args []string) (flags changeFlags, command func(con
 		case s.flags.DryRun:
 			return rehearseDead(ctx, letters, s.lines, number, all)
 		}
-		return discardDead(ctx, letters, s.lines, number, all)
+		return s.discardDead(ctx, letters, number, all)
 	}, true
 }
 
 // onDeadLetters runs a command on the dead letters of the subscription.
 func onDeadLetters(ctx context.Context, stdout, stderr io.Writer, command deadCommandFunc) error {
-	var cfg busConfig
-	if err := settings.Load(&cfg, cfg.check); err != nil {
+	cfg, err := loadBus()
+	if err != nil {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	bus, err := cfg.reach()
+	err = cfg.reachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
+		return command(ctx, letters, json.NewEncoder(stdout))
+	})
+	if err != nil {
+		err = errors.New((&Config{ServiceBusConnectionString: cfg.ConnectionString}).redactor().Text(err.Error()))
+	}
+	return err
+}
+
+// loadBus reads the environment. The error holds every problem there is.
+func loadBus() (*busConfig, error) {
+	cfg := &busConfig{}
+	return cfg, settings.Load(cfg, cfg.check)
+}
+
+// reachDeadLetters opens the subscription's dead-letter queue for a use of it.
+func (b *busConfig) reachDeadLetters(ctx context.Context, use func(*servicebus.DeadLetters) error) error {
+	bus, err := b.reach()
 	if err != nil {
 		return err
 	}
@@ -107,9 +126,7 @@ func onDeadLetters(ctx context.Context, stdout, stderr io.Writer, command deadCo
 	if err != nil {
 		return err
 	}
-	if err = command(ctx, letters, json.NewEncoder(stdout)); err != nil {
-		err = errors.New((&Config{ServiceBusConnectionString: cfg.ConnectionString}).redactor().Text(err.Error()))
-	}
+	err = use(letters)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, letters.Close(closing))
@@ -166,23 +183,47 @@ func rehearseDead(ctx context.Context, letters *servicebus.DeadLetters, lines *j
 }
 
 // discardDead removes a dead letter, or all, and prints each whole: there is no
-// other copy. It looks first, since the search
-// for one that is not there would lock the others for nothing.
-func discardDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder, number int64, all bool) error {
-	removed := 0
-	each := func(d servicebus.DeadLetter) error {
-		removed++
-		return lines.Encode(wholeLine(d))
-	}
-	if all {
-		return letters.DiscardAll(ctx, discardWait, each)
-	}
-	if _, err := findDead(ctx, letters, number); err != nil {
+// other copy. It looks first, for the ledger, and since the search for one that is
+// not there would lock the others for nothing.
+func (s *scope) discardDead(ctx context.Context, letters *servicebus.DeadLetters, number int64, all bool) error {
+	d := &readmodel.Decision{Command: "dlq discard"}
+	err := letters.Peek(ctx, func(letter servicebus.DeadLetter) error {
+		if all || letter.SequenceNumber == number {
+			d.Add(named(letter))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
 		return err
+	case d.Count == 0 && all:
+		return nil
+	case d.Count == 0:
+		return errNoDeadLetter
 	}
-	err := letters.Discard(ctx, discardWait, []int64{number}, each)
-	if err == nil && removed == 0 {
-		err = errDeadLocked
+	return s.decide(ctx, d, func() error {
+		d.About, d.Count = nil, 0
+		each := func(letter servicebus.DeadLetter) error {
+			d.Add(named(letter))
+			return s.lines.Encode(wholeLine(letter))
+		}
+		if all {
+			return letters.DiscardAll(ctx, discardWait, each)
+		}
+		err := letters.Discard(ctx, discardWait, []int64{number}, each)
+		if err == nil && d.Count == 0 {
+			err = errDeadLocked
+		}
+		return err
+	})
+}
+
+// named is a dead letter as the ledger has it: by its event, or by what it is
+// called where it is none.
+func named(d servicebus.DeadLetter) readmodel.Named {
+	n := readmodel.Named{Aggregate: d.SessionID, Event: d.ID, Reason: d.Reason}
+	if event, placed := contract.Place(d.Message.Message); placed {
+		n.Aggregate, n.Event = event.AggregateID, event.ID
 	}
-	return err
+	return n
 }

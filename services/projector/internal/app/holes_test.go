@@ -33,7 +33,7 @@ func (v *versions) on(t *testing.T, topic, subscription string) {
 	t.Helper()
 	t.Setenv("SERVICEBUS_TOPIC", topic)
 	t.Setenv("SERVICEBUS_SUBSCRIPTION", subscription)
-	deployed(t, v.client, readmodel.Config{Database: v.database, Group: "second", Topic: topic, Subscription: subscription}, v.files[2])
+	deployed(t, v.client, readmodel.Config{Database: v.database, Group: "second", Feed: readmodel.Feed{Topic: topic, Subscription: subscription}}, v.files[2])
 }
 
 // A version may be further on than what is missing in it: events that the broker

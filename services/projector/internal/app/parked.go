@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -22,6 +23,8 @@ type readConfig struct {
 	Database         string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
 	MongoTimeout     time.Duration   `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
 	Group            string          `envconfig:"READMODEL_GROUP" desc:"group of the projectors that parked the messages"`
+	ConnectionString settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"connection string of the namespace that the messages came from"`
+	Namespace        string          `envconfig:"SERVICEBUS_NAMESPACE" desc:"host name of that namespace"`
 	Topic            string          `envconfig:"SERVICEBUS_TOPIC" desc:"topic that the messages came from"`
 	Subscription     string          `envconfig:"SERVICEBUS_SUBSCRIPTION" desc:"subscription that the messages came from"`
 	Projections      string          `envconfig:"PROJECTIONS" desc:"YAML file of projections"`
@@ -45,7 +48,8 @@ func (c *readConfig) load() (projection.Projections, error) {
 // service is the configuration as the service has it.
 func (c *readConfig) service() *Config {
 	return &Config{
-		MongoURI: c.MongoURI, Database: c.Database, MongoTimeout: c.MongoTimeout, Group: c.Group, Topic: c.Topic, Subscription: c.Subscription,
+		MongoURI: c.MongoURI, Database: c.Database, MongoTimeout: c.MongoTimeout, Group: c.Group,
+		ServiceBusConnectionString: c.ConnectionString, ServiceBusNamespace: c.Namespace, Topic: c.Topic, Subscription: c.Subscription,
 		Projections: c.Projections, LatestCollection: c.LatestCollection,
 	}
 }
@@ -111,7 +115,9 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 	if s.flags.DryRun {
 		halted, err = s.rehearseAll(ctx, aggregates)
 	} else {
-		err = delivery.RedriveAll(ctx, s.projections, s.store, s.store, s.gaps(), aggregates, each)
+		err = s.accepting(ctx, aggregates, func(gaps delivery.Gaps) error {
+			return delivery.RedriveAll(ctx, s.projections, s.store, s.store, gaps, aggregates, each)
+		})
 	}
 	if err != nil {
 		return err
@@ -120,6 +126,36 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 		return fmt.Errorf("%w: %d", errHalted, halted)
 	}
 	return nil
+}
+
+// accepting runs a redrive, with a line in the ledger where it is to go on over
+// what is missing or not followed. The line names the aggregates while it is open,
+// and at its end the events that were let pass.
+func (s *scope) accepting(ctx context.Context, aggregates []string, redrive func(delivery.Gaps) error) error {
+	gaps := s.gaps()
+	if !gaps.Accept && !gaps.Unfollowed {
+		return redrive(gaps)
+	}
+	d := &readmodel.Decision{Command: "parked redrive"}
+	if gaps.Accept {
+		d.Command += " --accept-gaps"
+	}
+	if gaps.Unfollowed {
+		d.Command += " --accept-unfollowed"
+	}
+	for _, aggregate := range aggregates {
+		d.Add(readmodel.Named{Aggregate: aggregate})
+	}
+	return s.decide(ctx, d, func() error {
+		d.About, d.Count = nil, 0
+		var mu sync.Mutex
+		gaps.Left = func(e *contract.Event, why string) {
+			mu.Lock()
+			defer mu.Unlock()
+			d.Add(readmodel.Named{Aggregate: e.AggregateID, Event: e.ID, Reason: why})
+		}
+		return redrive(gaps)
+	})
 }
 
 // gaps is how a redrive deals with what is missing.
@@ -172,7 +208,7 @@ func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, er
 		if r.Reason != "" {
 			return nil
 		}
-		writes, reason, err := rehearsal.Next(ctx, &delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy})
+		writes, reason, err := rehearsal.Next(ctx, &delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Foreign: p.Foreign})
 		switch {
 		case err != nil:
 			return err
@@ -198,19 +234,42 @@ var errNotParked = errors.New("no such message is parked")
 // where event is "". It prints each whole before it removes it: there is no other
 // copy. The halt stays until a redrive.
 func (s *scope) discard(ctx context.Context, aggregate, event string) error {
-	found := 0
+	d := &readmodel.Decision{Command: "parked discard"}
+	err := s.parkedOnes(ctx, aggregate, event, d, func(p *readmodel.ParkedMessage) error {
+		if !s.flags.DryRun {
+			return nil
+		}
+		return s.lines.Encode(wholeParked{*p, show(p.Message), true})
+	})
+	if err != nil || s.flags.DryRun {
+		return err
+	}
+	return s.decide(ctx, d, func() error {
+		return s.parkedOnes(ctx, aggregate, event, d, func(p *readmodel.ParkedMessage) error {
+			if err := s.lines.Encode(wholeParked{*p, show(p.Message), false}); err != nil {
+				return err
+			}
+			_, err := s.store.Unpark(ctx, &contract.Event{AggregateID: p.AggregateID, Sequence: p.Sequence, ID: p.EventID})
+			return err
+		})
+	})
+}
+
+// parkedOnes calls each for an aggregate's parked message of an event, or for all
+// where event is "", and has the decision name them.
+func (s *scope) parkedOnes(ctx context.Context, aggregate, event string, d *readmodel.Decision, each func(*readmodel.ParkedMessage) error) error {
+	d.About, d.Count = nil, 0
 	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		if event != "" && p.EventID != event {
 			return nil
 		}
-		found++
-		if err := s.lines.Encode(wholeParked{p, show(p.Message), s.flags.DryRun}); err != nil || s.flags.DryRun {
-			return err
+		if p.Foreign != "" {
+			return fmt.Errorf("%w: event %q: %s", errOutOfScope, p.EventID, p.Foreign)
 		}
-		_, err := s.store.Unpark(ctx, &contract.Event{AggregateID: p.AggregateID, Sequence: p.Sequence, ID: p.EventID})
-		return err
+		d.Add(readmodel.Named{Aggregate: p.AggregateID, Event: p.EventID, Reason: p.Reason})
+		return each(&p)
 	})
-	if err == nil && found == 0 {
+	if err == nil && d.Count == 0 {
 		err = errNotParked
 	}
 	return err

@@ -96,7 +96,7 @@ func TestScope_RefusesWhatIsNotTheProjectorsEnvironment(t *testing.T) {
 func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	path := file(t, "v1.yaml", versioned)
-	deployed(t, client, readmodel.Config{Database: database, Topic: "unused", Subscription: "projector"}, path)
+	deployed(t, client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "unused", Subscription: "projector"}}, path)
 	for _, name := range []string{"orders_v1", "totals_v1"} {
 		if err := client.Database(database).CreateCollection(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 func TestEveryCommandTakesJSON(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	path := file(t, "v1.yaml", versioned)
-	deployed(t, client, readmodel.Config{Database: database, Topic: "commands", Subscription: "projector"}, path)
+	deployed(t, client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "commands", Subscription: "projector"}}, path)
 	for name, value := range map[string]string{
 		"SERVICEBUS_TOPIC": "commands", "SERVICEBUS_SUBSCRIPTION": "projector", "READMODEL_MONGODB_URI": servers.MongoURI, "SERVICEBUS_CONNECTION_STRING": servers.ServiceBus,
 		"READMODEL_DATABASE": database, "PROJECTIONS": path,

@@ -32,6 +32,9 @@ func setUp(ctx context.Context, stdout, stderr io.Writer, flags changeFlags) err
 				Views       []string `json:"views"`
 			}{cfg.Database, true, store.Needed(projections.Collections()), views(projections)})
 		}
+		if err := store.CheckOwner(ctx, projections.Collections()); err != nil {
+			return err
+		}
 		if _, err := store.CheckShardKeys(ctx, projections.Collections()); err != nil {
 			return err
 		}

@@ -73,6 +73,9 @@ type Status struct {
 	// DeadLetters is the subscription's dead-letter queue; absent before the first look.
 	DeadLetters *DeadLetters `json:"dead_letters,omitempty"`
 
+	// Ledger is what operators have decided; absent before the first look.
+	Ledger *Ledger `json:"ledger,omitempty"`
+
 	LastError string `json:"last_error,omitempty"`
 	// Troubles are the latest warnings and errors of the log.
 	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
@@ -125,6 +128,7 @@ func (a *App) Status() Status {
 		s.HaltBrake = err.Error()
 	}
 	s.DeadLetters = a.dead.seen()
+	s.Ledger = a.ledger.last.Load()
 	if lag, known := a.metrics.currentLag(a.engine); known {
 		seconds := lag.Seconds()
 		s.LagSeconds = &seconds

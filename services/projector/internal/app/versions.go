@@ -92,11 +92,7 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 	}
 	done.DryRun = s.flags.DryRun
 	if !done.DryRun && (len(done.Refused) == 0 || o.force) {
-		_, err = s.store.Present(ctx, projection.View{Name: version.View, On: version.Collection()})
-		if err == nil {
-			err = s.store.Stand(ctx, version)
-		}
-		if err != nil {
+		if err := s.present(ctx, version, &done); err != nil {
 			return err
 		}
 		done.Switched = true
@@ -108,6 +104,22 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 		return errNotSwitched
 	}
 	return nil
+}
+
+// present has readers see a version, with a line in the ledger where something
+// speaks against it.
+func (s *scope) present(ctx context.Context, version *projection.Version, done *switched) error {
+	deed := func() error {
+		if _, err := s.store.Present(ctx, projection.View{Name: version.View, On: version.Collection()}); err != nil {
+			return err
+		}
+		return s.store.Stand(ctx, version)
+	}
+	if len(done.Refused) == 0 {
+		return deed()
+	}
+	command := fmt.Sprintf("switch %s --to %d --force", done.Projection, done.To)
+	return s.decide(ctx, &readmodel.Decision{Command: command, Why: done.Refused}, deed)
 }
 
 // find is the declared version of a projection, if it is that one.

@@ -57,7 +57,7 @@ func newVersions(t *testing.T) *versions {
 	as := func(number int, path string) {
 		t.Setenv("PROJECTIONS", path)
 		t.Setenv("READMODEL_GROUP", groups[number])
-		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Topic: "versions", Subscription: "projector"}, path)
+		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Feed: readmodel.Feed{Topic: "versions", Subscription: "projector"}}, path)
 	}
 	return &versions{
 		client: client, database: database,
@@ -379,7 +379,7 @@ func TestVersionsAreSwitchedWithTheDocumentedRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = runner.Disconnect(t.Context()) }()
-	deployed(t, runner, readmodel.Config{Database: "shop_read", Topic: "switching", Subscription: "projector"}, path)
+	deployed(t, runner, readmodel.Config{Database: "shop_read", Feed: readmodel.Feed{Topic: "switching", Subscription: "projector"}}, path)
 	t.Setenv("READMODEL_MONGODB_URI", as("operator", "switchsecret"))
 	if lines, err := command(t, "versions"); err != nil || len(lines) != 2 {
 		t.Errorf("versions: got %v and %v, want one of each projection", lines, err)

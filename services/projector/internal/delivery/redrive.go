@@ -37,6 +37,8 @@ type Shelved struct {
 	FollowedBy []string
 	// Returned is that of Parked.
 	Returned bool
+	// Foreign says why the message is not to be applied here at all, "" where it is.
+	Foreign string
 }
 
 // Redriven is what became of a redrive.

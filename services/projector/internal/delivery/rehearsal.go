@@ -20,8 +20,14 @@ type Gaps struct {
 	// Accept has it go on over gaps, for good: a missing version that comes later
 	// is not applied.
 	Accept bool
+	// Left is told of each event that Unfollowed or Accept lets pass, and why that is
+	// no matter of course; from several goroutines, and again where it is tried again.
+	// Nil is not.
+	Left func(e *contract.Event, why string)
 
 	links *links
+	// passing is up to where the versions had come that Accept goes on from.
+	passing contract.Version
 }
 
 func (g *Gaps) begin(ctx context.Context, aggregate string) (err error) {
@@ -29,6 +35,9 @@ func (g *Gaps) begin(ctx context.Context, aggregate string) (err error) {
 		return nil
 	}
 	if g.Accept {
+		if g.passing, err = g.Versions.LastVersion(ctx, aggregate); err != nil {
+			return fmt.Errorf("look up the version of aggregate %q: %w", aggregate, err)
+		}
 		if err := g.Versions.ForgetVersion(ctx, aggregate); err != nil {
 			return fmt.Errorf("forget the version of aggregate %q: %w", aggregate, err)
 		}
@@ -37,10 +46,17 @@ func (g *Gaps) begin(ctx context.Context, aggregate string) (err error) {
 	return err
 }
 
-// before is what is missing before a version, if that matters. Another redrive
+// before is what is missing before an event, if that matters. Another redrive
 // may have come further, so what is missing is looked up again.
-func (g *Gaps) before(ctx context.Context, version contract.Version) (string, error) {
-	if g.links == nil || g.Accept || missing(g.links.reached, version) == "" {
+func (g *Gaps) before(ctx context.Context, e *contract.Event) (string, error) {
+	if g.links != nil && g.Accept {
+		if gap := missing(g.passing, e.Version); gap != "" {
+			g.left(e, gap)
+		}
+		g.passing = later(g.passing, e.Version)
+		return "", nil
+	}
+	if g.links == nil || missing(g.links.reached, e.Version) == "" {
 		return "", nil
 	}
 	links, err := lookUp(ctx, g.Versions, g.links.aggregate)
@@ -48,7 +64,13 @@ func (g *Gaps) before(ctx context.Context, version contract.Version) (string, er
 		return "", err
 	}
 	g.links = links
-	return missing(links.reached, version), nil
+	return missing(links.reached, e.Version), nil
+}
+
+func (g *Gaps) left(e *contract.Event, why string) {
+	if g.Left != nil {
+		g.Left(e, why)
+	}
 }
 
 func (g *Gaps) passed(ctx context.Context, version contract.Version) error {
@@ -61,14 +83,20 @@ func (g *Gaps) passed(ctx context.Context, version contract.Version) error {
 // decide is what a redrive makes of a parked message, or the reason why it stops
 // before it.
 func (g *Gaps) decide(ctx context.Context, decider Decider, m *Shelved) (change *projection.Change, writes []projection.Write, reason string, err error) {
+	if m.Foreign != "" {
+		return nil, nil, m.Foreign, nil
+	}
 	change, err = decode(m.Message)
 	if err != nil {
 		return nil, nil, err.Error(), nil
 	}
-	if lost := unfollowed(m, change.Type, decider.Followers(change.Type)); lost != "" && !g.Unfollowed {
-		return nil, nil, lost, nil
+	if lost := unfollowed(m, change.Type, decider.Followers(change.Type)); lost != "" {
+		if !g.Unfollowed {
+			return nil, nil, lost, nil
+		}
+		g.left(&change.Event, lost)
 	}
-	if reason, err = g.before(ctx, change.Version); err != nil || reason != "" {
+	if reason, err = g.before(ctx, &change.Event); err != nil || reason != "" {
 		return nil, nil, reason, err
 	}
 	change.Within(ctx)

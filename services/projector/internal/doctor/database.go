@@ -26,6 +26,9 @@ type Database struct {
 	// OtherIndex what they keep with another time than is configured.
 	WithoutIndex []string
 	OtherIndex   map[string]time.Duration
+	// Elsewhere says whose the read collections are, or what feeds the group, where
+	// that is not as in the environment.
+	Elsewhere string
 	// Halted and Parked are how much of each waits for an operator.
 	Halted, Parked int64
 }
@@ -51,6 +54,7 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 		f.add(true, Warning, "drop the index, and run projector setup",
 			"tidies %q after %s, which is not what TOMBSTONE_TTL, %s, asks for", collection, d.OtherIndex[collection], settings.TombstoneTTL)
 	}
+	f.add(d.Elsewhere != "", Fault, "use the environment of those projectors, or stop them and run projector move", "is not this environment's: %s", d.Elsewhere)
 	f.add(d.Halted > 0 || d.Parked > 0, Warning, "look at projector parked list, mend the projection, and redrive",
 		"has %d halted aggregates and %d parked messages", d.Halted, d.Parked)
 	return f.all

@@ -21,7 +21,14 @@ const (
 	// each group keeps the last versions of aggregates there, where it waits for
 	// gaps.
 	Positions = "applied_positions"
+	// Owners names the group that each read collection belongs to, and Decisions is
+	// the ledger of what operators have decided. All groups share both.
+	Owners    = "collection_owners"
+	Decisions = "projector_ledger"
 )
+
+// SharedCollections are the projector's own of which there is one for all groups.
+func SharedCollections() []string { return []string{Owners, Decisions} }
 
 // GroupCollections are those of which each group of projectors has its own, so
 // that what fails in one holds up no other.
@@ -46,7 +53,7 @@ func badCollection(name string) string {
 		return "is not a valid name"
 	}
 	stem, _, _ := strings.Cut(name, ".")
-	if slices.Contains(GroupCollections(), stem) {
+	if slices.Contains(slices.Concat(GroupCollections(), SharedCollections()), stem) {
 		return "is the projector's own"
 	}
 	return ""

@@ -44,6 +44,26 @@ func (s *Store) CountingHalts(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
+// EachCounting calls each for the halted aggregates that count for the brake.
+func (s *Store) EachCounting(ctx context.Context, each func(*HaltedAggregate)) error {
+	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, counting, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err != nil {
+		return fmt.Errorf("list halted aggregates: %w", err)
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	for cursor.Next(ctx) {
+		var h HaltedAggregate
+		if err := cursor.Decode(&h); err != nil {
+			return fmt.Errorf("read a halted aggregate: %w", err)
+		}
+		each(&h)
+	}
+	if err := cursor.Err(); err != nil {
+		return fmt.Errorf("list halted aggregates: %w", err)
+	}
+	return nil
+}
+
 // AcceptHalts has the halts that there are count no more, so that as many may
 // follow, and tells how many they are.
 func (s *Store) AcceptHalts(ctx context.Context) (int64, error) {

@@ -33,8 +33,8 @@ type deployment struct {
 
 // Deploy notes what the projectors of the store's subscription are from now on.
 func (s *Store) Deploy(ctx context.Context, startedBy string) error {
-	d := Deployment{s.deployment.Topic, s.deployment.Subscription, s.parts, s.onGap, startedBy, time.Now()}
-	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: s.deployment}}, bson.D{{Key: "$set", Value: d}}, options.UpdateOne().SetUpsert(true))
+	d := Deployment{s.feed.Topic, s.feed.Subscription, s.parts, s.onGap, startedBy, time.Now()}
+	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: deployment{s.feed.Topic, s.feed.Subscription}}}, bson.D{{Key: "$set", Value: d}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("note the deployment in %q: %w", projection.Processes, err)
 	}

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,6 +36,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, keep time.Dur
 		{"the user's privileges", "a user", func(ctx context.Context, d *doctor.Database) error { return s.readPrivileges(ctx, d, collections) }},
 		{"the shard keys", "find on config.collections", func(ctx context.Context, d *doctor.Database) error { return s.readShardKeys(ctx, d, collections) }},
 		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
+		{"who works there", "find on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readOwner(ctx, d, collections) }},
 		{"what is halted and parked", "find on the read database", s.readParked},
 	} {
 		err := look.read(ctx, &e.Facts)
@@ -126,6 +128,14 @@ func (s *Store) readIndexes(ctx context.Context, d *doctor.Database, collections
 		}
 	}
 	return nil
+}
+
+func (s *Store) readOwner(ctx context.Context, d *doctor.Database, collections []string) error {
+	err := s.CheckOwner(ctx, collections)
+	if errors.Is(err, ErrElsewhere) {
+		d.Elsewhere, err = err.Error(), nil
+	}
+	return err
 }
 
 func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {

@@ -49,18 +49,20 @@ type parkedKey struct {
 // parkedMessage is a document of parked_messages: the whole message, and what
 // it says of itself.
 type parkedMessage struct {
-	Key            parkedKey         `bson:"_id"`
-	EventType      string            `bson:"eventType"`
-	EventTime      *time.Time        `bson:"eventTime,omitempty"`
-	Position       contract.Position `bson:"position"`
-	Version        *int64            `bson:"aggregateVersion,omitempty"`
-	Failed         bool              `bson:"failed"`
-	Reason         string            `bson:"reason"`
-	Returned       bool              `bson:"returned,omitempty"`
-	Subscription   string            `bson:"subscription"`
-	SequenceNumber int64             `bson:"sequenceNumber"`
-	EnqueuedAt     time.Time         `bson:"enqueuedAt"`
-	ParkedAt       time.Time         `bson:"parkedAt"`
+	Key       parkedKey         `bson:"_id"`
+	EventType string            `bson:"eventType"`
+	EventTime *time.Time        `bson:"eventTime,omitempty"`
+	Position  contract.Position `bson:"position"`
+	Version   *int64            `bson:"aggregateVersion,omitempty"`
+	Failed    bool              `bson:"failed"`
+	Reason    string            `bson:"reason"`
+	Returned  bool              `bson:"returned,omitempty"`
+	// Topic is "" where an older release has parked it.
+	Topic          string    `bson:"topic"`
+	Subscription   string    `bson:"subscription"`
+	SequenceNumber int64     `bson:"sequenceNumber"`
+	EnqueuedAt     time.Time `bson:"enqueuedAt"`
+	ParkedAt       time.Time `bson:"parkedAt"`
 	// FollowedBy are the projections that followed the event when it was parked;
 	// null where that is not known.
 	FollowedBy []string      `bson:"followedBy"`
@@ -260,7 +262,8 @@ func (s *Store) parked(p *delivery.Parked) *parkedMessage {
 		Failed:         p.Failed,
 		Reason:         p.Reason,
 		Returned:       p.Returned,
-		Subscription:   s.subscription,
+		Topic:          s.feed.Topic,
+		Subscription:   s.feed.Subscription,
 		SequenceNumber: m.SequenceNumber,
 		EnqueuedAt:     m.EnqueuedAt,
 		ParkedAt:       time.Now(),

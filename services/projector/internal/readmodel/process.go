@@ -26,6 +26,9 @@ const (
 	carefulTime = 10 * time.Minute
 )
 
+// waitsForGaps is the OnGap of projectors that note the versions of aggregates.
+const waitsForGaps = "wait"
+
 // Process is this process among the projectors of a read database. One document
 // for each says that it lives, or that it has stopped as asked; a process that
 // does neither has died.
@@ -73,6 +76,9 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 	if err != nil {
 		return fmt.Errorf("say that the process lives: %w", err)
 	}
+	if err := p.noteNone(ctx); err != nil {
+		return err
+	}
 	silent := bson.D{{Key: "heartbeatAt", Value: bson.D{{Key: "$lt", Value: me.HeartbeatAt.Add(-deadAfter)}}}}
 	dead := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "$ne", Value: p.id}}},
@@ -92,6 +98,21 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 		return fmt.Errorf("look for processes that have died: %w", err)
 	}
 	p.careful.Store(err == nil)
+	return nil
+}
+
+// noteNone says, where the process notes no versions of aggregates, that it may
+// apply events until it says so again, or counts as dead.
+func (p *Process) noteNone(ctx context.Context) error {
+	if p.store.onGap == "" || p.store.onGap == waitsForGaps {
+		return nil
+	}
+	until := bson.D{{Key: "$add", Value: bson.A{"$$NOW", deadAfter.Milliseconds()}}}
+	_, err := p.store.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "unnotedAt", Value: until}}}}})
+	if err != nil {
+		return fmt.Errorf("say that versions are not noted: %w", err)
+	}
 	return nil
 }
 

@@ -35,7 +35,7 @@ func (s *Store) ownCollections() []string {
 	if s.group != "" {
 		own = append(own, projection.Positions)
 	}
-	return own
+	return append(own, projection.SharedCollections()...)
 }
 
 // expiry is an index that removes documents after a time.

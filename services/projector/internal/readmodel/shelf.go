@@ -42,6 +42,8 @@ type ParkedMessage struct {
 	// nil where that is not known.
 	FollowedBy []string `json:"followed_by"`
 	BodyBytes  int      `json:"body_bytes"`
+	// Foreign says why the message is not one of the group's, where it is none.
+	Foreign string `json:"foreign,omitempty"`
 
 	// Message is the whole message; it is not shown in a list.
 	Message contract.Message `json:"-"`
@@ -50,6 +52,10 @@ type ParkedMessage struct {
 // Parked calls each for the parked messages, in order of aggregate and
 // sequence: those of one aggregate, or of all where it is "".
 func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMessage) error) error {
+	fed, err := s.feeding(ctx)
+	if err != nil {
+		return err
+	}
 	cursor, err := s.own(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
 		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	if err != nil {
@@ -64,7 +70,7 @@ func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMe
 		err := each(ParkedMessage{
 			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.Key.EventID, EventType: p.EventType,
 			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt, Returned: p.Returned, FollowedBy: p.FollowedBy,
-			BodyBytes: len(p.Message.Body), Message: p.Message.message(),
+			BodyBytes: len(p.Message.Body), Message: p.Message.message(), Foreign: fed.foreign(&p),
 		})
 		if err != nil {
 			return err
@@ -95,7 +101,7 @@ var errEnough = errors.New("enough")
 func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]delivery.Shelved, error) {
 	var messages []delivery.Shelved
 	err := s.Parked(ctx, aggregate, func(p ParkedMessage) error {
-		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned})
+		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Foreign: p.Foreign})
 		if len(messages) == limit {
 			return errEnough
 		}

@@ -16,21 +16,19 @@ import (
 
 // Store is a read database.
 type Store struct {
-	db           *mongo.Database
-	subscription string
-	group        string
-	marked       []string
-	deployment   deployment
-	parts        []projection.Part // nil where not known
-	onGap        string
+	db     *mongo.Database
+	feed   Feed
+	group  string
+	marked []string
+	parts  []projection.Part // nil where not known
+	onGap  string
 }
 
 // Config says what a store is for.
 type Config struct {
 	Database string
-	// Subscription is noted with parked messages, and with Topic names the
-	// deployment.
-	Topic, Subscription string
+	// Feed is noted with parked messages, and names the deployment.
+	Feed Feed
 	// Group names those projectors of the database that share halts, parked
 	// messages and their watch over each other; "" is a group, too.
 	Group string
@@ -57,12 +55,11 @@ func New(client *mongo.Client, cfg Config) *Store {
 			SetWriteConcern(writeconcern.Majority()).
 			SetReadConcern(readconcern.Majority()).
 			SetReadPreference(readpref.Primary())),
-		subscription: cfg.Subscription,
-		group:        cfg.Group,
-		marked:       cfg.Marked,
-		deployment:   deployment{cfg.Topic, cfg.Subscription},
-		parts:        cfg.Projections,
-		onGap:        cfg.OnGap,
+		feed:   cfg.Feed,
+		group:  cfg.Group,
+		marked: cfg.Marked,
+		parts:  cfg.Projections,
+		onGap:  cfg.OnGap,
 	}
 }
 

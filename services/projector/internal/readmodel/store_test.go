@@ -49,7 +49,7 @@ type subject struct {
 func newSubject(t *testing.T, monitor *event.CommandMonitor) *subject {
 	t.Helper()
 	client, database := servers.Mongo(t, monitor)
-	return &subject{readmodel.New(client, readmodel.Config{Database: database, Subscription: "projector", Marked: []string{"c", "other"}}), client.Database(database)}
+	return &subject{readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, Marked: []string{"c", "other"}}), client.Database(database)}
 }
 
 func TestStoreConforms(t *testing.T) {

@@ -24,7 +24,8 @@ func versions(aggregate string) account { return account{AggregateID: aggregate}
 // LastVersion implements delivery.Versions.
 func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {
 	var stored struct {
-		Version *int64 `bson:"version"`
+		Version   *int64    `bson:"version"`
+		UpdatedAt time.Time `bson:"updatedAt"`
 	}
 	err := s.own(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: versions(aggregate)}}).Decode(&stored)
 	switch {
@@ -33,14 +34,30 @@ func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Ver
 	case err != nil:
 		return contract.Version{}, fmt.Errorf("read a version in %q: %w", projection.Positions, err)
 	}
+	doubtful, err := s.doubtful(ctx, aggregate, stored.UpdatedAt)
+	if err != nil || doubtful {
+		return contract.Version{}, err
+	}
 	return contract.VersionOf(*stored.Version), nil
+}
+
+// doubtful tells whether later versions may have been applied than the one that was
+// noted at a time: while a projector lived that notes none, and the aggregate was
+// not halted. What is halted is applied by a redrive alone, and stops there.
+func (s *Store) doubtful(ctx context.Context, aggregate string, noted time.Time) (bool, error) {
+	f, err := s.feeding(ctx)
+	if err != nil || f == nil || noted.After(f.UnnotedAt) {
+		return false, err
+	}
+	halt, err := s.Halted(ctx, aggregate)
+	return halt == "", err
 }
 
 // AdvanceVersion implements delivery.Versions.
 func (s *Store) AdvanceVersion(ctx context.Context, aggregate string, version int64) error {
 	return s.setVersion(ctx, aggregate, bson.D{
 		{Key: "$max", Value: bson.D{{Key: "version", Value: version}}},
-		{Key: "$set", Value: bson.D{{Key: "updatedAt", Value: time.Now()}}},
+		{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}},
 	})
 }
 
@@ -48,7 +65,7 @@ func (s *Store) AdvanceVersion(ctx context.Context, aggregate string, version in
 func (s *Store) ForgetVersion(ctx context.Context, aggregate string) error {
 	return s.setVersion(ctx, aggregate, bson.D{
 		{Key: "$unset", Value: bson.D{{Key: "version", Value: ""}}},
-		{Key: "$set", Value: bson.D{{Key: "updatedAt", Value: time.Now()}}},
+		{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}},
 	})
 }
 

@@ -53,6 +53,9 @@ func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) err
 	for {
 		// The client goes on behind the last message that it has peeked at.
 		page, err := d.receiver.PeekMessages(ctx, deadPage, nil)
+		if e, ok := errors.AsType[*azservicebus.Error](err); ok && e.Code == azservicebus.CodeNotFound {
+			return fmt.Errorf("peek at dead letters: %w: %w", ErrNoEntity, err)
+		}
 		if err != nil {
 			return fmt.Errorf("peek at dead letters: %w", err)
 		}

@@ -1,0 +1,139 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/projector/internal/projection"
+)
+
+// ErrInUse means that something of those who would be moved from is not done with.
+var ErrInUse = errors.New("it is still in use")
+
+// Move is what makes read collections another group's, or a group another
+// subscription's.
+type Move struct {
+	// Collections are those that change their group, by the group they had.
+	Collections map[string]string `json:"collections,omitempty"`
+	// From is what has fed the group; nil where nothing has, or it stays.
+	From *Feed `json:"from,omitempty"`
+	To   Feed  `json:"to"`
+}
+
+// None tells that everything is where it belongs.
+func (m *Move) None() bool { return len(m.Collections) == 0 && m.From == nil }
+
+// PlanMove says what would have to be moved so that collections are the group's
+// and the store's subscription its feed. ErrInUse while projectors of a group that
+// is concerned live, or messages are parked in one that collections are taken from:
+// nobody would find them any more.
+func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, error) {
+	m := &Move{Collections: map[string]string{}, To: s.feed}
+	owners, err := s.owners(ctx, collections)
+	if err != nil {
+		return nil, err
+	}
+	groups := []string{s.group}
+	for _, o := range owners {
+		if o.Group == s.group {
+			continue
+		}
+		m.Collections[o.Collection] = o.Group
+		if !slices.Contains(groups, o.Group) {
+			groups = append(groups, o.Group)
+		}
+	}
+	f, err := s.feeding(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil && !f.is(s.feed) {
+		m.From = &f.Feed
+	}
+	if m.None() {
+		return m, nil
+	}
+	for _, group := range groups {
+		if err := s.of(group).idle(ctx, group != s.group); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// of is the same store for another group.
+func (s *Store) of(group string) *Store {
+	other := *s
+	other.group = group
+	return &other
+}
+
+// idle is ErrInUse while a projector of the group lives, and, where the group
+// shall be left, while something is parked in it.
+func (s *Store) idle(ctx context.Context, left bool) error {
+	var hello struct {
+		LocalTime time.Time `bson:"localTime"`
+	}
+	if err := s.admin(ctx, bson.D{{Key: "hello", Value: 1}}, &hello); err != nil {
+		return fmt.Errorf("ask the read database for its time: %w", err)
+	}
+	alive, err := s.own(projection.Processes).CountDocuments(ctx, bson.D{
+		{Key: "heartbeatAt", Value: bson.D{{Key: "$gt", Value: hello.LocalTime.Add(-deadAfter)}}}, {Key: "stoppedAt", Value: nil},
+	})
+	if err != nil {
+		return fmt.Errorf("look for projectors of the group %q: %w", s.group, err)
+	}
+	if alive > 0 {
+		return fmt.Errorf("%w: %d projectors of the group %q live, or were killed less than %s ago: stop them first", ErrInUse, alive, s.group, deadAfter)
+	}
+	if !left {
+		return nil
+	}
+	halted, err := s.CountHalted(ctx)
+	if err != nil {
+		return err
+	}
+	parked, err := s.CountParked(ctx)
+	if err != nil {
+		return err
+	}
+	if halted > 0 || parked > 0 {
+		return fmt.Errorf("%w: the group %q has %d halted aggregates and %d parked messages: redrive or discard them there first", ErrInUse, s.group, halted, parked)
+	}
+	return nil
+}
+
+// Move does what PlanMove has planned.
+func (s *Store) Move(ctx context.Context, m *Move, by string) error {
+	now := time.Now()
+	for name, group := range m.Collections {
+		result, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: name}, {Key: "group", Value: group}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "since", Value: now}}}})
+		if err != nil {
+			return fmt.Errorf("move collection %q: %w", name, err)
+		}
+		if result.MatchedCount == 0 {
+			return fmt.Errorf("move collection %q: %w: somebody else has moved it", name, ErrInUse)
+		}
+	}
+	if m.From == nil {
+		return nil
+	}
+	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, bson.D{
+		{Key: "$set", Value: bson.D{
+			{Key: "namespace", Value: m.To.Namespace}, {Key: "topic", Value: m.To.Topic}, {Key: "subscription", Value: m.To.Subscription},
+			{Key: "by", Value: by}, {Key: "since", Value: now},
+		}},
+		{Key: "$addToSet", Value: bson.D{{Key: "before", Value: *m.From}}},
+	}, options.UpdateOne().SetUpsert(true))
+	if err != nil {
+		return fmt.Errorf("move the group %q: %w", s.group, err)
+	}
+	return nil
+}
