@@ -3,6 +3,7 @@ package app_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func newVersions(t *testing.T) *versions {
 	as := func(number int, path string) {
 		t.Setenv("PROJECTIONS", path)
 		t.Setenv("READMODEL_GROUP", groups[number])
-		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Feed: readmodel.Feed{Topic: "versions", Subscription: "projector"}}, path)
+		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Feed: readmodel.Feed{Topic: os.Getenv("SERVICEBUS_TOPIC"), Subscription: os.Getenv("SERVICEBUS_SUBSCRIPTION")}}, path)
 	}
 	return &versions{
 		client: client, database: database,
@@ -69,7 +70,8 @@ func newVersions(t *testing.T) *versions {
 	}
 }
 
-// deployed notes a deployment as its projectors do when they start.
+// deployed notes a deployment as its projectors do when they start, moved to where
+// it is where it was elsewhere.
 func deployed(t *testing.T, client *mongo.Client, cfg readmodel.Config, path string) {
 	t.Helper()
 	projections, err := projection.Load(path)
@@ -77,7 +79,18 @@ func deployed(t *testing.T, client *mongo.Client, cfg readmodel.Config, path str
 		t.Fatal(err)
 	}
 	cfg.Projections = projections.Parts()
-	if err := readmodel.New(client, cfg).Deploy(t.Context(), "a test"); err != nil {
+	store, collections := readmodel.New(client, cfg), projections.Collections()
+	plan, err := store.PlanMove(t.Context(), collections)
+	if err == nil {
+		err = store.Move(t.Context(), plan, "a test")
+	}
+	if err == nil {
+		err = store.Claim(t.Context(), collections, "a test")
+	}
+	if err == nil {
+		err = store.Deploy(t.Context(), "a test")
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
