@@ -179,6 +179,7 @@ func TestANewVersionIsBuiltBesideTheLiveOneAndSwitchedTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	joined := r.second(t, 0, r.Names().Topic, "projector-v2")
+	command(joined.Projectors[0], "move")
 	if err := joined.StartServices(); err != nil {
 		t.Fatal(err)
 	}

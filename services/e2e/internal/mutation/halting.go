@@ -86,8 +86,8 @@ func halting() []Guard {
 		{
 			Name:    "redrive: what is followed no longer is not done",
 			File:    delivery + "/rehearsal.go",
-			Cut:     `lost != "" && !g.Unfollowed`,
-			With:    `lost == "-" && !g.Unfollowed`,
+			Cut:     "if !g.Unfollowed {",
+			With:    `if !g.Unfollowed && lost == "-" {`,
 			Package: projector,
 			Tests:   []string{"TestScope_NotFollowedIsNotDone"},
 		},

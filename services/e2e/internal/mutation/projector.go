@@ -124,8 +124,8 @@ func delivering() []Guard {
 		{
 			Name:    "delivery: a redrive stops before a gap",
 			File:    delivery + "/rehearsal.go",
-			Cut:     "err = g.before(ctx, change.Version); err != nil || reason != \"\"",
-			With:    "err = g.before(ctx, change.Version); err != nil",
+			Cut:     "err = g.before(ctx, &change.Event); err != nil || reason != \"\"",
+			With:    "err = g.before(ctx, &change.Event); err != nil",
 			Package: delivery,
 			Tests:   []string{"TestARedriveStopsAtAGapUnlessGapsAreAccepted"},
 		},
