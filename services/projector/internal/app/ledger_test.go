@@ -79,7 +79,10 @@ func TestLedger_HasALineForEachDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := start(t, cfg, parse(t))
-	until(t, "the status shows the ledger", func() bool { s := next.Status(); return s.Ledger != nil && s.Ledger.Lines == 5 && s.Ledger.Latest.Command == "dlq discard" })
+	until(t, "the status shows the ledger", func() bool {
+		s := next.Status()
+		return s.Ledger != nil && s.Ledger.Lines == 5 && s.Ledger.Latest.Command == "dlq discard"
+	})
 	if !strings.Contains(scraped(t, next), "projector_ledger_lines 5\n") {
 		t.Error("no projector_ledger_lines 5 in the metrics")
 	}

@@ -127,8 +127,11 @@ func (s *Store) Move(ctx context.Context, m *Move, by string) error {
 	}
 	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, bson.D{
 		{Key: "$set", Value: bson.D{
-			{Key: "namespace", Value: m.To.Namespace}, {Key: "topic", Value: m.To.Topic}, {Key: "subscription", Value: m.To.Subscription},
-			{Key: "by", Value: by}, {Key: "since", Value: now},
+			{Key: "namespace", Value: m.To.Namespace},
+			{Key: "topic", Value: m.To.Topic},
+			{Key: "subscription", Value: m.To.Subscription},
+			{Key: "by", Value: by},
+			{Key: "since", Value: now},
 		}},
 		{Key: "$addToSet", Value: bson.D{{Key: "before", Value: *m.From}}},
 	}, options.UpdateOne().SetUpsert(true))
