@@ -123,5 +123,21 @@ func owning() []Guard {
 			Package: projector,
 			Tests:   []string{"TestSwitch_IsRefusedWhileMessagesAreParked"},
 		},
+		{
+			Name:    "dead letters: names of properties that a server may refuse are kept beside",
+			File:    readmodel + "/parked.go",
+			Cut:     "`^[A-Za-z0-9_:-]+$`",
+			With:    "`(?s)^.*$`",
+			Package: projector,
+			Tests:   []string{"TestDeadRedrive_APropertyMayHaveAnyName"},
+		},
+		{
+			Name:    "dead letters: what is put back is marked",
+			File:    delivery + "/putback.go",
+			Cut:     "Returned: true}",
+			With:    "Returned: false}",
+			Package: delivery,
+			Tests:   []string{"TestPutBack_AWriteThatWasOnItsWayIsFound"},
+		},
 	}
 }
