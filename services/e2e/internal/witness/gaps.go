@@ -53,26 +53,35 @@ type pardon int
 
 const (
 	due    pardon = iota // all must
-	late                 // it came to the topic after a later one, and so not to the read model
+	late                 // it came to the topic after a later one, or an operator has left it out, and so not to the read model
 	unsent               // it came nowhere
 )
 
 // Forgive has Judge take events that a line of the ledger names for events that
 // need not come: to the topic, or, where they came there only after a later one
 // of their aggregate, to the read model, which takes no steps back. It returns
-// the lines. What Archive took before is not forgiven.
+// the lines. An event that an operator has left out of the read model, as a line of
+// the projectors' ledger says, need not come there. What Archive took before is not forgiven.
 func (w *Witness) Forgive(ctx context.Context) ([]Gap, error) {
 	gaps, err := w.Gaps(ctx)
 	if err != nil {
 		return nil, err
 	}
+	leftOut, err := w.leftOut(ctx)
+	if err != nil {
+		return nil, err
+	}
 	sent := sendsOf(validate.EventsOf(w.Observer.Sends()))
 	w.forgiven = func(e source.Stored) pardon {
+		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
+		if _, came := sent[this]; came && leftOut[this] {
+			return late
+		}
 		at, known := w.Ledger.WrittenAt(e.Aggregate, e.Version)
 		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(at) }) {
 			return due
 		}
-		if how, found := sent[validate.Event{Aggregate: e.Aggregate, Version: e.Version}]; found {
+		if how, found := sent[this]; found {
 			return how
 		}
 		return unsent

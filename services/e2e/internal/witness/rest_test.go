@@ -188,3 +188,34 @@ func TestForgive_TakesWhatALineOfTheLedgerNames(t *testing.T) {
 		}
 	}
 }
+
+// What an operator has left out of the read model is forgiven where the projectors'
+// ledger names it, and where the topic had it.
+func TestForgive_TakesWhatAnOperatorHasDiscarded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for n := int64(1); n <= 2; n++ {
+		s.write(t, "a", n)
+		s.send(t, "a", n, 1)
+	}
+	s.write(t, "b", 1)
+	err := poll.Until(t.Context(), "the messages", func(context.Context) (bool, string) { return s.Observer.Count() == 2, "not all" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func(command, aggregate string, version any) bson.D {
+		return bson.D{{Key: "command", Value: command}, {Key: "about", Value: bson.A{bson.D{{Key: "aggregate", Value: aggregate}, {Key: "version", Value: version}}}}}
+	}
+	lines := []any{line("parked discard", "a", int64(1)), line("halts resume", "a", int64(2)), line("parked discard", "b", int64(1)), line("dlq discard", "a", nil)}
+	if _, err := s.ReadModel().Collection(decisionsLedger).InsertMany(t.Context(), lines); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forgive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for e, want := range map[validate.Event]pardon{{Aggregate: "a", Version: 1}: late, {Aggregate: "a", Version: 2}: due, {Aggregate: "b", Version: 1}: due} {
+		if got := s.forgiven(source.Stored{Event: event(e.Aggregate, e.Version)}); got != want {
+			t.Errorf("event %v: forgiven %v, want %v", e, got, want)
+		}
+	}
+}

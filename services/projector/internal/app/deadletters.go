@@ -221,9 +221,8 @@ func (s *scope) discardDead(ctx context.Context, letters *servicebus.DeadLetters
 // named is a dead letter as the ledger has it: by its event, or by what it is
 // called where it is none.
 func named(d servicebus.DeadLetter) readmodel.Named {
-	n := readmodel.Named{Aggregate: d.SessionID, Event: d.ID, Reason: d.Reason}
 	if event, placed := contract.Place(d.Message.Message); placed {
-		n.Aggregate, n.Event = event.AggregateID, event.ID
+		return namedEvent(&event, d.Reason)
 	}
-	return n
+	return readmodel.Named{Aggregate: d.SessionID, Event: d.ID, Reason: d.Reason}
 }

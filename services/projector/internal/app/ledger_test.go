@@ -65,7 +65,7 @@ func TestLedger_HasALineForEachDecision(t *testing.T) {
 	run("parked", "redrive", "a", "--accept-gaps")
 	decided(t, 2, "parked redrive --accept-gaps", "a-3", "version 3 follows 1")
 	run("parked", "discard", "b", "b-1")
-	decided(t, 3, "parked discard", "b-1")
+	decided(t, 3, "parked discard", "b-1", "version:1")
 	if _, err := db.Collection(projection.ParkedMessages).UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "followedBy", Value: bson.A{"gone"}}}}}); err != nil {
 		t.Fatal(err)
 	}

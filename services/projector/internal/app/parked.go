@@ -152,10 +152,19 @@ func (s *scope) accepting(ctx context.Context, aggregates []string, redrive func
 		gaps.Left = func(e *contract.Event, why string) {
 			mu.Lock()
 			defer mu.Unlock()
-			d.Add(readmodel.Named{Aggregate: e.AggregateID, Event: e.ID, Reason: why})
+			d.Add(namedEvent(e, why))
 		}
 		return redrive(gaps)
 	})
+}
+
+// namedEvent is an event as the ledger has it.
+func namedEvent(e *contract.Event, reason string) readmodel.Named {
+	n := readmodel.Named{Aggregate: e.AggregateID, Event: e.ID, Reason: reason}
+	if e.Version.Known {
+		n.Version = &e.Version.Number
+	}
+	return n
 }
 
 // gaps is how a redrive deals with what is missing.
@@ -266,7 +275,7 @@ func (s *scope) parkedOnes(ctx context.Context, aggregate, event string, d *read
 		if p.Foreign != "" {
 			return fmt.Errorf("%w: event %q: %s", errOutOfScope, p.EventID, p.Foreign)
 		}
-		d.Add(readmodel.Named{Aggregate: p.AggregateID, Event: p.EventID, Reason: p.Reason})
+		d.Add(readmodel.Named{Aggregate: p.AggregateID, Event: p.EventID, Version: p.Version, Reason: p.Reason})
 		return each(&p)
 	})
 	if err == nil && d.Count == 0 {

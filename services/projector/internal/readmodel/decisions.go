@@ -40,7 +40,9 @@ type Decision struct {
 type Named struct {
 	Aggregate string `bson:"aggregate,omitempty" json:"aggregate,omitempty"`
 	Event     string `bson:"event,omitempty" json:"event,omitempty"`
-	Reason    string `bson:"reason,omitempty" json:"reason,omitempty"`
+	// Version is the aggregate's, nil where the event has none.
+	Version *int64 `bson:"version,omitempty" json:"version,omitempty"`
+	Reason  string `bson:"reason,omitempty" json:"reason,omitempty"`
 }
 
 // Add counts what the decision is about, and names it if there is room.
