@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -201,18 +202,21 @@ func (s *scope) discardDead(ctx context.Context, letters *servicebus.DeadLetters
 	case d.Count == 0:
 		return errNoDeadLetter
 	}
+	expected := d.Count
 	return s.decide(ctx, d, func() error {
 		d.About, d.Count = nil, 0
 		each := func(letter servicebus.DeadLetter) error {
 			d.Add(named(letter))
 			return s.lines.Encode(wholeLine(letter))
 		}
+		discard := func() error { return letters.Discard(ctx, discardWait, []int64{number}, each) }
 		if all {
-			return letters.DiscardAll(ctx, discardWait, each)
+			discard = func() error { return letters.DiscardAll(ctx, discardWait, each) }
 		}
-		err := letters.Discard(ctx, discardWait, []int64{number}, each)
-		if err == nil && d.Count == 0 {
-			err = errDeadLocked
+		// That no more comes is not that all have come.
+		err := discard()
+		if err == nil && d.Count < expected {
+			err = fmt.Errorf("%d of %d: %w", expected-d.Count, expected, errDeadLocked)
 		}
 		return err
 	})

@@ -5,12 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/app"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/sandboxtest"
 )
 
 // elsewhere starts a projector that must refuse, and end by itself.
@@ -224,4 +227,41 @@ func TestGaps_AVersionIsDoubtedWhereAProjectorLivedThatNotesNone(t *testing.T) {
 		}
 	}
 	sees(t, db, "a", 1, 2, 3, 4)
+}
+
+// Where readers see no version, the one that they saw is not known to be none.
+func TestSwitch_IsRefusedWhereReadersSeeNoneOfTheVersionsThatThereAre(t *testing.T) {
+	v := newVersions(t)
+	v.second(t, "versions", "projector", 1)
+	if err := v.client.Database(v.database).Collection("orders").Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refusedFor(t, "orders", "readers see no version, and version 1 has documents")
+	v.use(1)
+	switchTo(t, "orders", "1")
+}
+
+// That no more dead letters come is not that all are gone.
+func TestDeadDiscard_SaysWhatIsLeft(t *testing.T) {
+	_, database := servers.Mongo(t, nil)
+	p := start(t, config(t, "left", database), parse(t))
+	onTopic(t, "left", database, counting)
+	for _, id := range []string{"one", "two"} {
+		sandboxtest.Send(t, servers, "left", contract.Message{ID: id, SessionID: id, Body: []byte("hello")})
+	}
+	until(t, "both are dead-lettered", func() bool { return p.Status().DeadLettered == 2 })
+	receiver, err := servers.Client(t).NewReceiverForSubscription("left", "projector", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = receiver.Close(t.Context()) }()
+	if locked, err := receiver.ReceiveMessages(t.Context(), 1, nil); err != nil || len(locked) != 1 {
+		t.Fatalf("lock one: got %d and %v", len(locked), err)
+	}
+	if lines, err := command(t, "dlq", "discard", "--all"); err == nil || len(lines) != 1 || !strings.Contains(err.Error(), "1 of 2") {
+		t.Errorf("with one that is locked: got %v and %v, want it said", lines, err)
+	}
+	if lines := ledger(t); len(lines) != 1 || lines[0]["count"] != 1.0 || lines[0]["error"] == nil {
+		t.Errorf("the ledger: got %v, want the one that is gone, and the failure", lines)
+	}
 }

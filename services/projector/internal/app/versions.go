@@ -149,8 +149,11 @@ func (s *scope) against(ctx context.Context, version *projection.Version, from i
 
 // lacks is what a version lacks of what the live one has.
 func (s *scope) lacks(ctx context.Context, version *projection.Version, from int, wait time.Duration) ([]string, error) {
-	if from == 0 || from == version.Number {
+	switch from {
+	case version.Number:
 		return nil, nil
+	case 0:
+		return s.unseen(ctx, version)
 	}
 	behind, err := s.store.Behind(ctx, version, version.Other(from), maxBehind+1)
 	if errors.Is(err, readmodel.ErrUnnoted) {
@@ -167,6 +170,19 @@ func (s *scope) lacks(ctx context.Context, version *projection.Version, from int
 		return nil, err
 	}
 	return []string{fmt.Sprintf("version %d does not have within %s what version %d had of %d aggregates", version.Number, wait, from, len(left))}, nil
+}
+
+// unseen is what speaks against a version where readers see none: others with
+// documents that nobody can say were not seen before.
+func (s *scope) unseen(ctx context.Context, version *projection.Version) (reasons []string, err error) {
+	states, err := s.store.Versions(ctx, version)
+	for _, other := range states {
+		if other.Version != version.Number && other.Documents > 0 {
+			reasons = append(reasons, fmt.Sprintf("readers see no version, and version %d has documents, so nobody knows what version %d must have: "+
+				"switch to that one first, in its environment; --force switches all the same", other.Version, version.Number))
+		}
+	}
+	return reasons, err
 }
 
 // switchOptions are the arguments of projector switch.
