@@ -46,8 +46,8 @@ func owning() []Guard {
 		{
 			Name:    "commands: an old record does not admit an old environment",
 			File:    projector + "/scope.go",
-			Cut:     "errors.Is(err, readmodel.ErrElsewhere) {",
-			With:    "errors.Is(err, readmodel.ErrElsewhere) && ctx.Err() != nil {",
+			Cut:     "s.projections.Collections()); err != nil {",
+			With:    "s.projections.Collections()); err != nil && ctx.Err() != nil {",
 			Package: projector,
 			Tests:   []string{"TestOwner_AnotherGroupOrSubscriptionIsRefusedUntilItIsMoved"},
 		},
@@ -138,6 +138,22 @@ func owning() []Guard {
 			With:    "Returned: false}",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_AWriteThatWasOnItsWayIsFound"},
+		},
+		{
+			Name:    "switch: where readers see none nobody knows what is due",
+			File:    projector + "/versions.go",
+			Cut:     "return s.unseen(ctx, version)",
+			With:    "return nil, ctx.Err()",
+			Package: projector,
+			Tests:   []string{"TestSwitch_IsRefusedWhereReadersSeeNoneOfTheVersionsThatThereAre"},
+		},
+		{
+			Name:    "dead letters: that no more come is not that all are gone",
+			File:    projector + "/deadletters.go",
+			Cut:     "d.Count < expected",
+			With:    "d.Count < 0",
+			Package: projector,
+			Tests:   []string{"TestDeadDiscard_SaysWhatIsLeft"},
 		},
 	}
 }

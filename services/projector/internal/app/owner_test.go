@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -23,7 +24,13 @@ func elsewhere(t *testing.T, cfg app.Config, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Run(t.Context()); !errors.Is(err, readmodel.ErrElsewhere) || !strings.Contains(err.Error(), want) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	until(t, "it runs or has ended", func() bool { return len(ended) > 0 || p.Status().State == "running" })
+	cancel()
+	if err := <-ended; !errors.Is(err, readmodel.ErrElsewhere) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a start elsewhere: got %v, want it refused: %s", err, want)
 	}
 }
@@ -149,6 +156,7 @@ func TestOwner_AProjectorWhoseCollectionsAreMovedStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	until(t, "it has ended", func() bool { return len(ended) > 0 })
 	if err := <-ended; !errors.Is(err, readmodel.ErrElsewhere) {
 		t.Errorf("it has ended with %v, want that it is elsewhere", err)
 	}

@@ -78,10 +78,8 @@ func (s *scope) admit(ctx context.Context) error {
 	if deployments[at].OnGap != gapReport {
 		s.versions = s.store
 	}
-	if err := s.store.CheckOwner(ctx, s.projections.Collections()); errors.Is(err, readmodel.ErrElsewhere) {
+	if err := s.store.CheckOwner(ctx, s.projections.Collections()); err != nil {
 		return fmt.Errorf("%w: %w", errOutOfScope, err)
-	} else if err != nil {
-		return err
 	}
 	if s.flags.OtherProjections {
 		return nil
