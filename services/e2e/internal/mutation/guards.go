@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life.
 func Guards() []Guard {
-	return slices.Concat(leadership(), streams(), publishing(), sending(), reading(), holding(), delivering(), halting(), owning(), storing())
+	return slices.Concat(leadership(), streams(), publishing(), sending(), reading(), holding(), delivering(), halting(), owning(), storing(), bounding(), evaluating())
 }
 
 const (
@@ -21,6 +21,7 @@ const (
 	topic      = "services/publisher/internal/servicebus"
 	publisher  = "services/publisher/internal/app"
 	projector  = "services/projector/internal/app"
+	expression = "services/projector/internal/expression"
 )
 
 func leadership() []Guard {

@@ -77,7 +77,9 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	a.store = readmodel.New(a.client, cfg.readModel(projections))
+	store := cfg.readModel(projections)
+	_, store.ShelfBytes = cfg.shares(memoryLimit())
+	a.store = readmodel.New(a.client, store)
 	a.halts = delivery.NewHalts(a.store)
 	for _, p := range projections {
 		// Which version readers see is not for a start to say.
@@ -104,7 +106,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.completing = &rate{count: a.engine.Counts().Completed.Load}
 	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
 	a.dead = &deadWatch{count: a.subscription.CountDeadLetters, redact: a.redact, log: a.log}
-	a.metrics.watch(a.engine, a.handler, a.halts, a.waiting, a.brake)
+	a.metrics.watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake)
 	a.metrics.registry.MustRegister(buildInfo(version), a.dead, &a.ledger)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},

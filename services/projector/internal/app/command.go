@@ -180,11 +180,11 @@ func serve(ctx context.Context, version string, stderr io.Writer) error {
 		settings.Report(stderr, "projector", err)
 		return ErrUsage
 	}
-	// As long as the service runs.
-	defer runtime.KeepAlive(paceCollector())
 	a, err := New(ctx, cfg, projections, version, stderr)
 	if err != nil {
 		return err
 	}
+	// As long as the service runs.
+	defer runtime.KeepAlive(cfg.paceCollector())
 	return a.Run(ctx)
 }

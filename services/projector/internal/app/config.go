@@ -61,7 +61,7 @@ type Config struct {
 	// BatchSize is a count of messages.
 	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages received and written at once"`
 	// MaxInFlightBytes is a number of bytes.
-	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes of messages asked for and not settled, in all sessions together; one message always gets through; 0 takes a sixth of what GOMEMLIMIT or the container's memory limit leaves beside 64 MiB and 128 KiB a session, and 64 MiB where neither is set"`
+	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes of messages asked for and not settled, in all sessions together, with those that a missing version's arrival redrives; one message always gets through; 0 takes a sixth of what GOMEMLIMIT or the container's memory limit, 256 MiB where neither is set, leaves beside 64 MiB and 128 KiB a session"`
 	// ReceiveLinger is spent once a hold.
 	ReceiveLinger time.Duration `envconfig:"RECEIVE_LINGER" default:"10ms" desc:"how long a receive waits for another message, at least; longer where messages are seen to take longer to come"`
 	// HoldTime and HoldMessages are the share of a session with more to do.
@@ -272,7 +272,7 @@ func (c *Config) engine() session.Config {
 	e.AcceptFloor = c.MinAccepts
 	e.AcceptTime = c.AcceptTime
 	e.BatchSize = c.BatchSize
-	e.MaxBytes = c.inFlightBytes(memoryLimit())
+	e.MaxBytes, _ = c.shares(memoryLimit())
 	e.HoldTime = c.HoldTime
 	e.HoldMessages = c.HoldMessages
 	e.KeepTime = c.KeepTime

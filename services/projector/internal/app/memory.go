@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"runtime/debug"
@@ -20,9 +21,9 @@ const (
 	// copies is how often a message is in memory at most, as bytes of frames, decoded,
 	// as a write and as what the driver sends, garbage included.
 	copies = 6
-	// usualBytes are in flight where nothing limits memory, and leastBytes where it is
-	// little.
-	usualBytes = 64 << 20
+	// usualLimit is what the process keeps to where nothing limits memory, and
+	// leastBytes are in flight where it is little.
+	usualLimit = 256 << 20
 	leastBytes = 4 << 20
 )
 
@@ -45,27 +46,43 @@ func containerLimit() int64 {
 }
 
 // inFlightBytes bounds the bytes of messages in flight so that the process stays
-// below a memory limit; 0 is none.
+// below a memory limit; 0 is for none.
 func (c *Config) inFlightBytes(limit int64) int64 {
-	switch {
-	case c.MaxInFlightBytes > 0:
+	if c.MaxInFlightBytes > 0 {
 		return c.MaxInFlightBytes
-	case limit == 0:
-		return usualBytes
 	}
-	return max((limit-aside-int64(c.MaxSessions)*eachSession)/copies, leastBytes)
+	return max((cmp.Or(limit, usualLimit)-c.beside())/copies, leastBytes)
+}
+
+// beside is what the process takes beside messages.
+func (c *Config) beside() int64 { return aside + int64(c.MaxSessions)*eachSession }
+
+// shares are the parts of the bytes in flight: of messages from the broker, and of
+// parked ones that are redriven while the sessions' own are in hand.
+func (c *Config) shares(limit int64) (messages, parked int64) {
+	all := c.inFlightBytes(limit)
+	if c.OnGap != gapWait {
+		return all, 0 // the process redrives nothing
+	}
+	return all - all/8, all / 8
 }
 
 // paceCollector has the collector run less often while the heap is small, and as
-// often as it takes near the container's limit. Who sets GOGC or GOMEMLIMIT decides
-// instead. What is returned must be kept: it is never touched, so it takes no
-// memory, and counts as alive when the next collection is reckoned.
-func paceCollector() []byte {
+// often as it takes near the container's limit, or near what the process is to take
+// at most where there is none. Who sets GOGC or GOMEMLIMIT decides instead. What is
+// returned must be kept: it is never touched, so it takes no memory, and counts as
+// alive when the next collection is reckoned. It comes after the bytes in flight are
+// reckoned, since memoryLimit would take its limit for one that was set.
+func (c *Config) paceCollector() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
-	if limit := containerLimit(); limit > 0 {
-		debug.SetMemoryLimit(limit/10*9 + headroom)
-	}
+	debug.SetMemoryLimit(c.softLimit(containerLimit()))
 	return make([]byte, headroom)
+}
+
+// softLimit is where the collector runs as often as it takes, in bytes of the heap
+// with what paceCollector returns.
+func (c *Config) softLimit(container int64) int64 {
+	return cmp.Or(container, c.beside()+copies*c.inFlightBytes(0))/10*9 + headroom
 }

@@ -9,6 +9,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -104,7 +105,7 @@ func (m *metrics) currentLag(engine *session.Engine) (time.Duration, bool) {
 }
 
 // watch registers the counts of engine, handler and halts.
-func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts *delivery.Halts, waiting *waiting, brake *delivery.Brake) {
+func (m *metrics) watch(engine *session.Engine, store *readmodel.Store, handler *delivery.Handler, halts *delivery.Halts, waiting *waiting, brake *delivery.Brake) {
 	e, d := engine.Counts(), handler.Counts()
 	for _, c := range []struct {
 		name, help string
@@ -140,8 +141,11 @@ func (m *metrics) watch(engine *session.Engine, handler *delivery.Handler, halts
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_held", Help: "Sessions held."},
 			func() float64 { return float64(e.Held.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_in_flight_bytes", Help: "Bytes of messages asked for and not settled; see MAX_IN_FLIGHT_BYTES."},
-			func() float64 { return float64(engine.BytesInFlight()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_in_flight_bytes", Help: "Bytes of messages asked for and not settled, and of parked ones that are redriven; see MAX_IN_FLIGHT_BYTES."},
+			func() float64 {
+				parked, _ := store.ShelfBytes()
+				return float64(engine.BytesInFlight() + parked)
+			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_resting", Help: "Sessions left alone for a while because they alone cannot be applied."},
 			func() float64 { return float64(e.Resting.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_accepting", Help: "Accepts that wait for a session."},

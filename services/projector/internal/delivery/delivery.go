@@ -53,7 +53,8 @@ type Parking interface {
 	// same step. A halted one stays as it is. It returns the halt that is stored.
 	Halt(ctx context.Context, h Halt) (HaltID, error)
 	// Park keeps messages of a halted aggregate. One that is parked already
-	// stays as it is. The error is a *RejectedError where one message cannot
+	// stays as it is, unless only its place is kept, without body and properties:
+	// then it is kept whole. The error is a *RejectedError where one message cannot
 	// be kept, and ErrLifted where the aggregate is not halted any more; then
 	// that message is not parked.
 	Park(ctx context.Context, messages []Parked) error

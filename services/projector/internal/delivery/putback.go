@@ -66,9 +66,6 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter) (Return, error) {
 	refused := func(format string, args ...any) (Return, error) {
 		return Return{l, ReturnRefused, fmt.Sprintf(format, args...)}, nil
 	}
-	if l.Reason == reasonTooBig {
-		return refused("it could not be parked when it came, and its place is kept by what parked show prints: %s", l.Description)
-	}
 	if _, placed := contract.Place(l.Message.Message); !placed {
 		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
 	}

@@ -237,7 +237,6 @@ func TestPutBack_RefusesWhatNobodyCanPlace(t *testing.T) {
 		"that cannot be read":         {delivery.Letter{Message: unread}, "cannot be read"},
 		"that a projection fails for": {delivery.Letter{Message: message(t, "a", 1, "Doubled", `{"n":"x"}`)}, "Mend the projection"},
 		"that nobody follows":         {delivery.Letter{Message: message(t, "a", 1, "Unheard", `{}`)}, "no projection"},
-		"that could not be parked":    {delivery.Letter{Message: happened(t, "a", 1)[0], Reason: "NotParkable", Description: "cannot be parked: for this"}, "cannot be parked: for this"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,6 +246,35 @@ func TestPutBack_RefusesWhatNobodyCanPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an older release could not park, and had dead-lettered with its place kept,
+// is put back where this one can.
+func TestPutBack_AMessageTakesThePlaceThatWasKeptForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		messages := happened(t, "a", 1, 2)
+		if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1), Reason: "because"}); err != nil {
+			t.Fatal(err)
+		}
+		place := messages[0]
+		place.Body, place.Properties = nil, nil
+		for i, m := range []session.Message{place, messages[1]} {
+			p := delivery.Parked{Message: m, Event: changeOf(t, messages[i]).Event, Reason: "because"}
+			if err := store.Park(t.Context(), []delivery.Parked{p}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fates, why, redriven := r.run(t, messages[0])
+		if !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnParked}) || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("got %v (%s) and %+v, want it put back and the halt lifted", fates, why, redriven)
+		}
+		if got := r.orders(t); got != `{"events":2}{"last":2}{"seen":[1,2]}` {
+			t.Errorf("document: got %s, want both in order", got)
+		}
+	})
 }
 
 // changeOf is a message's change.

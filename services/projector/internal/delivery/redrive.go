@@ -13,8 +13,11 @@ import (
 
 // Shelf is where parked messages are, for whoever applies them later.
 type Shelf interface {
-	// Next returns the aggregate's first parked messages in order, up to limit.
-	Next(ctx context.Context, aggregate string, limit int) ([]Shelved, error)
+	// Next returns the aggregate's first parked messages in order: one at least
+	// where there are any, and more as far as there is room for what they weigh,
+	// which it waits for. done, which is never nil without an error, gives the room
+	// back; until then another Next may wait.
+	Next(ctx context.Context, aggregate string) (messages []Shelved, done func(), err error)
 	// Position is that which guards a write, as a majority has it; "" where
 	// there is none yet.
 	Position(ctx context.Context, w *projection.Write) (sequence contract.Sequence, eventID string, err error)
@@ -56,9 +59,6 @@ type Redriven struct {
 	Reason        string `json:"reason,omitempty"`
 }
 
-// redrivePage is how many parked messages are read at once. Each may be large.
-const redrivePage = 20
-
 // redrive is one on its way.
 type redrive struct {
 	Redriven
@@ -82,22 +82,11 @@ func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gap
 		return r.Redriven, err
 	}
 	for {
-		messages, err := shelf.Next(ctx, aggregate, redrivePage)
-		if err != nil {
+		some, err := r.page(ctx)
+		if err != nil || r.Reason != "" {
 			return r.Redriven, err
 		}
-		// Asked after the messages: what was parked then was so under a halt, and
-		// where that is gone another redrive has applied it.
-		mark, err := shelf.Mark(ctx, aggregate)
-		if err != nil {
-			return r.Redriven, err
-		}
-		for i := range messages {
-			if err := r.apply(ctx, messages[i], mark); err != nil || r.Reason != "" {
-				return r.Redriven, err
-			}
-		}
-		if len(messages) > 0 {
+		if some {
 			continue
 		}
 		r.Lifted, err = shelf.Lift(ctx, aggregate)
@@ -105,6 +94,30 @@ func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gap
 			return r.Redriven, err
 		}
 	}
+}
+
+// page applies the first parked messages, and tells whether there were any.
+func (r *redrive) page(ctx context.Context) (some bool, err error) {
+	messages, done, err := r.shelf.Next(ctx, r.AggregateID)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if len(messages) == 0 {
+		return false, nil
+	}
+	// Asked after the messages: what was parked then was so under a halt, and
+	// where that is gone another redrive has applied it.
+	mark, err := r.shelf.Mark(ctx, r.AggregateID)
+	if err != nil {
+		return true, err
+	}
+	for i := range messages {
+		if err := r.apply(ctx, messages[i], mark); err != nil || r.Reason != "" {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // redrivesAtOnce is how many aggregates are redriven side by side.

@@ -311,6 +311,9 @@ func TestRedrive_ManyAggregatesGoSideBySide(t *testing.T) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("took %s, want it done side by side", took)
 		}
+		if open, most := f.store.Pages(); open != 0 || most > 16 {
+			t.Errorf("got %d pages of messages left open and %d at once, want none, and one of each that is redriven", open, most)
+		}
 		if got := f.fields(t, "orders", "a99"); got != `{"events":2}{"last":2}{"seen":[1,2]}` {
 			t.Errorf("document: got %s, want both in order", got)
 		}

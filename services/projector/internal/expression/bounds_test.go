@@ -230,6 +230,22 @@ func TestAnEvaluationTakesNoLongerThanItsTime(t *testing.T) {
 	}
 }
 
+func TestAnEvaluationEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	program, err := expression.Compile(`all(1..1000, all(1..100, true))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := program.Run(ctx, input(bson.RawValue{})); err != nil {
+		t.Errorf("before its end: got %v", err)
+	}
+	cancel()
+	if _, err := program.Run(ctx, input(bson.RawValue{})); !errors.Is(err, expression.ErrInterrupted) {
+		t.Errorf("after its end: got %v, want it interrupted", err)
+	}
+}
+
 // What is bounded says by what.
 func TestWhatIsBeyondABoundNamesIt(t *testing.T) {
 	t.Parallel()
@@ -239,6 +255,8 @@ func TestWhatIsBeyondABoundNamesIt(t *testing.T) {
 		`uniq(map(1..38000, [#]))`:                                  "takes more than 3000000 steps",
 		`replace(repeat("x", 12000000), "x", "yy")`:                 "makes a text of more than",
 		`split(repeat("x", 12000000), "")`:                          "makes values of more than",
+		`map(1..20, repeat("x", 1000000))`:                          "makes a result of more than",
+		`len(map(1..70, repeat("x", 1000000)))`:                     "makes values of more than",
 		`1..9223372036854775807`:                                    "makes values of more than",
 		`-9223372036854775807..9223372036854775807`:                 "makes values of more than",
 		`toJSON(reduce(1..60, [#acc, #acc], 1))`:                    "makes",

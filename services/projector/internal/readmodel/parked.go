@@ -63,6 +63,8 @@ type parkedMessage struct {
 	SequenceNumber int64     `bson:"sequenceNumber"`
 	EnqueuedAt     time.Time `bson:"enqueuedAt"`
 	ParkedAt       time.Time `bson:"parkedAt"`
+	// Weight is about how much memory the message takes, in bytes.
+	Weight int64 `bson:"weight"`
 	// FollowedBy are the projections that followed the event when it was parked;
 	// null where that is not known.
 	FollowedBy []string      `bson:"followedBy"`
@@ -178,9 +180,32 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		if halt.MatchedCount == 0 {
 			return delivery.ErrLifted
 		}
-		_, err = putOnce(ctx, s.own(projection.ParkedMessages), elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
-		return err
+		inserted, err := putOnce(ctx, s.own(projection.ParkedMessages), elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
+		if err != nil || inserted || isShell(&p.Message.Message) {
+			return err
+		}
+		return s.fill(ctx, elements[0].Value(), fields)
 	})
+}
+
+// isShell tells a message that could not be kept, and has only its place kept:
+// without its properties no message has one.
+func isShell(m *contract.Message) bool { return len(m.Body) == 0 && len(m.Properties) == 0 }
+
+// fill gives a shell its message. Anything else is left as it is, and so is
+// whether the event failed.
+func (s *Store) fill(ctx context.Context, id any, fields bson.D) error {
+	shell := bson.D{
+		{Key: "_id", Value: id},
+		{Key: "message.body", Value: nil},
+		{Key: "message.properties", Value: bson.D{}},
+		{Key: "message.otherProperties", Value: nil},
+	}
+	fields = slices.DeleteFunc(slices.Clone(fields), func(e bson.E) bool { return e.Key == "failed" })
+	if _, err := s.own(projection.ParkedMessages).UpdateOne(ctx, shell, bson.D{{Key: "$set", Value: fields}}); err != nil {
+		return fmt.Errorf("write to %q: %w", projection.ParkedMessages, err)
+	}
+	return nil
 }
 
 // together runs f in a transaction, again where another one was in its way.
@@ -267,6 +292,7 @@ func (s *Store) parked(p *delivery.Parked) *parkedMessage {
 		SequenceNumber: m.SequenceNumber,
 		EnqueuedAt:     m.EnqueuedAt,
 		ParkedAt:       time.Now(),
+		Weight:         m.Weight(),
 		FollowedBy:     s.followers(e.Type),
 		Message: parkedContent{
 			ID: m.ID, SessionID: m.SessionID, PartitionKey: m.PartitionKey, Subject: m.Subject,

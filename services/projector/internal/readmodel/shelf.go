@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,21 @@ type ParkedMessage struct {
 // Parked calls each for the parked messages, in order of aggregate and
 // sequence: those of one aggregate, or of all where it is "".
 func (s *Store) Parked(ctx context.Context, aggregate string, each func(ParkedMessage) error) error {
+	return s.read(ctx, aggregate, 0, each)
+}
+
+// listedAtOnce is how many parked messages the server sends at once: each may be
+// large, and a listing has one in hand.
+const listedAtOnce = 4
+
+// read calls each for the first parked messages, for all where limit is 0.
+func (s *Store) read(ctx context.Context, aggregate string, limit int, each func(ParkedMessage) error) error {
 	fed, err := s.feeding(ctx)
 	if err != nil {
 		return err
 	}
 	cursor, err := s.own(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
-		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(cmp.Or(limit, listedAtOnce))))
 	if err != nil {
 		return fmt.Errorf("list parked messages: %w", err)
 	}
@@ -94,23 +104,57 @@ func ofAggregate(aggregate string) bson.D {
 	}}}
 }
 
-// errEnough ends a listing.
-var errEnough = errors.New("enough")
+// mostOfPage is how many messages a page has at most.
+const mostOfPage = 20
 
-// Next implements delivery.Shelf.
-func (s *Store) Next(ctx context.Context, aggregate string, limit int) ([]delivery.Shelved, error) {
-	var messages []delivery.Shelved
-	err := s.Parked(ctx, aggregate, func(p ParkedMessage) error {
+// Next implements delivery.Shelf. It asks for the messages only when it has room
+// for what they weigh.
+func (s *Store) Next(ctx context.Context, aggregate string) (messages []delivery.Shelved, done func(), err error) {
+	weights, err := s.weights(ctx, aggregate)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, bytes := s.room.page(weights)
+	if n == 0 {
+		return nil, func() {}, nil
+	}
+	if done, err = s.room.take(ctx, bytes); err != nil {
+		return nil, nil, err
+	}
+	err = s.read(ctx, aggregate, n, func(p ParkedMessage) error {
 		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Foreign: p.Foreign})
-		if len(messages) == limit {
-			return errEnough
-		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		err = nil
+	if err != nil {
+		done()
+		return nil, nil, err
 	}
-	return messages, err
+	return messages, done, nil
+}
+
+// weights are what an aggregate's first parked messages weigh, in their order. An
+// older release has not noted it; then it is what the document does.
+func (s *Store) weights(ctx context.Context, aggregate string) ([]int64, error) {
+	cursor, err := s.own(projection.ParkedMessages).Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: ofAggregate(aggregate)}},
+		{{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}},
+		{{Key: "$limit", Value: mostOfPage}},
+		{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "weight", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$weight", bson.D{{Key: "$bsonSize", Value: "$$ROOT"}}}}}}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("weigh parked messages of aggregate %q: %w", aggregate, err)
+	}
+	var found []struct {
+		Weight int64 `bson:"weight"`
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, fmt.Errorf("weigh parked messages of aggregate %q: %w", aggregate, err)
+	}
+	weights := make([]int64, len(found))
+	for i := range found {
+		weights[i] = found[i].Weight
+	}
+	return weights, nil
 }
 
 // Unpark implements delivery.Shelf.

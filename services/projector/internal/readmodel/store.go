@@ -22,6 +22,7 @@ type Store struct {
 	marked []string
 	parts  []projection.Part // nil where not known
 	onGap  string
+	room   *room
 }
 
 // Config says what a store is for.
@@ -40,6 +41,9 @@ type Config struct {
 	Projections []projection.Part
 	// OnGap is what the deployment does with events behind a missing version.
 	OnGap string
+	// ShelfBytes bounds the parked messages that redrives have in memory, all of
+	// this store together; 0 for 8 MiB.
+	ShelfBytes int64
 }
 
 var (
@@ -60,6 +64,7 @@ func New(client *mongo.Client, cfg Config) *Store {
 		marked: cfg.Marked,
 		parts:  cfg.Projections,
 		onGap:  cfg.OnGap,
+		room:   newRoom(cfg.ShelfBytes),
 	}
 }
 

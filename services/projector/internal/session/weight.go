@@ -14,9 +14,9 @@ const (
 	inflatedMost = 16 << 20
 )
 
-// weight is about how many bytes of memory a message takes, once: its body, and
+// Weight is about how many bytes of memory a message takes, once: its body, and
 // where that is compressed, what it says it becomes.
-func (m *Message) weight() int64 {
+func (m *Message) Weight() int64 {
 	w := int64(len(m.Body) + besideBody)
 	if m.ContentEncoding == "gzip" && len(m.Body) >= 4 {
 		// RFC 1952, section 2.3.1: the last four bytes are the length of the original.
@@ -28,7 +28,7 @@ func (m *Message) weight() int64 {
 // weighed is what messages weigh together, and the heaviest alone.
 func weighed(messages []Message) (sum, heaviest int64) {
 	for i := range messages {
-		w := messages[i].weight()
+		w := messages[i].Weight()
 		sum, heaviest = sum+w, max(heaviest, w)
 	}
 	return sum, heaviest

@@ -88,6 +88,7 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("parking", func(t *testing.T) { t.Parallel(); parkingSuite(t, fresh) })
 	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
 	t.Run("versions", func(t *testing.T) { t.Parallel(); versionsSuite(t, fresh) })
+	t.Run("shell", func(t *testing.T) { t.Parallel(); shellSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
 	t.Run("several collections", func(t *testing.T) { t.Parallel(); jointSuite(t, fresh) })
 	t.Run("positions", func(t *testing.T) { t.Parallel(); positionsSuite(t, fresh) })
@@ -287,6 +288,27 @@ func parkingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	}
 }
 
+// shellSuite parks the place of a message, and then the message.
+func shellSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
+	m := fresh(t)
+	stop(t, m, Event("a", 1))
+	whole := parkedMessage(1)
+	place := whole
+	place.Body, place.Properties = nil, nil
+	for _, message := range []session.Message{place, whole, place} {
+		if err := m.Park(t.Context(), []delivery.Parked{{Message: message, Event: *Event("a", 1), Reason: "because"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, done, err := m.Next(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done(); len(got) != 1 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
+		t.Errorf("next: got %+v, want the message whole", got)
+	}
+}
+
 func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	m := fresh(t)
 	ctx := t.Context()
@@ -311,10 +333,14 @@ func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	if lifted, err := m.Lift(ctx, "a"); err != nil || lifted {
 		t.Errorf("lift with messages parked: got %t and %v, want not", lifted, err)
 	}
-	if got, err := m.Next(ctx, "a", 2); err != nil || len(got) != 2 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
-		t.Errorf("next: got %+v and %v, want the first two", got, err)
+	got, done, err := m.Next(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got, err := m.Next(ctx, "b", 2); err != nil || len(got) != 0 {
+	if done(); len(got) < 2 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
+		t.Errorf("next: got %+v, want the first ones", got)
+	}
+	if got, done, err := m.Next(ctx, "b"); err != nil || done == nil || len(got) != 0 {
 		t.Errorf("next of another: got %+v and %v, want none", got, err)
 	}
 	for _, e := range []*contract.Event{Event("a", 1), Event("a", 2), &twin} {

@@ -38,6 +38,8 @@ type Fake struct {
 	haltedAt map[string]time.Time
 	halted   int
 	parked   []delivery.Parked // guarded by mu
+	// open and mostOpen count pages of parked messages. Guarded by mu.
+	open, mostOpen int
 	// positions are those of the ledger. Guarded by mu.
 	positions map[[2]string]*contract.Event
 	// versions are those that the aggregates have reached. Guarded by mu.

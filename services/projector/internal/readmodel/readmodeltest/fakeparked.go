@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -29,8 +30,13 @@ func (f *Fake) park(p delivery.Parked) (halted bool) {
 	if _, halted := f.halts[p.Event.AggregateID]; !halted {
 		return false
 	}
-	if !slices.ContainsFunc(f.parked, func(q delivery.Parked) bool { return sameEvent(&q.Event, &p.Event) }) {
+	at := slices.IndexFunc(f.parked, func(q delivery.Parked) bool { return sameEvent(&q.Event, &p.Event) })
+	switch {
+	case at < 0:
 		f.parked = append(f.parked, p)
+	case f.parked[at].Message.Body == nil && f.parked[at].Message.Properties == nil:
+		p.Failed = f.parked[at].Failed
+		f.parked[at] = p
 	}
 	return true
 }
@@ -53,10 +59,13 @@ func (f *Fake) Parked(_ context.Context, aggregate string) ([]contract.Sequence,
 	return sequences, nil
 }
 
+// fakePage is how many messages the fake has room for at once.
+const fakePage = 2
+
 // Next implements delivery.Shelf.
-func (f *Fake) Next(_ context.Context, aggregate string, limit int) ([]delivery.Shelved, error) {
+func (f *Fake) Next(_ context.Context, aggregate string) (messages []delivery.Shelved, done func(), err error) {
 	if err := f.fail("next"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,13 +73,26 @@ func (f *Fake) Next(_ context.Context, aggregate string, limit int) ([]delivery.
 	slices.SortStableFunc(parked, func(a, b delivery.Parked) int {
 		return strings.Compare(string(a.Event.Sequence), string(b.Event.Sequence))
 	})
-	var messages []delivery.Shelved
 	for i := range parked {
-		if parked[i].Event.AggregateID == aggregate && len(messages) < limit {
+		if parked[i].Event.AggregateID == aggregate && len(messages) < fakePage {
 			messages = append(messages, delivery.Shelved{Message: parked[i].Message.Message, FollowedBy: f.FollowedBy, Returned: parked[i].Returned})
 		}
 	}
-	return messages, nil
+	f.open++
+	f.mostOpen = max(f.mostOpen, f.open)
+	return messages, sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.open--
+	}), nil
+}
+
+// Pages are how many pages of parked messages nobody has given back yet, and how
+// many there were at most.
+func (f *Fake) Pages() (open, most int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open, f.mostOpen
 }
 
 // Position implements delivery.Shelf.

@@ -37,7 +37,11 @@ func positionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := m.Next(ctx, "a", 10); err != nil || len(got) != 2 || !got[0].Returned || got[1].Returned {
-		t.Errorf("parked: got %+v and %v, want the first to be marked as put back", got, err)
+	got, done, err := m.Next(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done(); len(got) != 2 || !got[0].Returned || got[1].Returned {
+		t.Errorf("parked: got %+v, want the first to be marked as put back", got)
 	}
 }
