@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,11 +26,11 @@ import (
 // The tests of this package share one sandbox; each has a topic of its own.
 var servers *sandboxtest.Endpoints
 
-var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left"}
+var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers"}
 
 func TestMain(m *testing.M) {
 	var err error
-	if servers, err = sandboxtest.Start(sandboxtest.Topics(topics...)); err != nil {
+	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics())...)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -72,6 +72,11 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 			return err
 		}
 	}
+	if all && !r.flags.DryRun {
+		if err := r.finish(ctx, places); err != nil {
+			return err
+		}
+	}
 	if r.refused > 0 || r.halted > 0 {
 		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, r.refused, r.halted)
 	}
@@ -162,12 +167,34 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 		err = errors.Join(err, r.print(one))
 	}
 	for _, one := range redriven {
-		if !one.Lifted {
-			r.halted++
-		}
-		err = errors.Join(err, r.lines.Encode(one))
+		err = errors.Join(err, r.redriven(one))
 	}
 	return err
+}
+
+// finish redrives the aggregates that an earlier run has left halted: one that was
+// killed after it had taken their dead letters away, or before it had halted more.
+func (r *returning) finish(ctx context.Context, done []place) error {
+	halts, err := r.store.Halts(ctx, 1<<30)
+	if err != nil {
+		return err
+	}
+	var left []string
+	for i := range halts {
+		mine := slices.ContainsFunc(done, func(p place) bool { return p.aggregate == halts[i].AggregateID })
+		if delivery.ForReturn(halts[i].Reason) && !mine {
+			left = append(left, halts[i].AggregateID)
+		}
+	}
+	return delivery.RedriveAll(ctx, r.projections, r.store, r.store, delivery.Gaps{Versions: r.versions}, left, r.redriven)
+}
+
+// redriven prints what became of an aggregate.
+func (r *returning) redriven(one delivery.Redriven) error {
+	if !one.Lifted {
+		r.halted++
+	}
+	return r.lines.Encode(one)
 }
 
 // remove takes dead letters away that are stored by now.

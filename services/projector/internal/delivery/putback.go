@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -175,7 +176,9 @@ func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(co
 			lift = append(lift, letters[0].SessionID)
 		}
 	}
-	// Stored first, then taken away: whatever ends in between is found parked or applied.
+	// Stored first, then taken away: whatever ends in between is found parked or
+	// applied. Applied before it is taken away it might be found overtaken by the next
+	// of its aggregate, and be refused.
 	if err := remove(ctx, done); err != nil {
 		return returns, nil, err
 	}
@@ -185,6 +188,13 @@ func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(co
 	})
 	return returns, redriven, err
 }
+
+// returnHalt is how the reason of a halt begins that is for putting messages back.
+const returnHalt = "a dead-lettered message is being put back"
+
+// ForReturn tells whether a halt is for putting messages back. While nobody does,
+// the one who did has ended before it was lifted, and a redrive finishes it.
+func ForReturn(reason string) bool { return strings.HasPrefix(reason, returnHalt) }
 
 // halt halts a message's aggregate, and tells whether it was halted before.
 func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
@@ -197,7 +207,7 @@ func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
 		return false, err
 	}
 	event.Data = nil
-	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: "a dead-lettered message is being put back (" + l.Reason + ")", Uncounted: true})
+	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: returnHalt + " (" + l.Reason + ")", Uncounted: true})
 	return before != "", err
 }
 

@@ -26,8 +26,8 @@ type DeadLetter struct {
 	Reason, Description string
 }
 
-// deadPage is how many messages are asked for at once.
-const deadPage = 100
+// deadPage is how many messages are asked for at once. Each comes with its body.
+const deadPage = 20
 
 // OpenDeadLetters opens the dead-letter queue of the configured subscription.
 func OpenDeadLetters(cfg Config) (*DeadLetters, error) {
