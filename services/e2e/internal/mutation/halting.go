@@ -124,22 +124,6 @@ func halting() []Guard {
 			Tests:   []string{"TestDeadLetters_AQueueThatCannotBeLookedAtIsNotEmpty"},
 		},
 		{
-			Name:    "dead letters: another run finishes what a killed one has left",
-			File:    projector + "/deadredrive.go",
-			Cut:     "if err := r.finish(ctx, places); err != nil {",
-			With:    "if err := error(nil); err != nil {",
-			Package: projector,
-			Tests:   []string{"TestDeadRedrive_KilledAtAnyStepAnotherRunFinishesIt"},
-		},
-		{
-			Name:    "dead letters: nothing is applied before its dead letter is taken away",
-			File:    delivery + "/putback.go",
-			Cut:     "if err := remove(ctx, done); err != nil {",
-			With:    "if _ = remove(ctx, done); err != nil {",
-			Package: projector,
-			Tests:   []string{"TestDeadRedrive_KilledAtAnyStepAnotherRunFinishesIt"},
-		},
-		{
 			Name:    "dead letters: what is halted for another reason stays halted",
 			File:    projector + "/deadredrive.go",
 			Cut:     "if delivery.ForReturn(halts[i].Reason) && !mine {",
