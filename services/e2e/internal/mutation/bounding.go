@@ -44,14 +44,6 @@ func bounding() []Guard {
 			Tests:   []string{"TestStoreConforms"},
 		},
 		{
-			Name:    "parked: a place takes no message's place",
-			File:    readmodel + "/parked.go",
-			Cut:     "if err != nil || inserted || isShell(&p.Message.Message) {",
-			With:    "if err != nil || inserted {",
-			Package: readmodel,
-			Tests:   []string{"TestStoreConforms"},
-		},
-		{
 			Name:    "memory: what is redriven is part of the bytes in flight",
 			File:    projector + "/memory.go",
 			Cut:     "return all - all/8, all / 8",
