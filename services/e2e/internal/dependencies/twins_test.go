@@ -19,6 +19,7 @@ var twins = []string{
 	"internal/app/rate.go",
 	"internal/app/rate_test.go",
 	"internal/backoff",
+	"internal/cli",
 	"internal/redact",
 	"internal/settings",
 	"internal/tracing",

@@ -93,7 +93,7 @@ func halting() []Guard {
 		},
 		{
 			Name:    "commands: a command is for the projectors' environment",
-			File:    projector + "/scope.go",
+			File:    projector + "/command.go",
 			Cut:     "if err := s.admit(ctx); err != nil {",
 			With:    "if err := s.admit(ctx); err == nil && ctx.Err() != nil {",
 			Package: projector,

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"changerelay/services/projector/internal/app"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -35,7 +37,7 @@ func TestExitCodes(t *testing.T) {
 		{"stopped as asked", nil, whole, "127.0.0.1:0", 0, "projector stopped", ""},
 		{"an occupied port", nil, whole, taken.Addr().String(), 1, "projector: listen on ADMIN_ADDR", ""},
 		{"no configuration", nil, nil, "127.0.0.1:0", 2, "SERVICEBUS_TOPIC: is required", ""},
-		{"unknown arguments", []string{"--verbose"}, nil, "", 2, "unknown arguments", ""},
+		{"unknown arguments", []string{"--verbose"}, nil, "", 2, "there is no flag --verbose", ""},
 		{"health of nobody", []string{"health"}, whole, "127.0.0.1:1", 1, "projector: ask http://127.0.0.1:1/live", ""},
 		{"health without configuration", []string{"health"}, nil, "", 2, "SERVICEBUS_TOPIC: is required", ""},
 		{"help", []string{"--help"}, nil, "", 0, "", "READMODEL_DATABASE"},
@@ -47,7 +49,7 @@ func TestExitCodes(t *testing.T) {
 			}
 			t.Setenv("ADMIN_ADDR", tt.addr)
 			var stdout, stderr bytes.Buffer
-			if got := run(stopped, tt.args, &stdout, &stderr); got != tt.want {
+			if got := app.Program(version).Run(stopped, tt.args, &stdout, &stderr); got != tt.want {
 				t.Errorf("exit code: got %d, want %d", got, tt.want)
 			}
 			if !strings.Contains(stderr.String(), tt.says) || !strings.Contains(stdout.String(), tt.print) {

@@ -2,183 +2,234 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"io"
 	"runtime"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/spf13/cobra"
 
 	"changerelay/services/projector/internal/admin"
-	"changerelay/services/projector/internal/settings"
+	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/servicebus"
 )
 
-// ErrUsage means that arguments or configuration are wrong, and that it has
-// been said what.
-var ErrUsage = errors.New("wrong usage")
-
-const usage = `projector applies the changes of a Service Bus subscription to read models in MongoDB.
-
-  projector                                  run until SIGTERM or SIGINT
-  projector validate FILE                    check a file of projections
-  projector try FILE --event FILE            print the updates that an event would make, without any server
-  projector parked list [AGGREGATE]          print the parked messages
-  projector parked show AGGREGATE            print them whole
-  projector parked redrive AGGREGATE|--all [--accept-gaps] [--accept-unfollowed]
-                                             apply parked messages in order, and lift the halt; where the
-                                             projectors have ON_GAP=wait it stops before a missing version, and
-                                             --accept-gaps goes on; --accept-unfollowed takes
-                                             events away that no projection follows any more
-  projector parked discard AGGREGATE EVENT|--all
-                                             remove parked messages, without applying them, and print them whole
-  projector halts resume                     go on with the aggregates that are halted, where HALT_LIMIT has stopped the projectors
-  projector dlq list                         print the dead-lettered messages
-  projector dlq show NUMBER                  print one whole, by its sequence number
-  projector dlq redrive NUMBER|--all         put dead-lettered messages back in the order of their aggregates, or say why that cannot be
-  projector dlq discard NUMBER|--all         remove dead-lettered messages
-  projector versions                         print the versions of the projections that PROJECTIONS declares, and which one readers see
-  projector switch NAME --to VERSION [--wait TIME] [--force] [--dry-run]
-                                             have readers see another version, once it has caught up
-  projector ledger                           print what operators have decided: what was left out, or accepted unproven
-  projector move [--dry-run]                 make the environment's group, topic and subscription those of its read collections,
-                                             once the projectors that they were of are stopped
-  projector setup                            create the collections and indexes of the read database, with a role that may
-  projector doctor [--json]                  look at the real subscription and read database, and say what is wrong and how to
-                                             mend it; exit status 1 on findings
-  projector health                           ask the projector in the same container whether it is live; exit status 0 or 1
-  projector --help                           print this
-  projector --version                        print the version
-
-Commands print JSON, one object a line (doctor only with --json, which every command takes), and are safe beside running replicas.
-Those that change something (redrive, discard, resume, switch, move, setup) take --dry-run, which prints what they would do.
-redrive, discard, resume and switch are refused where topic, subscription, group or projections are not those of the projectors;
---other-projections lets the projections differ. parked list and versions fail where they find nothing and no projector is known.
-Exit status: 0 done, 1 refused, failed or not found, 2 wrong arguments or settings. Settings come from the environment.
-
-`
-
-// Command does what the arguments ask for.
-func Command(ctx context.Context, given []string, version string, stdout, stderr io.Writer) error {
-	args, asJSON := withoutJSON(given)
-	switch {
-	case len(args) == 0:
-		return serve(ctx, version, stderr)
-	case len(args) == 1 && (args[0] == "--help" || args[0] == "-h"):
-		fmt.Fprint(stdout, usage)
-		return settings.Usage(stdout, &Config{})
-	case len(args) == 1 && args[0] == "--version":
-		_, err := fmt.Fprintln(stdout, "projector", version)
-		return err
-	case len(args) == 1 && args[0] == "health":
-		return health(ctx, stderr)
-	case args[0] == "setup":
-		if rest, flags, ok := takeFlags(args[1:], "--dry-run"); ok && len(rest) == 0 {
-			return setUp(ctx, stdout, stderr, flags)
-		}
-	case args[0] == "move":
-		if rest, flags, ok := takeFlags(args[1:], "--dry-run"); ok && len(rest) == 0 {
-			return move(ctx, stdout, stderr, flags)
-		}
-	case len(args) == 1 && args[0] == "ledger":
-		return onScope(ctx, stdout, stderr, func(ctx context.Context, s *scope) error { return s.listDecisions(ctx) })
-	case len(args) == 1 && args[0] == "doctor":
-		return Examine(ctx, stdout, stderr, asJSON, azcore.ClientOptions{})
-	case len(args) == 2 && args[0] == "validate":
-		return validate(args[1], stdout)
-	case len(args) == 4 && args[0] == "try" && args[2] == "--event":
-		return try(ctx, args[1], args[3], stdout)
-	case len(args) >= 2 && args[0] == "parked":
-		if command := parkedCommand(args[1], args[2:]); command != nil {
-			return onScope(ctx, stdout, stderr, command)
-		}
-	case len(args) >= 2 && args[0] == "halts" && args[1] == "resume":
-		if rest, flags, ok := takeFlags(args[2:], "--dry-run", "--other-projections"); ok && len(rest) == 0 {
-			return onScope(ctx, stdout, stderr, changing(flags, func(ctx context.Context, s *scope) error { return s.resume(ctx) }))
-		}
-	case args[0] == "versions" || args[0] == "switch":
-		if command := versionsCommand(args[0], args[1:]); command != nil {
-			return onScope(ctx, stdout, stderr, command)
-		}
-	case len(args) >= 2 && args[0] == "dlq" && (args[1] == "redrive" || args[1] == "discard"):
-		if flags, command, ok := deadChange(args[1], args[2:]); ok {
-			return onBoth(ctx, stdout, stderr, flags, command)
-		}
-	case len(args) >= 2 && args[0] == "dlq":
-		if command := deadCommand(args[1], args[2:]); command != nil {
-			return onDeadLetters(ctx, stdout, stderr, command)
-		}
+// Program is the projector's command line.
+func Program(version string) cli.Program {
+	return cli.Program{
+		Name: "projector", Does: "projector applies the changes of a Service Bus subscription to read models in MongoDB.",
+		Version: version, Settings: &Config{},
+		Serve: func(ctx context.Context, stderr io.Writer) error { return serve(ctx, version, stderr) },
+		Commands: []*cobra.Command{
+			{
+				Use: "validate FILE", Short: "check a file of projections", Args: cli.Takes(1, 1),
+				RunE: func(c *cobra.Command, args []string) error { return validate(args[0], c.OutOrStdout()) },
+			},
+			tryCommand(),
+			parkedCommands(),
+			haltsCommands(),
+			deadCommands(),
+			{
+				Use: "versions", Short: "print the versions of the projections that PROJECTIONS declares, and which one readers see",
+				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listVersions(ctx) }),
+			},
+			switchCommand(),
+			{
+				Use: "ledger", Short: "print what operators have decided: what was left out, or accepted unproven",
+				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listDecisions(ctx) }),
+			},
+			rehearsable("move", "make the environment's group, topic and subscription those of its read collections, once the projectors that they were of are stopped", move),
+			rehearsable("setup", "create the collections and indexes of the read database, with a role that may", setUp),
+			{
+				Use: "doctor", Short: "look at the real subscription and read database, and say what is wrong and how to mend it; exit status 1 on findings",
+				RunE: func(c *cobra.Command, _ []string) error {
+					return Examine(c.Context(), c.OutOrStdout(), cli.JSON(c), azcore.ClientOptions{})
+				},
+			},
+			{
+				Use: "health", Short: "ask the projector in the same container whether it is live",
+				RunE: func(c *cobra.Command, _ []string) error { return health(c.Context()) },
+			},
+		},
 	}
-	fmt.Fprintf(stderr, "projector: unknown arguments %q\n\n%s", given, usage)
-	return ErrUsage
 }
 
-// withoutJSON takes --json out of a command's arguments: every command takes it,
-// and prints JSON.
-func withoutJSON(given []string) (args []string, asJSON bool) {
-	if len(given) == 0 || strings.HasPrefix(given[0], "-") {
-		return given, false
+// looking is what a command does that looks at the read database.
+func looking(look func(ctx context.Context, s *scope, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		return onScope(c.Context(), c.OutOrStdout(), func(ctx context.Context, s *scope) error { return look(ctx, s, args) })
 	}
-	args = slices.DeleteFunc(slices.Clone(given), func(arg string) bool { return arg == "--json" })
-	return args, len(args) < len(given)
+}
+
+// changing completes a command that changes something, behind the one rule for
+// all of them: its topic, subscription, group and projections are those of
+// projectors that run or ran.
+func changing(c *cobra.Command, change func(ctx context.Context, s *scope, args []string) error) *cobra.Command {
+	var flags changeFlags
+	c.Flags().BoolVar(&flags.DryRun, "dry-run", false, "print what it would do, change nothing")
+	c.Flags().BoolVar(&flags.OtherProjections, "other-projections", false, "although the projections are not those of the projectors")
+	c.RunE = looking(func(ctx context.Context, s *scope, args []string) error {
+		s.flags = flags
+		if err := s.admit(ctx); err != nil {
+			return err
+		}
+		return change(ctx, s, args)
+	})
+	return c
+}
+
+func tryCommand() *cobra.Command {
+	var event string
+	c := &cobra.Command{Use: "try FILE --event FILE", Short: "print the updates that an event would make, without any server", Args: cli.Takes(1, 1)}
+	c.Flags().StringVar(&event, "event", "", "the file of the event")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if event == "" {
+			return cli.Usagef("try needs --event FILE")
+		}
+		return try(c.Context(), args[0], event, c.OutOrStdout())
+	}
+	return c
+}
+
+func parkedCommands() *cobra.Command {
+	group := &cobra.Command{Use: "parked", Short: "look at parked messages, apply them in order, or give them up"}
+	group.AddCommand(&cobra.Command{
+		Use: "list [AGGREGATE]", Short: "print the parked messages", Args: cli.Takes(0, 1),
+		RunE: looking(func(ctx context.Context, s *scope, args []string) error { return s.list(ctx, strings.Join(args, "")) }),
+	}, &cobra.Command{
+		Use: "show AGGREGATE", Short: "print those of an aggregate whole", Args: cli.Takes(1, 1),
+		RunE: looking(func(ctx context.Context, s *scope, args []string) error { return s.show(ctx, args[0]) }),
+	}, redriveCommand(), discardCommand())
+	return group
+}
+
+func redriveCommand() *cobra.Command {
+	var gaps, unfollowed bool
+	c := changing(cli.OrAll(&cobra.Command{
+		Use: "redrive AGGREGATE | --all", Short: "apply parked messages in order, and lift the halt",
+		Long: `Apply parked messages in order, and lift the halt. Where the projectors have
+ON_GAP=wait it stops before a missing version.`,
+	}, 0, 1, "those of all halted aggregates"), func(ctx context.Context, s *scope, args []string) error {
+		s.flags.AcceptGaps, s.flags.AcceptUnfollowed = gaps, unfollowed
+		return s.redrive(ctx, strings.Join(args, ""))
+	})
+	c.Flags().BoolVar(&gaps, "accept-gaps", false, "go on over missing versions")
+	c.Flags().BoolVar(&unfollowed, "accept-unfollowed", false, "take events away that no projection follows any more")
+	return c
+}
+
+func discardCommand() *cobra.Command {
+	return changing(cli.OrAll(&cobra.Command{
+		Use: "discard AGGREGATE EVENT | --all", Short: "remove parked messages without applying them, and print them whole",
+	}, 1, 2, "all of the aggregate's"), func(ctx context.Context, s *scope, args []string) error {
+		return s.discard(ctx, args[0], strings.Join(args[1:], ""))
+	})
+}
+
+func haltsCommands() *cobra.Command {
+	group := &cobra.Command{Use: "halts", Short: "decide about halted aggregates"}
+	group.AddCommand(changing(&cobra.Command{
+		Use: "resume", Short: "go on with the aggregates that are halted, where HALT_LIMIT has stopped the projectors",
+	}, func(ctx context.Context, s *scope, _ []string) error { return s.resume(ctx) }))
+	return group
+}
+
+func deadCommands() *cobra.Command {
+	group := &cobra.Command{Use: "dlq", Short: "look at dead-lettered messages, put them back in order, or remove them"}
+	redrive := cli.OrAll(&cobra.Command{
+		Use: "redrive NUMBER | --all", Short: "put dead-lettered messages back in the order of their aggregates, or say why that cannot be",
+	}, 0, 1, "all of them")
+	discard := cli.OrAll(&cobra.Command{Use: "discard NUMBER | --all", Short: "remove dead-lettered messages, and print them whole"}, 0, 1, "all of them")
+	group.AddCommand(&cobra.Command{
+		Use: "list", Short: "print the dead-lettered messages",
+		RunE: func(c *cobra.Command, _ []string) error { return onDeadLetters(c.Context(), c.OutOrStdout(), listDead) },
+	}, numbered(&cobra.Command{
+		Use: "show NUMBER", Short: "print one whole, by its sequence number", Args: cli.Takes(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return onDeadLetters(c.Context(), c.OutOrStdout(), func(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
+				number, _ := number(args)
+				return showDead(ctx, letters, lines, number)
+			})
+		},
+	}), numbered(changing(redrive, deadChange((*scope).returnDead))), numbered(changing(discard, deadChange((*scope).discardDead))))
+	return group
+}
+
+// numbered has a command's arguments checked to be sequence numbers.
+func numbered(c *cobra.Command) *cobra.Command {
+	takes := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := takes(c, args); err != nil {
+			return err
+		}
+		for _, arg := range args {
+			if _, err := strconv.ParseInt(arg, 10, 64); err != nil {
+				return cli.Usagef("%s: %q is no sequence number of a message", c.Name(), arg)
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+// number is the sequence number among the arguments of a numbered command, or all.
+func number(args []string) (number int64, all bool) {
+	for _, arg := range args {
+		number, _ = strconv.ParseInt(arg, 10, 64) // it has been checked to be one
+	}
+	return number, len(args) == 0
+}
+
+func switchCommand() *cobra.Command {
+	var o switchOptions
+	c := changing(&cobra.Command{
+		Use: "switch NAME --to VERSION", Short: "have readers see another version, once it has caught up", Args: cli.Takes(1, 1),
+	}, func(ctx context.Context, s *scope, args []string) error {
+		o.name = args[0]
+		return s.switchVersion(ctx, o)
+	})
+	c.Flags().IntVar(&o.to, "to", 0, "the version")
+	c.Flags().DurationVar(&o.wait, "wait", defaultLook, "how long it may take to catch up")
+	c.Flags().BoolVar(&o.force, "force", false, "whatever speaks against it")
+	takes := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if o.to <= 0 || o.wait <= 0 {
+			return cli.Usagef("switch needs --to VERSION, a number from 1 on, and a --wait of more than 0")
+		}
+		return takes(c, args)
+	}
+	return c
+}
+
+// rehearsable is a command with --dry-run that is of no scope yet: it makes one.
+func rehearsable(name, does string, work func(ctx context.Context, stdout io.Writer, dry bool) error) *cobra.Command {
+	var dry bool
+	c := &cobra.Command{Use: name, Short: does}
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what it would do, change nothing")
+	c.RunE = func(c *cobra.Command, _ []string) error { return work(c.Context(), c.OutOrStdout(), dry) }
+	return c
 }
 
 // healthTimeout is how long a live process may take to say so.
 const healthTimeout = 3 * time.Second
 
-func health(ctx context.Context, stderr io.Writer) error {
+func health(ctx context.Context) error {
 	cfg, _, err := LoadConfig()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	return admin.CheckHealth(ctx, cfg.AdminAddr)
 }
 
-// parkedCommand is the command on parked messages that the arguments name, or nil.
-func parkedCommand(name string, args []string) func(context.Context, *scope) error {
-	allowed := map[string][]string{
-		"redrive": {"--dry-run", "--other-projections", "--accept-gaps", "--accept-unfollowed"},
-		"discard": {"--dry-run", "--other-projections"},
-	}
-	args, flags, ok := takeFlags(args, allowed[name]...)
-	if !ok {
-		return nil
-	}
-	switch {
-	case name == "list" && len(args) == 0:
-		return func(ctx context.Context, s *scope) error { return s.list(ctx, "") }
-	case len(args) == 0 || args[0] == "":
-		return nil
-	case name == "list" && len(args) == 1:
-		return func(ctx context.Context, s *scope) error { return s.list(ctx, args[0]) }
-	case name == "show" && len(args) == 1:
-		return func(ctx context.Context, s *scope) error { return s.show(ctx, args[0]) }
-	case name == "redrive" && len(args) == 1:
-		return changing(flags, func(ctx context.Context, s *scope) error { return s.redrive(ctx, unlessAll(args[0])) })
-	case name == "discard" && len(args) == 2 && args[0] != "--all" && args[1] != "":
-		return changing(flags, func(ctx context.Context, s *scope) error { return s.discard(ctx, args[0], unlessAll(args[1])) })
-	}
-	return nil
-}
-
-// unlessAll is the argument, or "" for --all.
-func unlessAll(arg string) string {
-	if arg == "--all" {
-		return ""
-	}
-	return arg
-}
-
 func serve(ctx context.Context, version string, stderr io.Writer) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	a, err := New(ctx, cfg, projections, version, stderr)
 	if err != nil {

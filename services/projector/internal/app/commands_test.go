@@ -19,7 +19,7 @@ import (
 func command(t *testing.T, args ...string) (lines []map[string]any, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	err = app.Command(t.Context(), args, "test", &stdout, &stderr)
+	_, err = app.Program("test").Do(t.Context(), args, &stdout, &stderr)
 	if stderr.Len() > 0 {
 		err = fmt.Errorf("%w: %s", err, &stderr)
 	}

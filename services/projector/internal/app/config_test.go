@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -58,9 +59,8 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ADMIN_ADDR", "8080", "ON_GAP", "maybe", "SERVICEBUS_RECEIVER", "pigeon",
 		"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "collector", "OTEL_EXPORTER_OTLP_HEADERS", canary, "OTEL_TRACES_SAMPLER", "sometimes")
 	var stdout, stderr bytes.Buffer
-	err := app.Command(t.Context(), nil, "test", &stdout, &stderr)
-	if err == nil {
-		t.Fatal("got nil, want an error")
+	if status := app.Program("test").Run(t.Context(), nil, &stdout, &stderr); status != cli.Misused {
+		t.Fatalf("got status %d, want %d", status, cli.Misused)
 	}
 	for _, want := range []string{
 		"SERVICEBUS_CONNECTION_STRING: set either this or SERVICEBUS_NAMESPACE",
@@ -112,30 +112,6 @@ func TestServiceBusIsReachedInOneWay(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name           string
-		args           []string
-		fails          bool
-		stdout, stderr string
-	}{
-		{"help prints the table", []string{"--help"}, false, "MAX_SESSIONS", ""},
-		{"version", []string{"--version"}, false, "projector v1.2.3\n", ""},
-		{"what nobody knows", []string{"start"}, true, "", `unknown arguments ["start"]`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var stdout, stderr bytes.Buffer
-			err := app.Command(t.Context(), tt.args, "v1.2.3", &stdout, &stderr)
-			if (err != nil) != tt.fails || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
-				t.Errorf("got %v, stdout %q, stderr %q; want failure %t, %q and %q", err, &stdout, &stderr, tt.fails, tt.stdout, tt.stderr)
-			}
-		})
-	}
-}
-
 // Both servers are unreachable and both connection strings hold the canary.
 func TestNoSecretIsShown(t *testing.T) {
 	environment(t, "LOG_LEVEL", "trace")
@@ -174,7 +150,7 @@ func TestParkedListPrintsOneObjectALine(t *testing.T) {
 	list := func() string {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		if err := app.Command(t.Context(), []string{"parked", "list"}, "test", &stdout, &stderr); err != nil {
+		if _, err := app.Program("test").Do(t.Context(), []string{"parked", "list"}, &stdout, &stderr); err != nil {
 			t.Fatalf("parked list: %v, %s", err, &stderr)
 		}
 		return stdout.String()

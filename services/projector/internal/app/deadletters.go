@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/settings"
@@ -54,53 +54,22 @@ var (
 	errDeadLocked   = errors.New("the dead letter is locked by another, try again later")
 )
 
-// deadCommand is the command that looks at dead letters which the arguments name,
-// or nil.
-func deadCommand(name string, args []string) deadCommandFunc {
-	if name == "list" && len(args) == 0 {
-		return listDead
+// deadChange is what a command does that changes something about dead letters,
+// one or all.
+func deadChange(change func(s *scope, ctx context.Context, letters *servicebus.DeadLetters, number int64, all bool) error) func(context.Context, *scope, []string) error {
+	return func(ctx context.Context, s *scope, args []string) error {
+		return onDeadLetters(ctx, io.Discard, func(ctx context.Context, letters *servicebus.DeadLetters, _ *json.Encoder) error {
+			number, all := number(args)
+			return change(s, ctx, letters, number, all)
+		})
 	}
-	if name != "show" || len(args) != 1 {
-		return nil
-	}
-	number, err := strconv.ParseInt(args[0], 10, 64)
-	if err != nil {
-		return nil
-	}
-	return func(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
-		return showDead(ctx, letters, lines, number)
-	}
-}
-
-// deadChange is the command that changes something about dead letters, one or all,
-// which the arguments name; false where they name none.
-func deadChange(name string, args []string) (flags changeFlags, command func(context.Context, *scope, *servicebus.DeadLetters) error, ok bool) {
-	args, flags, ok = takeFlags(args, "--dry-run", "--other-projections")
-	if !ok || len(args) != 1 {
-		return flags, nil, false
-	}
-	number, err := strconv.ParseInt(args[0], 10, 64)
-	all := args[0] == "--all"
-	if !all && err != nil {
-		return flags, nil, false
-	}
-	return flags, func(ctx context.Context, s *scope, letters *servicebus.DeadLetters) error {
-		switch {
-		case name == "redrive":
-			return s.returnDead(ctx, letters, number, all)
-		case s.flags.DryRun:
-			return rehearseDead(ctx, letters, s.lines, number, all)
-		}
-		return s.discardDead(ctx, letters, number, all)
-	}, true
 }
 
 // onDeadLetters runs a command on the dead letters of the subscription.
-func onDeadLetters(ctx context.Context, stdout, stderr io.Writer, command deadCommandFunc) error {
+func onDeadLetters(ctx context.Context, stdout io.Writer, command deadCommandFunc) error {
 	cfg, err := loadBus()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	err = cfg.reachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
 		return command(ctx, letters, json.NewEncoder(stdout))
@@ -187,6 +156,9 @@ func rehearseDead(ctx context.Context, letters *servicebus.DeadLetters, lines *j
 // other copy. It looks first, for the ledger, and since the search for one that is
 // not there would lock the others for nothing.
 func (s *scope) discardDead(ctx context.Context, letters *servicebus.DeadLetters, number int64, all bool) error {
+	if s.flags.DryRun {
+		return rehearseDead(ctx, letters, s.lines, number, all)
+	}
 	d := &readmodel.Decision{Command: "dlq discard"}
 	err := letters.Peek(ctx, func(letter servicebus.DeadLetter) error {
 		if all || letter.SequenceNumber == number {

@@ -3,10 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"changerelay/pkg/contract"
@@ -30,15 +28,6 @@ type returned struct {
 const aggregatesAtOnce = 50
 
 var errNotReturned = errors.New("dead letters stay where they are")
-
-// onBoth runs a command on the read database and on the dead letters.
-func onBoth(ctx context.Context, stdout, stderr io.Writer, flags changeFlags, command func(context.Context, *scope, *servicebus.DeadLetters) error) error {
-	return onScope(ctx, stdout, stderr, changing(flags, func(ctx context.Context, s *scope) error {
-		return onDeadLetters(ctx, stdout, stderr, func(ctx context.Context, letters *servicebus.DeadLetters, _ *json.Encoder) error {
-			return command(ctx, s, letters)
-		})
-	}))
-}
 
 // place is where a dead letter belongs.
 type place struct {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/doctor"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
-	"changerelay/services/projector/internal/settings"
 )
 
 // doctorTimeout bounds the examination of one side.
@@ -30,11 +30,10 @@ type examination struct {
 
 // Examine looks at the real entities with an operator's rights, and says what is
 // wrong with them; o says how to reach the management API.
-func Examine(ctx context.Context, stdout, stderr io.Writer, asJSON bool, o azcore.ClientOptions) error {
+func Examine(ctx context.Context, stdout io.Writer, asJSON bool, o azcore.ClientOptions) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	e := &examination{cfg: &cfg, redact: cfg.redactor().Text, Found: []doctor.Finding{}, Unasked: []doctor.Unasked{}}
 	e.subscription(ctx, o)

@@ -24,7 +24,7 @@ func examined(t *testing.T, servers *sandboxtest.Endpoints) (found, unasked stri
 	t.Helper()
 	var stdout, plain, stderr bytes.Buffer
 	reach := azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.ManagementURL)}}
-	err = app.Examine(t.Context(), &stdout, &stderr, true, reach)
+	err = app.Examine(t.Context(), &stdout, true, reach)
 	var said struct {
 		Findings []struct{ Subject, Severity, Problem, Fix string }
 		Unasked  []struct{ Subject, What, Reason, Right string } `json:"not_examined"`
@@ -44,7 +44,7 @@ func examined(t *testing.T, servers *sandboxtest.Endpoints) (found, unasked stri
 	if (len(said.Findings) > 0) != (err != nil) {
 		t.Errorf("got %d findings and error %v", len(said.Findings), err)
 	}
-	_ = app.Examine(t.Context(), &plain, &stderr, false, reach) // says the same again
+	_ = app.Examine(t.Context(), &plain, false, reach) // says the same again
 	for _, f := range said.Findings {
 		if !strings.Contains(plain.String(), f.Problem) || !strings.Contains(plain.String(), f.Fix) {
 			t.Errorf("as text: got %q, want %q and %q in it", &plain, f.Problem, f.Fix)

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/readmodel"
-	"changerelay/services/projector/internal/settings"
 )
 
 // operator is who runs the command, as far as the system knows.
@@ -81,19 +81,18 @@ type moved struct {
 
 // move makes the read collections of the environment its group's own, and its
 // subscription what feeds the group.
-func move(ctx context.Context, stdout, stderr io.Writer, flags changeFlags) error {
+func move(ctx context.Context, stdout io.Writer, dry bool) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
 		plan, err := store.PlanMove(ctx, projections.Collections())
 		if err != nil {
 			return err
 		}
-		done := moved{Move: *plan, Group: cfg.Group, DryRun: flags.DryRun}
-		if !plan.None() && !flags.DryRun {
+		done := moved{Move: *plan, Group: cfg.Group, DryRun: dry}
+		if !plan.None() && !dry {
 			d := &readmodel.Decision{Command: "move", Why: movedFrom(plan)}
 			if err := decide(ctx, store, d, func() error { return store.Move(ctx, plan, operator()) }); err != nil {
 				return err

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
-	"changerelay/services/projector/internal/settings"
 )
 
 // scope is what a command works on: the group's part of a read database, with
@@ -29,12 +29,11 @@ type scope struct {
 }
 
 // onScope runs a command on the read database that the environment names.
-func onScope(ctx context.Context, stdout, stderr io.Writer, command func(ctx context.Context, s *scope) error) error {
+func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Context, s *scope) error) error {
 	s := &scope{lines: json.NewEncoder(stdout)}
 	var err error
 	if s.projections, err = s.cfg.load(); err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	return onReadDatabase(ctx, s.cfg.service(), s.projections, func(store *readmodel.Store) error {
 		s.store = store
@@ -45,19 +44,6 @@ func onScope(ctx context.Context, stdout, stderr io.Writer, command func(ctx con
 // errOutOfScope means that the environment is not that of the projectors whose
 // data a command would change.
 var errOutOfScope = errors.New("refused, nothing is changed")
-
-// changing is a command that changes something, behind the one rule for all of
-// them: its topic, subscription, group and projections are those of projectors
-// that run or ran.
-func changing(flags changeFlags, command func(ctx context.Context, s *scope) error) func(context.Context, *scope) error {
-	return func(ctx context.Context, s *scope) error {
-		s.flags = flags
-		if err := s.admit(ctx); err != nil {
-			return err
-		}
-		return command(ctx, s)
-	}
-}
 
 // admit compares the environment with what the group's projectors have noted.
 func (s *scope) admit(ctx context.Context) error {
@@ -145,23 +131,4 @@ type changeFlags struct {
 	OtherProjections bool
 	// AcceptGaps and AcceptUnfollowed are those of a redrive.
 	AcceptGaps, AcceptUnfollowed bool
-}
-
-// takeFlags takes flags out of arguments; false where one is not among those allowed.
-func takeFlags(args []string, allowed ...string) (rest []string, flags changeFlags, ok bool) {
-	targets := map[string]*bool{
-		"--dry-run": &flags.DryRun, "--other-projections": &flags.OtherProjections,
-		"--accept-gaps": &flags.AcceptGaps, "--accept-unfollowed": &flags.AcceptUnfollowed,
-	}
-	for _, arg := range args {
-		switch target := targets[arg]; {
-		case target != nil && slices.Contains(allowed, arg):
-			*target = true
-		case strings.HasPrefix(arg, "--") && arg != "--all":
-			return nil, flags, false
-		default:
-			rest = append(rest, arg)
-		}
-	}
-	return rest, flags, true
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/sandboxtest"
@@ -65,7 +65,7 @@ func TestScope_RefusesWhatIsNotTheProjectorsEnvironment(t *testing.T) {
 			t.Setenv(wrong.variable, wrong.value)
 			for _, args := range commands {
 				lines, err := command(t, args...)
-				if err == nil || errors.Is(err, app.ErrUsage) || len(lines) != 0 || !strings.Contains(err.Error(), wrong.want) {
+				if err == nil || errors.Is(err, cli.ErrUsage) || len(lines) != 0 || !strings.Contains(err.Error(), wrong.want) {
 					t.Errorf("%v: got %v and %v, want it refused: %s", args, lines, err, wrong.want)
 				}
 			}
@@ -113,7 +113,7 @@ func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 		}
 		t.Setenv(variable, value)
 		_, err := command(t, args...)
-		if (err == nil) != (want == "") || err != nil && (errors.Is(err, app.ErrUsage) || !strings.Contains(err.Error(), want)) {
+		if (err == nil) != (want == "") || err != nil && (errors.Is(err, cli.ErrUsage) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v with %s=%q: got %v, want %q", args, variable, value, err, want)
 		}
 	}
@@ -161,12 +161,12 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 		{"health"},
 	} {
 		for _, with := range [][]string{slices.Concat(args, []string{"--json"}), slices.Insert(slices.Clone(args), 1, "--json")} {
-			if _, err := command(t, with...); errors.Is(err, app.ErrUsage) {
+			if _, err := command(t, with...); errors.Is(err, cli.ErrUsage) {
 				t.Errorf("%v: %v", with, err)
 			}
 		}
 	}
-	if _, err := command(t, "--json"); !errors.Is(err, app.ErrUsage) {
+	if _, err := command(t, "--json"); !errors.Is(err, cli.ErrUsage) {
 		t.Errorf("--json alone: got %v, want it refused", err)
 	}
 }

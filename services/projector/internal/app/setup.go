@@ -10,21 +10,20 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
-	"changerelay/services/projector/internal/settings"
 )
 
 // setUp creates what the projector needs in the read database, so that its own
 // role need not be allowed to.
-func setUp(ctx context.Context, stdout, stderr io.Writer, flags changeFlags) error {
+func setUp(ctx context.Context, stdout io.Writer, dry bool) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
-		settings.Report(stderr, "projector", err)
-		return ErrUsage
+		return cli.Misconfigured(err)
 	}
 	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
-		if flags.DryRun {
+		if dry {
 			return json.NewEncoder(stdout).Encode(struct {
 				Database    string   `json:"read_database"`
 				DryRun      bool     `json:"dry_run"`

@@ -76,7 +76,7 @@ func TestAProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
 
 	environ(t, servers, "guarded", as("projector", "runsecret"), "shop_read")
 	var said bytes.Buffer
-	if err := app.Command(t.Context(), []string{"setup"}, "test", &said, &said); err == nil || strings.Contains(err.Error()+said.String(), "runsecret") {
+	if _, err := app.Program("test").Do(t.Context(), []string{"setup"}, &said, &said); err == nil || strings.Contains(err.Error()+said.String(), "runsecret") {
 		t.Errorf("setup without the right: got %v and %q, want an error without the password", err, &said)
 	}
 

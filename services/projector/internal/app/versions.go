@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"changerelay/services/projector/internal/projection"
@@ -191,34 +189,4 @@ type switchOptions struct {
 	to    int
 	force bool
 	wait  time.Duration
-	flags changeFlags
-}
-
-// parseSwitch reads NAME --to VERSION [--wait TIME] [--force] and flags; false where they
-// are something else.
-func parseSwitch(args []string) (o switchOptions, ok bool) {
-	if len(args) == 0 || args[0] == "" {
-		return o, false
-	}
-	o.name = args[0]
-	flags := flag.NewFlagSet("switch", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.to, "to", 0, "")
-	flags.BoolVar(&o.force, "force", false, "")
-	flags.BoolVar(&o.flags.DryRun, "dry-run", false, "")
-	flags.BoolVar(&o.flags.OtherProjections, "other-projections", false, "")
-	flags.DurationVar(&o.wait, "wait", defaultLook, "")
-	err := flags.Parse(args[1:])
-	return o, err == nil && flags.NArg() == 0 && o.to > 0 && o.wait > 0
-}
-
-// versionsCommand is the command on versions that the arguments name, or nil.
-func versionsCommand(name string, args []string) func(context.Context, *scope) error {
-	if name == "versions" && len(args) == 0 {
-		return func(ctx context.Context, s *scope) error { return s.listVersions(ctx) }
-	}
-	if o, ok := parseSwitch(args); name == "switch" && ok {
-		return changing(o.flags, func(ctx context.Context, s *scope) error { return s.switchVersion(ctx, o) })
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -321,7 +322,7 @@ func TestWrongSwitchesSayWhatToDo(t *testing.T) {
 		t.Errorf("an unknown projection: got %v", err)
 	}
 	for _, args := range [][]string{{"switch"}, {"switch", "orders"}, {"switch", "orders", "--to", "x"}, {"switch", "orders", "--to", "2", "more"}, {"versions", "more"}} {
-		if _, err := command(t, args...); !errors.Is(err, app.ErrUsage) {
+		if _, err := command(t, args...); !errors.Is(err, cli.ErrUsage) {
 			t.Errorf("%v: got %v, want wrong usage", args, err)
 		}
 	}

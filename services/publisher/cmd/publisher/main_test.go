@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/cli"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -17,17 +19,17 @@ func TestTheCommandLine(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"help lists every setting":        {[]string{"--help"}, stopped, "LEASE_RENEW_DEADLINE", ""},
-		"help names the commands":         {[]string{"help"}, stopped, "publisher parked list", ""},
-		"version":                         {[]string{"--version"}, stopped, "publisher ", ""},
-		"no configuration":                {nil, misconfigured, "", "SOURCE_DATABASE: is required"},
-		"a command without configuration": {[]string{"parked", "list"}, misconfigured, "", "MONGODB_URI: is required"},
-		"health without configuration":    {[]string{"health"}, misconfigured, "", "MONGODB_URI: is required"},
-		"unknown arguments":               {[]string{"parked", "eat"}, misconfigured, "", `unknown arguments ["parked" "eat"]`},
+		"help lists every setting":        {[]string{"--help"}, cli.Done, "LEASE_RENEW_DEADLINE", ""},
+		"help names the commands":         {[]string{"help"}, cli.Done, "look at the changes that could not be sent", ""},
+		"version":                         {[]string{"--version"}, cli.Done, "publisher ", ""},
+		"no configuration":                {nil, cli.Misused, "", "SOURCE_DATABASE: is required"},
+		"a command without configuration": {[]string{"parked", "list"}, cli.Misused, "", "MONGODB_URI: is required"},
+		"health without configuration":    {[]string{"health"}, cli.Misused, "", "MONGODB_URI: is required"},
+		"an unknown command":              {[]string{"parked", "eat"}, cli.Misused, "", `there is no command "parked eat"; see publisher parked --help`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := run(t.Context(), tt.args, &stdout, &stderr)
+			code := app.Program(version, app.Load).Run(t.Context(), tt.args, &stdout, &stderr)
 			if code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
 				t.Errorf("run = %d with %q and %q, want %d with %q and %q", code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
 			}
@@ -48,19 +50,19 @@ func TestCommand_ExitStatusTellsARefusalFromAWrongArgument(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"checkpoint", "reset"}, misconfigured},
-		{[]string{"checkpoint", "accept", "now", "--why", "x"}, misconfigured},
-		{[]string{"repartition", "--what"}, misconfigured},
-		{[]string{"checkpoint", "reset", "--why", "x"}, failed}, // nothing is known of the stream
-		{[]string{"repartition"}, failed},
-		{[]string{"checkpoint", "reset", "--why", "x", "--new", "--dry-run", "--json"}, stopped},
-		{[]string{"checkpoint", "reset", "--why", "x", "--dry-run"}, failed}, // still nothing
-		{[]string{"checkpoint", "reset", "--why", "x", "--new"}, stopped},
-		{[]string{"checkpoint", "reset", "--why", "x"}, stopped},
-		{[]string{"repartition", "--json"}, stopped}, // nothing to do
+		{[]string{"checkpoint", "reset"}, cli.Misused},
+		{[]string{"checkpoint", "accept", "now", "--why", "x"}, cli.Misused},
+		{[]string{"repartition", "--what"}, cli.Misused},
+		{[]string{"checkpoint", "reset", "--why", "x"}, cli.Failed}, // nothing is known of the stream
+		{[]string{"repartition"}, cli.Failed},
+		{[]string{"checkpoint", "reset", "--why", "x", "--new", "--dry-run", "--json"}, cli.Done},
+		{[]string{"checkpoint", "reset", "--why", "x", "--dry-run"}, cli.Failed}, // still nothing
+		{[]string{"checkpoint", "reset", "--why", "x", "--new"}, cli.Done},
+		{[]string{"checkpoint", "reset", "--why", "x"}, cli.Done},
+		{[]string{"repartition", "--json"}, cli.Done}, // nothing to do
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
+		if code := app.Program(version, app.Load).Run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
 			t.Errorf("%q ends with %d, want %d: %s%s", tt.args, code, tt.code, &stdout, &stderr)
 		}
 	}

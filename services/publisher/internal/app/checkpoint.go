@@ -63,10 +63,6 @@ func viewOf(c checkpoint.Checkpoint, exists bool) CheckpointView {
 // showCheckpoint prints the stream's checkpoints, of whatever number of
 // partitions they are.
 func showCheckpoint(ctx context.Context, call Call) error {
-	asJSON, err := onlyJSON("checkpoint show", call.Args)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
@@ -83,7 +79,7 @@ func showCheckpoint(ctx context.Context, call Call) error {
 			if err != nil {
 				return err
 			}
-			if err := printView(call.Stdout, asJSON, viewOf(found, exists)); err != nil {
+			if err := printView(call.Stdout, call.JSON, viewOf(found, exists)); err != nil {
 				return err
 			}
 		}
@@ -101,17 +97,6 @@ func readCheckpoint(ctx context.Context, state *mongostate.Database, stream stri
 		return found, false, fmt.Errorf("read checkpoint %q: %w", stream, err)
 	}
 	return found, true, nil
-}
-
-func onlyJSON(name string, args []string) (bool, error) {
-	switch {
-	case len(args) == 0:
-		return false, nil
-	case len(args) == 1 && args[0] == "--json":
-		return true, nil
-	default:
-		return false, fmt.Errorf("%s takes nothing but --json, not %q: %w", name, args, ErrUsage)
-	}
 }
 
 // printView prints what a command has found: as one line of JSON, or with a line

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/cli"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -150,7 +151,7 @@ func TestArgumentsOfCheckpointCommandsAreChecked(t *testing.T) {
 		{"checkpoint", "show", "x"},
 		{"status", "x"},
 	} {
-		if _, err := say[any](t, app.Config{}, args...); !errors.Is(err, app.ErrUsage) {
+		if _, err := say[any](t, app.Config{}, args...); !errors.Is(err, cli.ErrUsage) {
 			t.Errorf("%q = %v, want it refused for its arguments", args, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"changerelay/services/publisher/internal/cli"
 	"changerelay/services/publisher/internal/mongostate"
 )
 
@@ -25,7 +26,7 @@ func (d *deciding) chosen() (names, leftAlone []string, err error) {
 	case d.partition == "":
 		names = halted
 	case err != nil || number < 0 || number >= len(all):
-		return nil, nil, fmt.Errorf("--partition is %q, neither %s nor one of 0 to %d: %w", d.partition, allPartitions, len(all)-1, ErrUsage)
+		return nil, nil, cli.Usagef("--partition is %q, neither %s nor one of 0 to %d", d.partition, allPartitions, len(all)-1)
 	default:
 		names = all[number : number+1]
 	}

@@ -3,97 +3,166 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"changerelay/services/publisher/internal/admin"
-	"changerelay/services/publisher/internal/settings"
+	"changerelay/services/publisher/internal/cli"
 )
 
-// ErrUsage is wrapped by what a command returns when its arguments are wrong.
-var ErrUsage = errors.New("see publisher --help")
-
-// Command is something that the binary does.
-type Command struct {
-	// Configured says that it needs the configuration.
-	Configured bool
-	// Arguments says that more than its name may be given.
-	Arguments bool
-	// Text says that it prints text unless --json is among the arguments. Others
-	// print JSON, whatever is, or nothing.
-	Text bool
-	Run  func(ctx context.Context, call Call) error
-}
-
-// Call is one call of a command. The configuration is empty where the command
-// needs none.
+// Call is one call of a command.
 type Call struct {
-	Config         Config
-	Args           []string
+	Config Config
+	// JSON asks commands for JSON that print text otherwise.
+	JSON           bool
 	Stdout, Stderr io.Writer
 }
 
-// Find returns the command that args name, and what they say beyond its name.
-// Every command takes --json.
-func Find(version string, args []string) (Command, []string, bool) {
-	plain := args
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		plain = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == jsonFlag })
+// Program is the publisher's command line. load reads its settings.
+func Program(version string, load func() (Config, error)) cli.Program {
+	l := loader(load)
+	return cli.Program{
+		Name: "publisher", Does: "publisher sends the changes of MongoDB collections to an Azure Service Bus topic.",
+		Version: version, Settings: &Config{},
+		Serve: func(ctx context.Context, stderr io.Writer) error {
+			config, err := load()
+			if err != nil {
+				return cli.Misconfigured(err)
+			}
+			return publish(ctx, config, version, stderr)
+		},
+		Commands: []*cobra.Command{
+			l.command("status", "who leads, in which term, how far the checkpoint is behind; from any machine", showStatus),
+			l.checkpoint(),
+			l.parked(),
+			l.repartition(),
+			l.command("setup", "create the collections and indexes of the state database, with a role that may", setUp),
+			l.command("doctor", "look at the real topic, source and state, and say what is wrong and how to mend it; exit status 1 on findings", examine),
+			l.command("health", "ask the publisher in the same container whether it is live", health),
+		},
 	}
-	all := commands(version)
-	for n := len(plain); n >= 0; n-- {
-		command, known := all[strings.Join(plain[:n], " ")]
-		if !known || n < len(plain) && (!command.Arguments || n == 0) {
-			continue
-		}
-		rest := plain[n:]
-		if command.Text && len(plain) < len(args) {
-			rest = append(slices.Clone(rest), jsonFlag)
-		}
-		return command, rest, true
-	}
-	return Command{}, nil, false
 }
 
-// jsonFlag as an argument asks for JSON.
-const jsonFlag = "--json"
+// loader makes commands that know the settings.
+type loader func() (Config, error)
 
-// commands are the commands of a binary of that version, by their names.
-func commands(version string) map[string]Command {
-	help := Command{Run: func(_ context.Context, call Call) error { return usage(call.Stdout) }}
-	say := Command{Run: func(_ context.Context, call Call) error {
-		_, err := fmt.Fprintln(call.Stdout, "publisher", version)
-		return err
-	}}
-	return map[string]Command{
-		"": {Configured: true, Run: func(ctx context.Context, call Call) error {
-			return publish(ctx, call.Config, version, call.Stderr)
-		}},
-		"--help":         help,
-		"-h":             help,
-		"help":           help,
-		"--version":      say,
-		"version":        say,
-		"health":         {Configured: true, Run: func(ctx context.Context, call Call) error { return health(ctx, call.Config.AdminAddr) }},
-		"repartition":    {Configured: true, Arguments: true, Text: true, Run: repartition},
-		"setup":          {Configured: true, Run: setUp},
-		"doctor":         {Configured: true, Arguments: true, Text: true, Run: examine},
-		"parked list":    {Configured: true, Arguments: true, Run: listParked},
-		"parked show":    {Configured: true, Arguments: true, Run: showParked},
-		"parked replay":  {Configured: true, Arguments: true, Run: replayParked},
-		"parked discard": {Configured: true, Arguments: true, Run: discardParked},
-		"parked purge":   {Configured: true, Arguments: true, Text: true, Run: purgeParked},
-
-		"status":           {Configured: true, Arguments: true, Text: true, Run: showStatus},
-		"checkpoint show":  {Configured: true, Arguments: true, Text: true, Run: showCheckpoint},
-		"checkpoint set":   {Configured: true, Arguments: true, Text: true, Run: setCheckpoint},
-		"checkpoint reset": {Configured: true, Arguments: true, Text: true, Run: resetCheckpoint},
-
-		"checkpoint accept": {Configured: true, Arguments: true, Text: true, Run: acceptCheckpoint},
+// run is a command's work with the settings.
+func (l loader) run(work func(ctx context.Context, call Call, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		config, err := l()
+		if err != nil {
+			return cli.Misconfigured(err)
+		}
+		return work(c.Context(), Call{Config: config, JSON: cli.JSON(c), Stdout: c.OutOrStdout(), Stderr: c.ErrOrStderr()}, args)
 	}
+}
+
+// command is one without arguments.
+func (l loader) command(name, does string, work func(ctx context.Context, call Call) error) *cobra.Command {
+	return &cobra.Command{Use: name, Short: does, RunE: l.run(func(ctx context.Context, call Call, _ []string) error { return work(ctx, call) })}
+}
+
+func (l loader) checkpoint() *cobra.Command {
+	group := &cobra.Command{
+		Use: "checkpoint", Short: "show where the stream's checkpoints are, or decide where it goes on",
+		Long: `Show where the stream's checkpoints are, or decide where it goes on.
+
+set, reset and accept are refused while a publisher leads that is not halted,
+unless --force is given, and keep in checkpoint_log who did it and why.`,
+	}
+	group.AddCommand(
+		l.command("show", "where the checkpoints are, of whatever number of partitions they are", showCheckpoint),
+		l.move(moveSet, &cobra.Command{
+			Use: moveSet + " PLACE", Short: "move them to an RFC 3339 time, or to a position as show prints it", Args: cli.Takes(1, 1),
+		}),
+		l.move(moveReset, &cobra.Command{Use: moveReset, Short: "forget where they are: START_AT decides where to begin"}),
+		l.move(moveAccept, &cobra.Command{Use: moveAccept, Short: "go on from where they are, with the source and the settings as they are now, after a halt"}),
+	)
+	return group
+}
+
+// move completes a command that decides where the stream goes on.
+func (l loader) move(action string, c *cobra.Command) *cobra.Command {
+	var m moveFlags
+	flags := c.Flags()
+	flags.StringVar(&m.why, "why", "", "the reason, which is kept; needed unless --dry-run is given")
+	flags.StringVar(&m.who, "who", operator(), "who decides")
+	flags.BoolVar(&m.force, "force", false, "although a publisher leads that is not halted")
+	flags.BoolVar(&m.dry, "dry-run", false, "say what it would do, change nothing")
+	flags.StringVar(&m.partition, "partition", "", "which partition it is about, a number or all; otherwise those that are halted, or all where none is")
+	if action != moveAccept {
+		flags.BoolVar(&m.fresh, "new", false, "although nothing is known of the stream")
+	}
+	if action == moveSet {
+		flags.BoolVar(&m.giveUp, "give-up-copy", false, "in the middle of a copy, whose rest is not sent then")
+	}
+	c.RunE = l.run(func(ctx context.Context, call Call, args []string) error {
+		if m.why == "" && !m.dry {
+			return cli.Usagef("checkpoint %s: say why, with --why TEXT: it is kept in checkpoint_log", action)
+		}
+		switch action {
+		case moveSet:
+			return setCheckpoint(ctx, call, m, args[0])
+		case moveReset:
+			return resetCheckpoint(ctx, call, m)
+		default:
+			return moveCheckpoints(ctx, call, action, m, nil)
+		}
+	})
+	return c
+}
+
+func (l loader) parked() *cobra.Command {
+	group := &cobra.Command{Use: "parked", Short: "look at the changes that could not be sent, send them, or give them up"}
+	group.AddCommand(l.listParked(), &cobra.Command{
+		Use: "show ID", Short: "one of them, whole, and what was done with it", Args: cli.Takes(1, 1),
+		RunE: l.run(func(ctx context.Context, call Call, args []string) error { return showParked(ctx, call, args[0]) }),
+	}, cli.OrAll(&cobra.Command{
+		Use: "replay ID... | --all", Short: "send them now, in the order of their aggregates", RunE: l.run(replayParked),
+	}, 0, -1, "all that are parked"), &cobra.Command{
+		Use: "discard ID...", Short: "give them up; they stay in the database, marked so", Args: cli.Takes(1, -1), RunE: l.run(discardParked),
+	}, l.purgeParked())
+	return group
+}
+
+func (l loader) listParked() *cobra.Command {
+	var all bool
+	c := &cobra.Command{Use: "list", Short: "list them, oldest first, as one JSON object a line"}
+	c.Flags().BoolVar(&all, "all", false, "also those that were replayed or discarded")
+	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error { return listParked(ctx, call, all) })
+	return c
+}
+
+func (l loader) purgeParked() *cobra.Command {
+	var age time.Duration
+	var dry bool
+	c := &cobra.Command{Use: "purge --older-than AGE", Short: "remove those that were replayed or discarded longer ago"}
+	c.Flags().DurationVar(&age, "older-than", 0, "how long ago, such as 720h")
+	c.Flags().BoolVar(&dry, "dry-run", false, "say how many, remove none")
+	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error {
+		if age <= 0 {
+			return cli.Usagef("parked purge needs --older-than AGE, such as 720h")
+		}
+		return purgeParked(ctx, call, age, dry)
+	})
+	return c
+}
+
+func (l loader) repartition() *cobra.Command {
+	var from int
+	var dry bool
+	c := &cobra.Command{Use: "repartition", Short: "carry the checkpoints over to another number of PARTITIONS"}
+	c.Flags().IntVar(&from, "from", 0, "the number of partitions whose checkpoints are right, where there are those of several")
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do, change nothing")
+	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error {
+		if from < 0 {
+			return cli.Usagef("repartition: --from is %d, and no number of partitions", from)
+		}
+		return repartition(ctx, call, from, dry)
+	})
+	return c
 }
 
 func publish(ctx context.Context, config Config, version string, stderr io.Writer) error {
@@ -111,53 +180,8 @@ func publish(ctx context.Context, config Config, version string, stderr io.Write
 // healthTimeout is how long a live process may take to say so.
 const healthTimeout = 3 * time.Second
 
-func health(ctx context.Context, addr string) error {
+func health(ctx context.Context, call Call) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	return admin.CheckHealth(ctx, addr)
-}
-
-func usage(to io.Writer) error {
-	_, err := io.WriteString(to, `publisher sends the changes of MongoDB collections to an Azure Service Bus topic.
-
-  publisher                          publish, as leader or standby, until SIGTERM
-  publisher status [--json]          who leads, in which term, how far the checkpoint is behind; from any machine
-  publisher checkpoint show [--json] where the checkpoint is
-  publisher checkpoint set PLACE     move it to an RFC 3339 time, or a position as shown
-  publisher checkpoint reset         forget it: START_AT decides where to begin
-  publisher checkpoint accept        go on from where it is, with the source and the settings as they are
-                                     now, after a halt
-                                     these three need --why TEXT; take --who NAME, --dry-run (change
-                                     nothing), --json, --new (set and reset: nothing is known of the
-                                     stream), and --give-up-copy (set: in the middle of a copy, whose
-                                     rest is not sent then), and --partition N or all (where some partitions are
-                                     halted, it is those otherwise); and are refused while a publisher leads that is not halted,
-                                     unless --force is given
-  publisher parked list [--all]      list the changes that could not be sent, one JSON object a line;
-                                     with --all also those that were replayed or discarded
-  publisher parked show ID           show one of them, whole, and what was done with it
-  publisher parked replay ID...      send them now, in the order of their aggregates; or --all
-  publisher parked discard ID...     give them up
-  publisher parked purge --older-than AGE [--dry-run] [--json]
-                                     remove those that were replayed or discarded longer ago, such as 720h
-  publisher setup                    create collections and indexes of the state database, with a role that may
-  publisher doctor [--json]          look at the real topic, source and state, and say what is wrong and how to mend it;
-                                     exit status 1 on findings
-  publisher repartition [--from N]   carry the checkpoints over to another number of PARTITIONS; with --dry-run
-                                     it only says what it would do; --from says which checkpoints are right
-                                     where there are several numbers of partitions
-  publisher health                   ask the publisher in the same container whether it is live; exit status 0 or 1
-  publisher --version                say which version this is
-  publisher --help                   this text
-
-Every command takes --json; those that list, show, replay, discard and set up print JSON anyway.
-Exit status: 0 stopped as asked, 1 failed, 2 bad configuration or arguments.
-
-Settings, all by environment:
-
-`)
-	if err != nil {
-		return err
-	}
-	return settings.Usage(to, &Config{})
+	return admin.CheckHealth(ctx, call.Config.AdminAddr)
 }

@@ -30,15 +30,11 @@ const doctorTimeout = time.Minute
 // examine looks at the real entities with an operator's rights, and says what is
 // wrong with them.
 func examine(ctx context.Context, call Call) error {
-	asJSON := slices.Equal(call.Args, []string{"--json"})
-	if len(call.Args) > 0 && !asJSON {
-		return fmt.Errorf("doctor takes nothing but --json, not %q: %w", call.Args, ErrUsage)
-	}
-	return Examine(ctx, call, asJSON, azcore.ClientOptions{})
+	return Examine(ctx, call, azcore.ClientOptions{})
 }
 
 // Examine is the command, with how to reach the management API.
-func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions) error {
+func Examine(ctx context.Context, call Call, o azcore.ClientOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	c := call.Config
@@ -47,7 +43,7 @@ func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions
 	if err := e.databases(ctx); err != nil {
 		return err
 	}
-	if asJSON {
+	if call.JSON {
 		if err := json.NewEncoder(call.Stdout).Encode(struct {
 			Findings []doctor.Finding `json:"findings"`
 		}{e.found}); err != nil {
@@ -55,7 +51,7 @@ func Examine(ctx context.Context, call Call, asJSON bool, o azcore.ClientOptions
 		}
 	}
 	for i, f := range e.found {
-		if asJSON {
+		if call.JSON {
 			break
 		}
 		fmt.Fprintf(call.Stdout, "%d. %s %s (%s)\n   %s\n", i+1, f.Subject, f.Problem, f.Severity, f.Fix)

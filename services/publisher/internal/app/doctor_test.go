@@ -23,7 +23,7 @@ import (
 func examined(t *testing.T, servers testserver.Servers, c app.Config) (string, error) {
 	t.Helper()
 	var stdout bytes.Buffer
-	err := app.Examine(t.Context(), app.Call{Config: c, Stdout: &stdout}, true,
+	err := app.Examine(t.Context(), app.Call{Config: c, JSON: true, Stdout: &stdout},
 		azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.Management)}})
 	var said struct {
 		Findings []struct{ Subject, Problem, Fix string }

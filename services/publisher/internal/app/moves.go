@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/cli"
 	"changerelay/services/publisher/internal/mongostate"
 )
 
@@ -28,42 +27,14 @@ const (
 
 // moveFlags are the arguments of a command that decides where a stream goes on.
 type moveFlags struct {
-	why, who           string
-	force, dry, asJSON bool
+	why, who   string
+	force, dry bool
 	// fresh says that nothing may be known of the stream.
 	fresh bool
 	// giveUp says that a copy under way is not to be finished.
 	giveUp bool
 	// partition is which of them it is about: a number, all, or empty.
 	partition string
-	rest      []string
-}
-
-func parseMove(name string, args []string) (moveFlags, error) {
-	var m moveFlags
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&m.why, "why", "", "")
-	flags.StringVar(&m.who, "who", operator(), "")
-	flags.BoolVar(&m.force, "force", false, "")
-	flags.BoolVar(&m.dry, "dry-run", false, "")
-	flags.BoolVar(&m.asJSON, "json", false, "")
-	flags.BoolVar(&m.fresh, "new", false, "")
-	flags.StringVar(&m.partition, "partition", "", "")
-	flags.BoolVar(&m.giveUp, "give-up-copy", false, "")
-	for {
-		if err := flags.Parse(args); err != nil {
-			return m, fmt.Errorf("%s: %w: %w", name, err, ErrUsage)
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		m.rest, args = append(m.rest, flags.Arg(0)), flags.Args()[1:]
-	}
-	if m.why == "" && !m.dry {
-		return m, fmt.Errorf("%s: say why, with --why TEXT: it is kept in checkpoint_log: %w", name, ErrUsage)
-	}
-	return m, nil
 }
 
 // operator is who runs the command, as far as the system knows.
@@ -80,44 +51,17 @@ func operator() string {
 }
 
 // setCheckpoint moves the stream's checkpoints to a time or a position.
-func setCheckpoint(ctx context.Context, call Call) error {
-	m, err := parseMove("checkpoint set", call.Args)
+func setCheckpoint(ctx context.Context, call Call, m moveFlags, to string) error {
+	place, err := parsePlace(to)
 	if err != nil {
-		return err
-	}
-	if len(m.rest) != 1 {
-		return fmt.Errorf("checkpoint set takes one place, an RFC 3339 time or a position as checkpoint show prints it: %w", ErrUsage)
-	}
-	place, err := parsePlace(m.rest[0])
-	if err != nil {
-		return fmt.Errorf("checkpoint set: %q is neither an RFC 3339 time nor a position of a change: %w: %w", m.rest[0], err, ErrUsage)
+		return cli.Usagef("checkpoint set: %q is neither an RFC 3339 time nor a position of a change: %w", to, err)
 	}
 	return moveCheckpoints(ctx, call, moveSet, m, &place)
 }
 
 // resetCheckpoint forgets where the stream's checkpoints are: START_AT decides.
-func resetCheckpoint(ctx context.Context, call Call) error {
-	m, err := parseMove("checkpoint reset", call.Args)
-	if err != nil {
-		return err
-	}
-	if len(m.rest) != 0 || m.giveUp {
-		return fmt.Errorf("checkpoint reset takes neither a place, %q, nor --give-up-copy, which it does in any case: %w", m.rest, ErrUsage)
-	}
+func resetCheckpoint(ctx context.Context, call Call, m moveFlags) error {
 	return moveCheckpoints(ctx, call, moveReset, m, &checkpoint.Place{Anew: true})
-}
-
-// acceptCheckpoint lets the stream go on from where its checkpoints are, with
-// the source as it is now.
-func acceptCheckpoint(ctx context.Context, call Call) error {
-	m, err := parseMove("checkpoint accept", call.Args)
-	if err != nil {
-		return err
-	}
-	if len(m.rest) != 0 || m.fresh || m.giveUp {
-		return fmt.Errorf("checkpoint accept takes neither a place, %q, nor --new, nor --give-up-copy: %w", m.rest, ErrUsage)
-	}
-	return moveCheckpoints(ctx, call, moveAccept, m, nil)
 }
 
 var (
@@ -313,7 +257,7 @@ func (d *deciding) decide(ctx context.Context, name string) error {
 	view := MoveView{Action: d.action, DryRun: d.dry, Before: viewOf(before, exists), After: viewOf(after, true)}
 	view.Accepts = d.accepts(name)
 	if d.dry {
-		return printView(d.call.Stdout, d.asJSON, view)
+		return printView(d.call.Stdout, d.call.JSON, view)
 	}
 	if _, known := d.scope.Records[name]; !known {
 		if err := d.open(ctx, name); err != nil {
@@ -325,7 +269,7 @@ func (d *deciding) decide(ctx context.Context, name string) error {
 		return err
 	}
 	view.Before.Term, view.After.Term = before.Term, moved.Term
-	return printView(d.call.Stdout, d.asJSON, view)
+	return printView(d.call.Stdout, d.call.JSON, view)
 }
 
 // accepts says what is accepted with a decision, for people.

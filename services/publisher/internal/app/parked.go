@@ -7,16 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/publisher/internal/cli"
 	"changerelay/services/publisher/internal/mongostate"
 )
-
-// everything as an argument of a parked command names all changes.
-const everything = "--all"
 
 // withState calls work with the state database. Secrets are taken out of the
 // error that comes back.
@@ -31,7 +28,7 @@ func withState(ctx context.Context, config Config, work func(state *mongostate.D
 		_ = client.Disconnect(closing) // the process ends anyway
 	}()
 	err = work(mongostate.New(client, config.StateDatabase))
-	if err == nil || errors.Is(err, ErrUsage) {
+	if err == nil || errors.Is(err, cli.ErrUsage) {
 		return err
 	}
 	return redacted(config, err)
@@ -44,11 +41,7 @@ func redacted(config Config, err error) error {
 
 // listParked writes the stream's parked changes, oldest first, as one JSON
 // object a line.
-func listParked(ctx context.Context, call Call) error {
-	all := slices.Equal(call.Args, []string{everything})
-	if len(call.Args) > 0 && !all {
-		return fmt.Errorf("parked list takes nothing but %s, not %q: %w", everything, call.Args, ErrUsage)
-	}
+func listParked(ctx context.Context, call Call, all bool) error {
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
 		encoder, listed := json.NewEncoder(call.Stdout), false
 		err := state.Parked(call.Config.StreamName).Each(ctx, all, func(change mongostate.ParkedChange) error {
@@ -63,12 +56,9 @@ func listParked(ctx context.Context, call Call) error {
 }
 
 // showParked writes one parked change with the change itself.
-func showParked(ctx context.Context, call Call) error {
-	if len(call.Args) != 1 {
-		return fmt.Errorf("parked show takes the id of one change: %w", ErrUsage)
-	}
+func showParked(ctx context.Context, call Call, id string) error {
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
-		change, err := state.Parked(call.Config.StreamName).Get(ctx, call.Args[0])
+		change, err := state.Parked(call.Config.StreamName).Get(ctx, id)
 		if errors.Is(err, mongostate.ErrNotParked) {
 			return cmp.Or(call.Config.known(ctx, state), err)
 		}
@@ -91,17 +81,14 @@ func showParked(ctx context.Context, call Call) error {
 }
 
 // discardParked gives changes up. They stay in the database, marked so.
-func discardParked(ctx context.Context, call Call) error {
-	if len(call.Args) == 0 || slices.Contains(call.Args, everything) {
-		return fmt.Errorf("parked discard takes the ids of the changes to give up: %w", ErrUsage)
-	}
+func discardParked(ctx context.Context, call Call, ids []string) error {
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
 		if err := call.Config.checked(ctx, state); err != nil {
 			return err
 		}
 		parked := state.Parked(call.Config.StreamName)
 		report := newReport(call.Stdout)
-		for _, id := range call.Args {
+		for _, id := range ids {
 			claimed, err := parked.Claim(ctx, id, call.Config.InstanceID, claimTime)
 			if err == nil {
 				err = parked.Resolve(ctx, claimed, mongostate.Discarded, "")

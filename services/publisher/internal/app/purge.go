@@ -2,9 +2,6 @@ package app
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"io"
 	"time"
 
 	"changerelay/services/publisher/internal/mongostate"
@@ -22,26 +19,18 @@ type PurgeView struct {
 
 // purgeParked removes changes that were replayed or discarded long ago. What is
 // still parked stays, and what was discarded is in the ledger first.
-func purgeParked(ctx context.Context, call Call) error {
-	flags := flag.NewFlagSet("parked purge", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	age := flags.Duration("older-than", 0, "")
-	dry := flags.Bool("dry-run", false, "")
-	asJSON := flags.Bool("json", false, "")
-	if err := flags.Parse(call.Args); err != nil || flags.NArg() > 0 || *age <= 0 {
-		return fmt.Errorf("parked purge takes --older-than AGE, such as 720h, and may take --dry-run and --json, not %q: %w", call.Args, ErrUsage)
-	}
+func purgeParked(ctx context.Context, call Call, age time.Duration, dry bool) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	view := PurgeView{Stream: call.Config.StreamName, Before: time.Now().Add(-*age).UTC().Truncate(time.Second), DryRun: *dry}
+	view := PurgeView{Stream: call.Config.StreamName, Before: time.Now().Add(-age).UTC().Truncate(time.Second), DryRun: dry}
 	return withState(ctx, call.Config, func(state *mongostate.Database) error {
 		err := call.Config.checked(ctx, state)
 		if err != nil {
 			return err
 		}
-		if view.Purged, err = state.Parked(view.Stream).Purge(ctx, view.Before, operator(), *dry); err != nil {
+		if view.Purged, err = state.Parked(view.Stream).Purge(ctx, view.Before, operator(), dry); err != nil {
 			return err
 		}
-		return printView(call.Stdout, *asJSON, view)
+		return printView(call.Stdout, call.JSON, view)
 	})
 }

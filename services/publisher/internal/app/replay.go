@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/mongostate"
@@ -21,11 +20,8 @@ var errEarlierUnknown = errors.New("an earlier parked change may be of its aggre
 
 // replayParked sends parked changes as messages with the ids that they always
 // had. It needs no lease: a message may come again at any time. What it keeps is
-// the order of each aggregate among its parked changes.
-func replayParked(ctx context.Context, call Call) error {
-	if len(call.Args) == 0 || slices.Contains(call.Args, everything) && len(call.Args) > 1 {
-		return fmt.Errorf("parked replay takes the ids of changes, or %s alone: %w", everything, ErrUsage)
-	}
+// the order of each aggregate among its parked changes. No ids name them all.
+func replayParked(ctx context.Context, call Call, ids []string) error {
 	config := call.Config
 	dial, err := config.dial()
 	if err != nil {
@@ -46,7 +42,7 @@ func replayParked(ctx context.Context, call Call) error {
 			report:  newReport(call.Stdout),
 			held:    map[string]bool{},
 		}
-		return r.run(ctx, call.Args)
+		return r.run(ctx, ids)
 	})
 }
 
@@ -66,25 +62,22 @@ type replay struct {
 	unknown string
 }
 
-// run replays the named changes, or all, oldest first.
+// run replays the named changes, or all where none is named, oldest first.
 func (r *replay) run(ctx context.Context, ids []string) error {
-	all := ids[0] == everything
 	wanted := map[string]bool{}
 	for _, id := range ids {
-		wanted[id] = !all
+		wanted[id] = true
 	}
 	err := r.parked.Each(ctx, false, func(listed mongostate.ParkedChange) error {
-		asked := all || wanted[listed.ID]
+		asked := len(ids) == 0 || wanted[listed.ID]
 		delete(wanted, listed.ID)
 		return r.consider(ctx, listed, asked)
 	})
 	if err != nil {
 		return err
 	}
-	for id, unseen := range wanted {
-		if unseen {
-			r.report.add(outcome{ID: id}, "", mongostate.ErrNotParked)
-		}
+	for id := range wanted {
+		r.report.add(outcome{ID: id}, "", mongostate.ErrNotParked)
 	}
 	return r.report.err()
 }

@@ -40,11 +40,7 @@ func TestNoCommandSaysASecretWhenItFails(t *testing.T) {
 			// It would end by itself, but the doctor takes its time.
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			found, rest, known := app.Find("test", args)
-			if !known {
-				t.Fatalf("no command %q", args)
-			}
-			err := found.Run(ctx, app.Call{Config: c, Args: rest, Stdout: &stdout, Stderr: &stdout})
+			_, err := program(c).Do(ctx, args, &stdout, &stdout)
 			if err == nil {
 				t.Fatalf("it works without servers: %s", &stdout)
 			}

@@ -63,10 +63,6 @@ func viewBeginning(b checkpoint.Beginning) *BeganView {
 // showStatus prints what the databases know of the stream, whichever instance
 // leads, and whatever number of partitions it has.
 func showStatus(ctx context.Context, call Call) error {
-	asJSON, err := onlyJSON("status", call.Args)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	now, emptied, sourceErr := askedSource(ctx, call.Config)
@@ -96,7 +92,7 @@ func showStatus(ctx context.Context, call Call) error {
 				}
 				view.Warnings = append(slices.Clone(warned), view.Warnings...)
 				view.lagBehind(now, sourceErr)
-				if err := printView(call.Stdout, asJSON, view); err != nil {
+				if err := printView(call.Stdout, call.JSON, view); err != nil {
 					return err
 				}
 			}
