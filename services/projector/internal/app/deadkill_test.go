@@ -205,6 +205,9 @@ func killDeadRedrive(t *testing.T, binary string, step int) {
 	for _, text := range s.texts {
 		k.texts = append(k.texts, []byte(text))
 	}
+	var first *exec.Cmd
+	started := make(chan struct{})
+	k.kill = func() { <-started; _ = first.Process.Signal(syscall.SIGKILL) }
 	mongoURI, bus := servers.MongoURI, servers.ServiceBus
 	if s.bus {
 		at := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(bus)[1]
@@ -216,11 +219,9 @@ func killDeadRedrive(t *testing.T, binary string, step int) {
 		}
 		mongoURI = "mongodb://" + k.listen(t, to.Host) + "/?directConnection=true"
 	}
-	first := run(mongoURI, bus)
+	first = run(mongoURI, bus)
 	var said bytes.Buffer
 	first.Stdout, first.Stderr = &said, &said
-	started := make(chan struct{})
-	k.kill = func() { <-started; _ = first.Process.Signal(syscall.SIGKILL) }
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
