@@ -43,13 +43,13 @@ func New(e *engine.Engine) *Store {
 
 // UserDocument is a user as admin.system.users keeps it.
 type UserDocument struct {
-	ID          string                        `bson:"_id"`
-	UserID      bson.Binary                   `bson:"userId"`
-	User        string                        `bson:"user"`
-	DB          string                        `bson:"db"`
-	Credentials map[string]credentialDocument `bson:"credentials"`
-	CustomData  bson.Raw                      `bson:"customData,omitempty"`
-	Roles       []RoleName                    `bson:"roles"`
+	ID          string                                 `bson:"_id"`
+	UserID      bson.Binary                            `bson:"userId"`
+	User        string                                 `bson:"user"`
+	DB          string                                 `bson:"db"`
+	Credentials map[scram.Mechanism]credentialDocument `bson:"credentials"`
+	CustomData  bson.Raw                               `bson:"customData,omitempty"`
+	Roles       []RoleName                             `bson:"roles"`
 }
 
 type credentialDocument struct {
@@ -110,18 +110,45 @@ func (a *Store) role(name access.Name) (access.Role, bool, error) {
 // errNoCredentials is a user that there is not, or that has no password.
 var errNoCredentials = errors.New("no such user, or without credentials of the mechanism")
 
-// Credentials are those of a user.
-func (a *Store) Credentials(user access.Name) (scram.Credentials, error) {
+// Credentials are those of a user, of one mechanism.
+func (a *Store) Credentials(user access.Name, m scram.Mechanism) (scram.Credentials, error) {
 	var doc UserDocument
 	found, err := a.Read(UsersNamespace, user, &doc)
 	if err != nil {
 		return scram.Credentials{}, err
 	}
-	c, ok := doc.Credentials[scram.Mechanism]
+	c, ok := doc.Credentials[m]
 	if !found || !ok {
 		return scram.Credentials{}, errNoCredentials
 	}
-	return scram.Credentials{Salt: c.Salt, Iterations: c.Iterations, StoredKey: c.StoredKey, ServerKey: c.ServerKey}, nil
+	return scram.Credentials{Mechanism: m, Salt: c.Salt, Iterations: c.Iterations, StoredKey: c.StoredKey, ServerKey: c.ServerKey}, nil
+}
+
+// Mechanisms are those that a user can authenticate with, none for a user that
+// there is not.
+func (a *Store) Mechanisms(user access.Name) ([]scram.Mechanism, error) {
+	var doc UserDocument
+	found, err := a.Read(UsersNamespace, user, &doc)
+	if !found || err != nil {
+		return nil, err
+	}
+	return doc.Mechanisms(), nil
+}
+
+// Verify tells whether a password is the user's.
+func (a *Store) Verify(user access.Name, password string) error {
+	mechanisms, err := a.Mechanisms(user)
+	if err != nil {
+		return err
+	}
+	if len(mechanisms) == 0 {
+		return errNoCredentials
+	}
+	credentials, err := a.Credentials(user, mechanisms[len(mechanisms)-1])
+	if err != nil {
+		return err
+	}
+	return credentials.Verify(user.Name, password)
 }
 
 // Read decodes a document, and reports whether there is one.
@@ -272,7 +299,7 @@ func (a *Store) Declare(ctx context.Context, declared access.Accounts) error {
 		if _, err := a.Remove(ctx, UsersNamespace, u.Name); err != nil {
 			return err
 		}
-		doc, err := a.NewUser(u.Name, u.Password, u.Roles)
+		doc, err := a.NewUser(u.Name, Password{Text: u.Password}, u.Roles)
 		if err != nil {
 			return err
 		}

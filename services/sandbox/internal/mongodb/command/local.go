@@ -73,11 +73,7 @@ func (c *conn) signIn(who Caller) error {
 	if user.DB == "" {
 		user.DB = "admin"
 	}
-	credentials, err := c.server.Accounts.Credentials(user)
-	if err == nil {
-		err = credentials.Verify(who.Password)
-	}
-	if err != nil {
+	if err := c.server.Accounts.Verify(user, who.Password); err != nil {
 		c.Log.Info().Err(err).Msg("authentication failed")
 		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed.")
 	}

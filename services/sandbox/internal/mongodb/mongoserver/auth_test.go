@@ -67,6 +67,7 @@ func TestTheDriverAuthenticates(t *testing.T) {
 	for name, credential := range map[string]options.Credential{
 		"negotiated": {Username: "root", Password: "root's"},
 		"by name":    {Username: "root", Password: "root's", AuthMechanism: "SCRAM-SHA-256"},
+		"the older":  {Username: "root", Password: "root's", AuthMechanism: "SCRAM-SHA-1"},
 	} {
 		client := h.connect(t, options.Client().SetAuth(credential))
 		_, err := client.Database("shop").Collection("events").InsertOne(t.Context(), bson.D{{Key: "from", Value: name}})
@@ -88,13 +89,55 @@ func TestWrongCredentialsAreRefused(t *testing.T) {
 		"a wrong password": {Username: "root", Password: "plain's"},
 		"an unknown user":  {Username: "nobody", Password: "root's"},
 		"another database": {Username: "root", Password: "root's", AuthSource: "shop"},
-		"SCRAM-SHA-1":      {Username: "root", Password: "root's", AuthMechanism: "SCRAM-SHA-1"},
+		"SCRAM-SHA-1":      {Username: "root", Password: "plain's", AuthMechanism: "SCRAM-SHA-1"},
 	} {
 		err := h.connect(t, options.Client().SetAuth(credential)).Ping(t.Context(), nil)
-		if err == nil || !strings.Contains(err.Error(), "Authentication failed") && !strings.Contains(err.Error(), "not enabled") {
+		if err == nil || !strings.Contains(err.Error(), "Authentication failed") {
 			t.Errorf("%s: got %v, want a failed authentication", name, err)
 		}
 	}
+}
+
+// A user of one mechanism is told of by it, so that a driver takes that one.
+func TestAUserHasTheMechanismsItWasMadeWith(t *testing.T) {
+	t.Parallel()
+	h := guarded(t)
+	admin := h.as(t, "root", "root's").Database("admin")
+	old := bson.D{{Key: "createUser", Value: "old"}, {Key: "pwd", Value: "secret"}, {Key: "roles", Value: bson.A{"root"}}}
+	run(t, admin, append(old, bson.E{Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1"}}))
+	negotiated := options.Credential{Username: "old", Password: "secret", AuthSource: "admin"}
+	must(t, h.connect(t, options.Client().SetAuth(negotiated)).Ping(t.Context(), nil))
+	_, err := h.connect(t, options.Client().SetAuth(options.Credential{
+		Username: "old", Password: "secret", AuthMechanism: "SCRAM-SHA-256",
+	})).Database("admin").ListCollectionNames(t.Context(), bson.D{})
+	if err == nil || !strings.Contains(err.Error(), "Authentication failed") {
+		t.Errorf("got %v with another mechanism, want a failed authentication", err)
+	}
+
+	users := func() string { return run(t, admin, bson.D{{Key: "usersInfo", Value: "old"}}).Lookup("users", "0", "mechanisms").String() }
+	if got := users(); got != `["SCRAM-SHA-1"]` {
+		t.Errorf("got mechanisms %s, want SCRAM-SHA-1", got)
+	}
+	run(t, admin, bson.D{{Key: "updateUser", Value: "old"}, {Key: "pwd", Value: "other"}})
+	if got := users(); got != `["SCRAM-SHA-1","SCRAM-SHA-256"]` {
+		t.Errorf("got mechanisms %s after a new password, want both", got)
+	}
+	run(t, admin, bson.D{{Key: "updateUser", Value: "old"}, {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-256"}}})
+	if got := users(); got != `["SCRAM-SHA-256"]` {
+		t.Errorf("got mechanisms %s, want the one that was kept", got)
+	}
+	for name, change := range map[string]bson.E{
+		"one that is gone": {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1"}},
+		"none":             {Key: "mechanisms", Value: bson.A{}},
+		"unknown":          {Key: "mechanisms", Value: bson.A{"PLAIN"}},
+	} {
+		err := admin.RunCommand(t.Context(), bson.D{{Key: "updateUser", Value: "old"}, change}).Err()
+		expectCode(t, name, err, 2, "mechanism")
+	}
+	err = admin.RunCommand(t.Context(), bson.D{
+		{Key: "updateUser", Value: "old"}, {Key: "pwd", Value: "digest"}, {Key: "digestPassword", Value: false},
+	}).Err()
+	expectCode(t, "a digest for all mechanisms", err, 2, "undigested")
 }
 
 func TestWithoutAuthenticationOnlyGreetingsAreAnswered(t *testing.T) {

@@ -2,7 +2,6 @@ package scram
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -49,17 +48,17 @@ func (c *Conversation) Finish(message []byte) ([]byte, error) {
 		return nil, errors.New("the final message belongs to another exchange")
 	}
 	signed := c.first.bare + "," + c.serverFirst + "," + final.withoutProof
-	signature := mac(c.credentials.StoredKey, signed)
+	mechanism := c.credentials.Mechanism
+	signature := mechanism.mac(c.credentials.StoredKey, signed)
 	if len(final.proof) != len(signature) {
 		return nil, ErrRefused
 	}
 	clientKey := make([]byte, len(signature))
 	subtle.XORBytes(clientKey, final.proof, signature)
-	stored := sha256.Sum256(clientKey)
-	if subtle.ConstantTimeCompare(stored[:], c.credentials.StoredKey) != 1 {
+	if subtle.ConstantTimeCompare(mechanism.sum(clientKey), c.credentials.StoredKey) != 1 {
 		return nil, ErrRefused
 	}
-	proof := mac(c.credentials.ServerKey, signed)
+	proof := mechanism.mac(c.credentials.ServerKey, signed)
 	return []byte("v=" + base64.StdEncoding.EncodeToString(proof)), nil
 }
 

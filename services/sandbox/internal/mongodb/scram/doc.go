@@ -1,5 +1,5 @@
-// Package scram is the server's side of SCRAM-SHA-256 (RFC 5802 and RFC 7677)
-// as MongoDB uses it: no channel binding, no authorization identity. It knows
+// Package scram is the server's side of SCRAM-SHA-1 (RFC 5802) and SCRAM-SHA-256
+// (RFC 7677) as MongoDB uses them: no channel binding, no authorization identity. It knows
 // nothing of BSON; the messages of the exchange are bytes.
 //
 //	client-first ──▶ Start  ──▶ server-first (nonce, salt, iterations)

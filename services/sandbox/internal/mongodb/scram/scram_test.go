@@ -12,7 +12,15 @@ import (
 // converse runs a client of the driver's own module against the server.
 func converse(t *testing.T, c Credentials, user, password string) error {
 	t.Helper()
-	made, err := client.SHA256.NewClient(user, password, "")
+	hash := client.SHA256
+	if c.Mechanism == SHA1 {
+		hash = client.SHA1
+	}
+	secret, err := c.Mechanism.Secret(user, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := hash.NewClientUnprepped(user, secret, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,25 +47,69 @@ func converse(t *testing.T, c Credentials, user, password string) error {
 	return nil
 }
 
+// credentials are those of a user in a test.
+func credentials(t testing.TB, m Mechanism, user, password string) Credentials {
+	t.Helper()
+	secret, err := m.Secret(user, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := m.NewCredentials(secret, MinIterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestAClientProvesItsPasswordAndTheServerItsKey(t *testing.T) {
 	t.Parallel()
-	for name, password := range map[string]string{"plain": "pencil", "not ASCII": "pässwörd\u00a0x"} {
-		credentials, err := NewCredentials(password, MinIterations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := converse(t, credentials, "a,b=c", password); err != nil {
+	for name, test := range map[string]struct {
+		mechanism Mechanism
+		password  string
+	}{
+		"plain":            {SHA256, "pencil"},
+		"not ASCII":        {SHA256, "pässwörd\u00a0x"},
+		"the older one":    {SHA1, "pencil"},
+		"older, not ASCII": {SHA1, "pässwörd\u00a0x"},
+	} {
+		const user = "a,b=c"
+		c := credentials(t, test.mechanism, user, test.password)
+		if err := converse(t, c, user, test.password); err != nil {
 			t.Errorf("%s: got %v with the right password", name, err)
 		}
-		if err := converse(t, credentials, "a,b=c", password+"x"); !errors.Is(err, ErrRefused) {
+		if err := converse(t, c, user, test.password+"x"); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: got %v with a wrong password, want ErrRefused", name, err)
 		}
-		if err := credentials.Verify(password); err != nil {
+		if err := c.Verify(user, test.password); err != nil {
 			t.Errorf("%s: got %v for the right password", name, err)
 		}
-		if err := credentials.Verify(password + "x"); !errors.Is(err, ErrRefused) {
+		if err := c.Verify(user, test.password+"x"); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: got %v for a wrong password, want ErrRefused", name, err)
 		}
+	}
+}
+
+// TestTheExampleOfTheOlderRFC derives the keys of RFC 5802, section 5, and checks
+// its messages with them.
+func TestTheExampleOfTheOlderRFC(t *testing.T) {
+	t.Parallel()
+	salt, err := base64.StdEncoding.DecodeString("QSXCR+Q6sek8bf92")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := SHA1.derive("pencil", salt, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := parseFirst([]byte("n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Conversation{credentials: made, first: first, nonce: "fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j"}
+	c.serverFirst = serverFirst(c.nonce, made)
+	got, err := c.Finish([]byte("c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="))
+	if want := "v=rmF9pqV8S7suAoZWja4dJRkFsKQ="; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
@@ -69,7 +121,7 @@ func TestTheExampleOfTheRFC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	credentials, err := derive("pencil", salt, 4096)
+	made, err := SHA256.derive("pencil", salt, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +129,8 @@ func TestTheExampleOfTheRFC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Conversation{credentials: credentials, first: first, nonce: "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"}
-	c.serverFirst = serverFirst(c.nonce, credentials)
+	c := &Conversation{credentials: made, first: first, nonce: "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"}
+	c.serverFirst = serverFirst(c.nonce, made)
 	got, err := c.Finish([]byte("c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="))
 	if want := "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="; err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
@@ -87,11 +139,8 @@ func TestTheExampleOfTheRFC(t *testing.T) {
 
 func TestWhatIsNoClientsMessageIsRefused(t *testing.T) {
 	t.Parallel()
-	credentials, err := NewCredentials("pencil", MinIterations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	find := func(string) (Credentials, error) { return credentials, nil }
+	made := credentials(t, SHA256, "user", "pencil")
+	find := func(string) (Credentials, error) { return made, nil }
 	for _, message := range []string{
 		"", "n", "n,,", "n,,n=user", "n,,r=nonce,n=user", "n,,n=,r=nonce", "n,,n=user,r=", "p=tls-unique,,n=user,r=nonce",
 		"n,a=other,n=user,r=nonce", "n,,m=ext,n=user,r=nonce", "n,,n=us=er,r=nonce", "n,,n=user,r=" + strings.Repeat("x", maxMessage),
@@ -117,7 +166,7 @@ func TestWhatIsNoClientsMessageIsRefused(t *testing.T) {
 func TestIterationsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, iterations := range []int{MinIterations - 1, MaxIterations + 1} {
-		c := Credentials{Salt: []byte("salt"), Iterations: iterations, StoredKey: make([]byte, 32), ServerKey: make([]byte, 32)}
+		c := Credentials{Mechanism: SHA256, Salt: []byte("salt"), Iterations: iterations, StoredKey: make([]byte, 32), ServerKey: make([]byte, 32)}
 		if c.Check() == nil {
 			t.Errorf("got no error for %d iterations", iterations)
 		}
@@ -127,15 +176,12 @@ func TestIterationsAreBounded(t *testing.T) {
 func FuzzStart(f *testing.F) {
 	f.Add([]byte("n,,n=user,r=rOprNGfwEbeRWgbNEkqO"))
 	f.Add([]byte("y,,n=a=2Cb=3Dc,r=x,ext=1"))
-	credentials, err := NewCredentials("pencil", MinIterations)
-	if err != nil {
-		f.Fatal(err)
-	}
+	made := credentials(f, SHA256, "user", "pencil")
 	f.Fuzz(func(t *testing.T, message []byte) {
 		asked := ""
 		_, answer, err := Start(message, func(user string) (Credentials, error) {
 			asked = user
-			return credentials, nil
+			return made, nil
 		})
 		if err == nil && (asked == "" || !strings.HasPrefix(string(answer), "r=")) {
 			t.Errorf("got answer %q for user %q", answer, asked)
@@ -144,11 +190,8 @@ func FuzzStart(f *testing.F) {
 }
 
 func FuzzFinish(f *testing.F) {
-	credentials, err := NewCredentials("pencil", MinIterations)
-	if err != nil {
-		f.Fatal(err)
-	}
-	c := &Conversation{credentials: credentials, first: clientFirst{header: "n,,", bare: "n=user,r=x"}, nonce: "xy"}
+	made := credentials(f, SHA256, "user", "pencil")
+	c := &Conversation{credentials: made, first: clientFirst{header: "n,,", bare: "n=user,r=x"}, nonce: "xy"}
 	f.Add([]byte("c=biws,r=xy,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		if proof, err := c.Finish(message); err == nil {

@@ -33,13 +33,13 @@ const conversationID = 1
 func startExchange(c *command.Call, body bson.Raw, db string) (bson.Raw, error) {
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	e := &command.Exchange{DB: db}
-	var mechanism string
+	var mechanism scram.Mechanism
 	var payload []byte
 	for it := bsonkit.Iterate(body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
 		case "mechanism":
-			mechanism = a.Text(name, v)
+			mechanism = scram.Mechanism(a.Text(name, v))
 		case "payload":
 			payload = payloadOf(&a, v)
 		case "options":
@@ -49,13 +49,13 @@ func startExchange(c *command.Call, body bson.Raw, db string) (bson.Raw, error) 
 	if a.Err != nil {
 		return nil, a.Err
 	}
-	if mechanism != scram.Mechanism {
+	if !mechanism.Known() {
 		return nil, mongoerr.New(mongoerr.MechanismUnavailable,
 			"Received authentication for mechanism %s which is unknown or not enabled", mechanism)
 	}
 	c.Conn.Login.Exchange = nil
 	conversation, answer, err := scram.Start(payload, func(user string) (scram.Credentials, error) {
-		return c.Server.Accounts.Credentials(access.Name{Name: user, DB: db})
+		return c.Server.Accounts.Credentials(access.Name{Name: user, DB: db}, mechanism)
 	})
 	if err != nil {
 		return nil, refuse(c, err)

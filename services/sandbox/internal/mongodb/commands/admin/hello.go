@@ -2,15 +2,16 @@ package admin
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
-	"changerelay/services/sandbox/internal/mongodb/scram"
 )
 
 // minWireVersion is the first wire version that the server speaks; clients
@@ -25,7 +26,7 @@ type helloArguments struct {
 	topology bson.Raw
 	// saslMechanisms asks for those of a user, saslStart for the beginning of an
 	// authentication.
-	saslMechanisms bool
+	saslMechanisms *access.Name
 	saslStart      bson.Raw
 }
 
@@ -70,7 +71,8 @@ func parseHello(c *command.Call) (helloArguments, error) {
 		case "maxAwaitTimeMS":
 			h.awaited, h.await = true, a.Milliseconds(name, v)
 		case "saslSupportedMechs":
-			h.saslMechanisms = true
+			db, user, _ := strings.Cut(a.Text(name, v), ".")
+			h.saslMechanisms = &access.Name{Name: user, DB: db}
 		case "speculativeAuthenticate":
 			h.saslStart = a.Document(name, v)
 		case "client":
@@ -135,10 +137,12 @@ func describe(c *command.Call, r *command.Reply, a helloArguments, now command.S
 }
 
 // describeAuthentication answers the parts of a hello that spare a client round
-// trips. They say the same of users that there are not.
+// trips.
 func describeAuthentication(c *command.Call, r *command.Reply, a helloArguments) {
-	if a.saslMechanisms {
-		r.Strings("saslSupportedMechs", []string{scram.Mechanism})
+	if a.saslMechanisms != nil {
+		if mechanisms, err := c.Server.Accounts.Mechanisms(*a.saslMechanisms); err == nil && mechanisms != nil {
+			r.Strings("saslSupportedMechs", mechanismNames(mechanisms))
+		}
 	}
 	if a.saslStart == nil {
 		return

@@ -17,7 +17,7 @@ import (
 // userArguments are those of createUser and updateUser.
 type userArguments struct {
 	name       access.Name
-	password   string
+	password   accounts.Password
 	roles      []access.Name
 	customData bson.Raw
 	// hasPassword, hasRoles and hasCustomData tell what was given.
@@ -33,21 +33,15 @@ func parseUser(c *command.Call) (userArguments, error) {
 		case c.Name:
 			u.name.Name = a.Text(name, v)
 		case "pwd":
-			u.password, u.hasPassword = a.Text(name, v), true
+			u.password.Text, u.hasPassword = a.Text(name, v), true
 		case "roles":
 			u.roles, u.hasRoles = a.RoleNames(c.DB, name, v), true
 		case "customData":
 			u.customData, u.hasCustomData = a.Document(name, v), true
 		case "digestPassword":
-			if !a.Boolean(name, v) {
-				a.Fail(mongoerr.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
-			}
+			u.password.Digested = !a.Boolean(name, v)
 		case "mechanisms":
-			for _, mechanism := range a.Array(name, v) {
-				if m := a.Text(name, mechanism); m != scram.Mechanism {
-					a.Fail(mongoerr.BadValue, "mechanism %s is not supported, %s is", m, scram.Mechanism)
-				}
-			}
+			u.password.Mechanisms = readMechanisms(&a, name, v)
 		default:
 			if !command.IsGeneric(name) {
 				a.Unknown(40415, c.Name, name)
@@ -58,6 +52,29 @@ func parseUser(c *command.Call) (userArguments, error) {
 		a.Fail(mongoerr.BadValue, "a user needs a name, and cannot be in the local database")
 	}
 	return u, a.Err
+}
+
+func readMechanisms(a *command.Arguments, name string, v bson.RawValue) []scram.Mechanism {
+	var mechanisms []scram.Mechanism
+	for _, element := range a.Array(name, v) {
+		m := scram.Mechanism(a.Text(name, element))
+		if !m.Known() {
+			a.Fail(mongoerr.BadValue, "Unknown auth mechanism '%s'", m)
+		}
+		mechanisms = append(mechanisms, m)
+	}
+	if len(mechanisms) == 0 {
+		a.Fail(mongoerr.BadValue, "mechanisms field must not be empty")
+	}
+	return mechanisms
+}
+
+func mechanismNames(mechanisms []scram.Mechanism) []string {
+	names := make([]string, len(mechanisms))
+	for i, m := range mechanisms {
+		names[i] = string(m)
+	}
+	return names
 }
 
 func createUser(ctx context.Context, c *command.Call, _ *command.Reply) error {
@@ -89,7 +106,7 @@ func updateUser(ctx context.Context, c *command.Call, _ *command.Reply) error {
 	if err != nil {
 		return err
 	}
-	var proof accounts.UserDocument
+	proof := accounts.UserDocument{User: u.name.Name}
 	if u.hasPassword {
 		if err := proof.SetPassword(u.password); err != nil {
 			return err
@@ -104,6 +121,8 @@ func updateUser(ctx context.Context, c *command.Call, _ *command.Reply) error {
 		}
 		if u.hasPassword {
 			doc.Credentials = proof.Credentials
+		} else if u.password.Mechanisms != nil {
+			return doc.KeepMechanisms(u.password.Mechanisms)
 		}
 		return nil
 	})
@@ -165,7 +184,7 @@ func usersInfo(_ context.Context, c *command.Call, r *command.Reply) error {
 			user = append(user, bson.E{Key: "customData", Value: doc.CustomData})
 		}
 		shown = append(shown, append(user,
-			bson.E{Key: "roles", Value: doc.Roles}, bson.E{Key: "mechanisms", Value: bson.A{scram.Mechanism}}))
+			bson.E{Key: "roles", Value: doc.Roles}, bson.E{Key: "mechanisms", Value: mechanismNames(doc.Mechanisms())}))
 	}
 	return r.Marshalled("users", shown)
 }
