@@ -2,13 +2,16 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
@@ -29,6 +32,14 @@ type conn struct {
 	// under way, or 0.
 	Told  int64
 	Login Login
+	// LastWrite is the last request, if that was a legacy write.
+	LastWrite *LegacyWrite
+}
+
+// LegacyWrite is the command that a legacy write became, and what it answered.
+type LegacyWrite struct {
+	Command string
+	Reply   bson.Raw
 }
 
 // errHangUp ends a connection without a word, as a fail point may ask for.
@@ -119,7 +130,7 @@ func (c *conn) answer(ctx context.Context, request *mongowire.Request) error {
 		if err != nil {
 			return err
 		}
-		if request.Flags&mongowire.MoreToCome != 0 {
+		if c.remember(request, body); request.Flags&mongowire.MoreToCome != 0 {
 			return nil // the client does not read a reply
 		}
 		id := c.server.lastRequest.Add(1)
@@ -141,10 +152,28 @@ func (c *conn) answer(ctx context.Context, request *mongowire.Request) error {
 		if cap(c.out) > keepBytes {
 			c.out = nil
 		}
+		if next := request.Next(body); next != nil {
+			request, more = next, true
+		}
 		if !more {
 			return nil
 		}
 		responseTo = id
+	}
+}
+
+// remember keeps the outcome of a legacy write for getLastError, until something
+// else is run.
+func (c *conn) remember(request *mongowire.Request, reply bson.Raw) {
+	command := ""
+	if first, err := request.Body.IndexErr(0); err == nil {
+		command = first.Key()
+	}
+	switch {
+	case request.LegacyWrite:
+		c.LastWrite = &LegacyWrite{Command: command, Reply: bytes.Clone(reply)}
+	case !strings.EqualFold(command, "getLastError"):
+		c.LastWrite = nil
 	}
 }
 

@@ -114,7 +114,9 @@ func TestAUserHasTheMechanismsItWasMadeWith(t *testing.T) {
 		t.Errorf("got %v with another mechanism, want a failed authentication", err)
 	}
 
-	users := func() string { return run(t, admin, bson.D{{Key: "usersInfo", Value: "old"}}).Lookup("users", "0", "mechanisms").String() }
+	users := func() string {
+		return run(t, admin, bson.D{{Key: "usersInfo", Value: "old"}}).Lookup("users", "0", "mechanisms").String()
+	}
 	if got := users(); got != `["SCRAM-SHA-1"]` {
 		t.Errorf("got mechanisms %s, want SCRAM-SHA-1", got)
 	}

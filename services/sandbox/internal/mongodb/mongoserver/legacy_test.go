@@ -133,6 +133,123 @@ func TestLegacy_FindsAndGoesOnByOldRequests(t *testing.T) {
 	}
 }
 
+// write sends a legacy write and returns what getLastError says of it.
+func (c legacyClient) write(code uint32, head []byte, docs ...bson.D) bson.Raw {
+	c.t.Helper()
+	for _, doc := range docs {
+		raw, err := bson.Marshal(doc)
+		must(c.t, err)
+		head = append(head, raw...)
+	}
+	c.send(code, head)
+	return c.find("test.$cmd", 0, -1, bson.D{{Key: "getLastError", Value: 1}}).docs[0]
+}
+
+func TestLegacy_WritesAndAsksHowItWent(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	c := newLegacyClient(t, h.server.Addr().String())
+	ns := "test.old\x00"
+	insert := func(flags byte, docs ...bson.D) bson.Raw {
+		return c.write(2002, append([]byte{flags, 0, 0, 0}, ns...), docs...)
+	}
+	update := func(flags byte, filter, change bson.D) bson.Raw {
+		return c.write(2001, append(append(make([]byte, 4), ns...), flags, 0, 0, 0), filter, change)
+	}
+	remove := func(flags byte, filter bson.D) bson.Raw {
+		return c.write(2006, append(append(make([]byte, 4), ns...), flags, 0, 0, 0), filter)
+	}
+	id := func(n int32) bson.D { return bson.D{{Key: "_id", Value: n}} }
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "seen", Value: true}}}}
+	const single, upsert, multi = 1, 1, 2
+
+	for _, step := range []struct {
+		name    string
+		got     bson.Raw
+		n, code int32
+	}{
+		{"an insert", insert(0, id(1), id(2)), 0, 0},
+		{"an insert that ends at a duplicate", insert(0, id(1), id(3)), 0, 11000},
+		{"an insert that goes on behind one", insert(1, id(1), id(4)), 0, 11000},
+		{"an update of one", update(0, bson.D{}, set), 1, 0},
+		{"an update of all", update(multi, bson.D{}, set), 3, 0},
+		{"an upsert", update(upsert, id(9), set), 1, 0},
+		{"an update that cannot be", update(0, id(9), bson.D{{Key: "$no", Value: 1}}), 0, 9},
+		{"a delete of one", remove(single, bson.D{}), 1, 0},
+		{"a delete of all", remove(0, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 3}}}}), 2, 0},
+	} {
+		n, code := step.got.Lookup("n").Int32(), int32(0)
+		if step.got.Lookup("err").Type != bson.TypeNull {
+			code = step.got.Lookup("code").Int32()
+		}
+		if n != step.n || code != step.code {
+			t.Errorf("%s: got %d documents and code %d, want %d and %d: %v", step.name, n, code, step.n, step.code, step.got)
+		}
+	}
+	if got := update(upsert, id(7), set); got.Lookup("upserted").Int32() != 7 || got.Lookup("updatedExisting").Boolean() {
+		t.Errorf("got %v for an upsert, want the id and no existing one", got)
+	}
+	wantIDs(t, "what is left", c.find("test.old", 0, 0, bson.D{}), false, 2, 7)
+	if got := c.find("test.$cmd", 0, -1, bson.D{{Key: "getLastError", Value: 1}}).docs[0]; got.Lookup("n").Int32() != 0 {
+		t.Errorf("got %v after a find, want nothing of the write before", got)
+	}
+}
+
+// Batches of a find that asks for all of them come one after another; the last
+// one ends the stream, and the connection takes requests again.
+func TestLegacy_AFindThatExhaustsItsCursor(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	for id := range 5 {
+		_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}})
+		must(t, err)
+	}
+	c := newLegacyClient(t, h.server.Addr().String())
+	payload := append([]byte{1 << 6, 0, 0, 0}, "test.c\x00"...)
+	payload = binary.LittleEndian.AppendUint32(payload, 0)
+	payload = binary.LittleEndian.AppendUint32(payload, 2)
+	c.send(2004, append(payload, 5, 0, 0, 0, 0))
+	wantIDs(t, "the first two", c.receive(), true, 0, 1)
+	wantIDs(t, "two more", c.receive(), true, 2, 3)
+	wantIDs(t, "the last", c.receive(), false, 4)
+	wantIDs(t, "another find", c.find("test.c", 4, 0, bson.D{}), false, 4)
+}
+
+// The same by OP_MSG: a getMore that allows it is answered with all batches.
+func TestExhaust_AGetMoreIsAnsweredWithAllBatches(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	for id := range 5 {
+		_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}})
+		must(t, err)
+	}
+	c := newRawClient(t, h.server.Addr().String())
+	find, err := bson.Marshal(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}, {Key: "$db", Value: "test"}})
+	must(t, err)
+	first, err := c.roundTrip(message{body: find}, time.Minute)
+	must(t, err)
+	more, err := bson.Marshal(bson.D{
+		{Key: "getMore", Value: first.Lookup("cursor", "id").Int64()},
+		{Key: "collection", Value: "c"},
+		{Key: "batchSize", Value: 2},
+		{Key: "$db", Value: "test"},
+	})
+	must(t, err)
+	const exhaustAllowed = 1 << 16
+	replies, err := c.stream(message{body: more, flags: exhaustAllowed}, 3, time.Minute)
+	must(t, err)
+	for i, want := range []struct {
+		documents int
+		more      bool
+	}{{2, true}, {2, true}, {0, false}} {
+		batch, err := replies[i].body.Lookup("cursor", "nextBatch").Array().Values()
+		must(t, err)
+		if len(batch) != want.documents || replies[i].more != want.more {
+			t.Errorf("reply %d: got %d documents, more to come %t, want %d and %t", i, len(batch), replies[i].more, want.documents, want.more)
+		}
+	}
+}
+
 func TestNesting_TooDeepIsAnErrorOnAnOpenConnection(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})

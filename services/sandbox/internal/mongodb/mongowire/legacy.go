@@ -10,8 +10,8 @@ import (
 )
 
 // Requests of clients from before OP_MSG
-// (https://www.mongodb.com/docs/v4.4/legacy-opcodes/). Finds, and what goes on
-// with them, become the command of the same meaning.
+// (https://www.mongodb.com/docs/v4.4/legacy-opcodes/) become the command of the
+// same meaning: here finds, and what goes on with them.
 
 // queryFlags are flag bits of an OP_QUERY and the options of find that they are.
 var queryFlags = []struct {
@@ -69,7 +69,29 @@ func parseQuery(id int32, rest []byte) (*Request, error) {
 			b.AppendBoolean(flag.option, true)
 		}
 	}
-	return namespace.request(id, b), nil
+	r := namespace.request(id, b)
+	r.exhausts = flags&exhaustFlag != 0
+	return r, nil
+}
+
+// exhaustFlag asks for all batches of a find, one answer after another.
+const exhaustFlag = 1 << 6
+
+// Next is the request that a legacy find which asked for all of its batches goes
+// on with after a reply, nil if there is none.
+func (r *Request) Next(reply bson.Raw) *Request {
+	cursor, ok := reply.Lookup("cursor", "id").Int64OK()
+	if !r.exhausts || !ok || cursor == 0 {
+		return nil
+	}
+	_, collection, _ := strings.Cut(reply.Lookup("cursor", "ns").StringValue(), ".")
+	b := bsoncore.NewDocumentBuilder().AppendInt64("getMore", cursor).AppendString("collection", collection)
+	if size, err := r.Body.LookupErr("batchSize"); err == nil {
+		b.AppendValue("batchSize", bsoncore.Value{Type: bsoncore.Type(size.Type), Data: size.Value})
+	}
+	next := legacyNamespace{database: r.Database}.request(r.ID, b)
+	next.exhausts = true
+	return next
 }
 
 // appendQuery appends the filter, and the modifiers beside it.

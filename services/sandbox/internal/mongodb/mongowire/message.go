@@ -9,13 +9,16 @@ import (
 // OpCode says what kind of message follows a header.
 type OpCode int32
 
-// Op codes that a server of this version answers, but for those of legacy
-// writes ("Opcodes").
+// Op codes of a server's answers and of what it answers ("Opcodes").
 const (
 	OpReply OpCode = 1
-	OpQuery OpCode = 2004
+	// OpUpdate, OpInsert and OpDelete have no answer.
+	OpUpdate OpCode = 2001
+	OpInsert OpCode = 2002
+	OpQuery  OpCode = 2004
 	// OpGetMore and OpKillCursors go on with what an OpQuery has found.
 	OpGetMore     OpCode = 2005
+	OpDelete      OpCode = 2006
 	OpKillCursors OpCode = 2007
 	OpMsg         OpCode = 2013
 )
@@ -57,6 +60,10 @@ type Request struct {
 	// Plain tells a legacy request that is no command: its reply has the documents
 	// of the cursor that the body, a command of the same meaning, answers with.
 	Plain bool
+	// LegacyWrite tells a write whose outcome is asked for by getLastError.
+	LegacyWrite bool
+	// exhausts tells a legacy find whose batches are all to be sent unasked.
+	exhausts bool
 	// Database is the database of a legacy request; an OP_MSG names its database
 	// in the body.
 	Database string

@@ -100,6 +100,12 @@ func parse(message []byte) (*Request, error) {
 		request, err = parseGetMore(id, message[headerBytes:])
 	case OpKillCursors:
 		request, err = parseKillCursors(id, message[headerBytes:])
+	case OpInsert:
+		request, err = parseInsert(id, message[headerBytes:])
+	case OpUpdate:
+		request, err = parseUpdate(id, message[headerBytes:])
+	case OpDelete:
+		request, err = parseDelete(id, message[headerBytes:])
 	default:
 		return nil, broken("op code %d is not supported", code)
 	}
@@ -114,6 +120,9 @@ func refused(id int32, code OpCode, message []byte, reason error) *Request {
 	r := &Request{ID: id, Legacy: code != OpMsg, Refused: reason.Error()}
 	if code == OpMsg {
 		r.Flags = Flags(binary.LittleEndian.Uint32(message[headerBytes:])) & MoreToCome
+	}
+	if code == OpInsert || code == OpUpdate || code == OpDelete {
+		r.Flags = MoreToCome
 	}
 	return r
 }

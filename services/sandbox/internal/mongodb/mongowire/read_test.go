@@ -152,7 +152,7 @@ func TestReadRequestRefusesWhatBreaksTheProtocol(t *testing.T) {
 		"a message longer than allowed":   {header(mongowire.MaxMessageBytes+1, mongowire.OpMsg), "message length"},
 		"a message shorter than a header": {header(15, mongowire.OpMsg), "message length"},
 		"a negative length":               {header(-5, mongowire.OpMsg), "message length"},
-		"an op code that was removed":     {frame(2002), "op code 2002"},
+		"an op code that was removed":     {frame(2003), "op code 2003"},
 		"compression":                     {frame(2012), "op code 2012"},
 		"no flag bits":                    {frame(mongowire.OpMsg, []byte{0}), "without flag bits"},
 		"an unknown required flag bit":    {frame(mongowire.OpMsg, flags(1<<3), body(ping)), "unknown required flag bits"},

@@ -149,17 +149,6 @@ func getCmdLineOpts(_ context.Context, _ *command.Call, r *command.Reply) error 
 	return nil
 }
 
-// getLastError has nothing to report: writes are answered themselves. Old
-// clients ask for it after writes that are not.
-func getLastError(_ context.Context, c *command.Call, r *command.Reply) error {
-	r.Int32("connectionId", int32(c.Conn.ID))
-	r.Int32("n", 0)
-	r.Int32("syncMillis", 0)
-	r.Null("writtenTo")
-	r.Null("err")
-	return nil
-}
-
 func hostInfo(_ context.Context, c *command.Call, r *command.Reply) error {
 	host, _ := os.Hostname()
 	r.OpenDocument("system")

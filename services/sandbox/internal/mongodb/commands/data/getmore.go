@@ -6,6 +6,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/mongowire"
 )
 
 // moreArguments are those of getMore.
@@ -33,6 +34,7 @@ func getMore(ctx context.Context, c *command.Call, r *command.Reply) error {
 	over, err := nextBatch(ctx, c, r, cur, m)
 	leave()
 	c.Server.Cursors.Put(cur, over)
+	c.More = !over && c.Request.Flags&mongowire.ExhaustAllowed != 0
 	return err
 }
 
