@@ -317,3 +317,24 @@ func TestRefusals_HaveTheServersCodes(t *testing.T) {
 		}
 	}
 }
+
+// An index of another collation is another index; one of the same key and
+// collation is not, whatever its name is.
+func TestIndexes_AreToldApartByKeyAndCollation(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	create := func(name, locale string, unique bool) error {
+		index := bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: name}, {Key: "unique", Value: unique}}
+		if locale != "" {
+			index = append(index, bson.E{Key: "collation", Value: bson.D{{Key: "locale", Value: locale}}})
+		}
+		return h.db.RunCommand(t.Context(), bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{index}}}).Err()
+	}
+	must(t, create("plain", "", false))
+	must(t, create("english", "en", false))
+	must(t, create("english", "en", false))
+	expectCode(t, "the same key by another name", create("other", "", false), 85, "Index already exists with a different name: plain")
+	expectCode(t, "another name and options", create("other", "en", true), 85, "with a different name and options. Requested index: { v: 2, unique: true, key: { a: 1 }")
+	expectCode(t, "other options", create("plain", "", true), 85, "with the same name but different options")
+	expectCode(t, "a name with another collation", create("plain", "fr", false), 86, "has the same name as the requested index")
+}
