@@ -65,8 +65,7 @@ type Config struct {
 	// say; by default everybody may do everything.
 	Accounts io.Reader
 	// MongoVersion is the version of MongoDB to stand in for: 4.4, 5.0, 6.0, 7.0
-	// or 8.0. By default clients are told 4.4.1, and what later versions added is
-	// there as well.
+	// or 8.0, the default.
 	MongoVersion string
 	// OplogEntries and OplogBytes bound the history that change streams can
 	// resume from; 0 takes the default.

@@ -35,7 +35,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&o.configFile, "config", "", "`file` in the form of the Service Bus emulator's Config.json (default: topic changes with subscriptions projector and observer)")
 	flags.StringVar(&o.authFile, "auth", "", "`file` with the users and roles of MongoDB; clients then have to authenticate (default: everybody may do everything)")
 	flags.StringVar(&o.world, "world", "loopback", "the `name` of a world, or a file with one: distance, bandwidth, limits and times ("+strings.Join(sandbox.WorldNames(), ", ")+")")
-	flags.StringVar(&o.config.MongoVersion, "mongodb-version", "", "`version` of MongoDB to stand in for: 4.4, 5.0, 6.0, 7.0 or 8.0 (default: 4.4.1 with what later versions added)")
+	flags.StringVar(&o.config.MongoVersion, "mongodb-version", "8.0", "`version` of MongoDB to stand in for: 4.4, 5.0, 6.0, 7.0 or 8.0")
 	flags.BoolVar(&o.config.CheckSAS, "check-sas", false, "check the tokens of Service Bus clients, signed with the key in the connection string or with a --sas-key")
 	flags.Func("sas-key", "a further `key` NAME:RIGHTS=SECRET, with rights such as Listen,Send; may be given more than once", o.addKey)
 	flags.StringVar(&o.config.DataDir, "data", "", "`directory` that keeps every acknowledged write (default: all is in memory)")

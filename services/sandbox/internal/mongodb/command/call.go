@@ -258,7 +258,7 @@ func (c *Call) View(ns oplog.Namespace) (*engine.View, error) {
 // so unless told otherwise.
 func (c *Call) majority() bool {
 	w := c.Generic.writeConcern
-	return w.majority() || !w.given && c.Server.Version.major != 4
+	return w.majority() || !w.given && c.Server.Version.Has(5)
 }
 
 // Write is in whose name the command's statements run.

@@ -2,13 +2,12 @@ package command
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"strings"
+	"runtime/debug"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -32,12 +31,13 @@ type conn struct {
 	// under way, or 0.
 	Told  int64
 	Login Login
-	// LastWrite is the last request, if that was a legacy write.
-	LastWrite *LegacyWrite
+	// LastWrite is the last request, if that was a write.
+	LastWrite *LastWrite
 }
 
-// LegacyWrite is the command that a legacy write became, and what it answered.
-type LegacyWrite struct {
+// LastWrite is a write, by the command that it was or became, and what that
+// answered.
+type LastWrite struct {
 	Command string
 	Reply   bson.Raw
 }
@@ -71,7 +71,8 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	group.Go(func() error {
 		return c.read(ctx, requests)
 	})
-	group.Go(func() error {
+	group.Go(func() (err error) {
+		defer c.survive(&err)
 		return c.handle(ctx, requests)
 	})
 	err := group.Wait()
@@ -119,6 +120,20 @@ func (c *conn) handle(ctx context.Context, requests <-chan *mongowire.Request) e
 	}
 }
 
+// survive makes a panic of a command the end of its connection, and not of the
+// process: unless it left a write half done, as nothing is right after that.
+func (c *conn) survive(err *error) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if c.server.Engine.Broken() {
+		panic(reason)
+	}
+	c.Log.Error().Interface("panic", reason).Bytes("stack", debug.Stack()).Msg("connection closed, a command panicked: this is a defect of the sandbox")
+	*err = errHangUp
+}
+
 // answer runs one request and writes its reply, or for an exhaust request one
 // reply after another ("Exhaust" in the OP_MSG specification:
 // https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md).
@@ -162,17 +177,18 @@ func (c *conn) answer(ctx context.Context, request *mongowire.Request) error {
 	}
 }
 
-// remember keeps the outcome of a legacy write for getLastError, until something
-// else is run.
+// remember keeps the outcome of a write for getLastError, until something else
+// is run.
 func (c *conn) remember(request *mongowire.Request, reply bson.Raw) {
 	command := ""
 	if first, err := request.Body.IndexErr(0); err == nil {
 		command = first.Key()
 	}
-	switch {
-	case request.LegacyWrite:
-		c.LastWrite = &LegacyWrite{Command: command, Reply: bytes.Clone(reply)}
-	case !strings.EqualFold(command, "getLastError"):
+	switch command {
+	case "insert", "update", "delete":
+		c.LastWrite = &LastWrite{Command: command, Reply: reply}
+	case "getLastError", "getlasterror":
+	default:
 		c.LastWrite = nil
 	}
 }

@@ -7,13 +7,16 @@ import (
 
 // Version is the server version that is stood in for. It decides what clients
 // are told, and which commands, fields and options there are. The zero Version
-// says that it is 4.4.1 and has what later versions added as well.
+// is DefaultVersion.
 type Version struct {
 	major int
 	// full is what clients are told, wire the last wire version that is spoken.
 	full string
 	wire int32
 }
+
+// DefaultVersion is the one that is stood in for unless another is asked for.
+const DefaultVersion = "8.0"
 
 // versions are those that can be chosen, with the full version they stand for.
 var versions = map[string]Version{
@@ -24,10 +27,10 @@ var versions = map[string]Version{
 	"8.0": {major: 8, full: "8.0.13", wire: 25},
 }
 
-// ParseVersion reads 4.4, 5.0, 6.0, 7.0 or 8.0; empty is the zero Version.
+// ParseVersion reads 4.4, 5.0, 6.0, 7.0 or 8.0; empty is DefaultVersion.
 func ParseVersion(name string) (Version, error) {
 	if name == "" {
-		return Version{}, nil
+		name = DefaultVersion
 	}
 	v, known := versions[name]
 	if !known {
@@ -36,13 +39,15 @@ func ParseVersion(name string) (Version, error) {
 	return v, nil
 }
 
-// String is the version that clients are told.
-func (v Version) String() string {
-	if v.full == "" {
-		return versions["4.4"].full
+func (v Version) orDefault() Version {
+	if v.major == 0 {
+		return versions[DefaultVersion]
 	}
-	return v.full
+	return v
 }
+
+// String is the version that clients are told.
+func (v Version) String() string { return v.orDefault().full }
 
 // Series is the feature compatibility version.
 func (v Version) Series() string {
@@ -51,19 +56,10 @@ func (v Version) Series() string {
 }
 
 // WireVersion is the last wire version that the server speaks.
-func (v Version) WireVersion() int32 {
-	if v.wire == 0 {
-		return versions["4.4"].wire
-	}
-	return v.wire
-}
+func (v Version) WireVersion() int32 { return v.orDefault().wire }
 
-// Has reports that the version has what one has added.
-func (v Version) Has(major int) bool { return v.major == 0 || v.major >= major }
-
-// Since reports that the version was chosen, and has changed what one has
-// changed for clients of before.
-func (v Version) Since(major int) bool { return v.major >= major }
+// Has reports that the version has what one has added or changed.
+func (v Version) Has(major int) bool { return v.orDefault().major >= major }
 
 // GitVersion stands for the commit that a server was built of.
 const GitVersion = "0000000000000000000000000000000000000000"

@@ -21,7 +21,7 @@ const unitDeadline = 4 * time.Minute
 // runProcess runs a test binary against a sandbox of its own and returns what it
 // printed.
 func runProcess(ctx context.Context, b binary, arguments []string) (output []byte, err error) {
-	s, err := sandbox.New(sandbox.Config{Log: zerolog.Nop()}) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
+	s, err := sandbox.New(sandbox.Config{MongoVersion: "4.4", Log: zerolog.Nop()}) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
 	if err != nil {
 		return nil, fmt.Errorf("start a sandbox: %w", err)
 	}

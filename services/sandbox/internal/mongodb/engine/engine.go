@@ -70,6 +70,8 @@ type Engine struct {
 
 	mu          sync.Mutex // guards what follows, and every table but snapshots
 	collections map[oplog.Namespace]*collection
+	// halfDone tells that a statement panicked.
+	halfDone bool
 	// databases are those that have had a collection and were not dropped.
 	databases map[string]bool
 	// creating holds namespaces that an open transaction is making.
@@ -281,9 +283,19 @@ func (e *Engine) locked(statement func() error) error {
 func (e *Engine) underLock(statement func() error) (end uint64, position int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	whole := false
+	defer func() { e.halfDone = e.halfDone || !whole }()
 	err = statement()
 	e.flush()
+	whole = true
 	return e.end, e.position, err
+}
+
+// Broken reports that a statement panicked, so that it may be half done.
+func (e *Engine) Broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.halfDone
 }
 
 // OplogEntries opens a cursor on the oplog.

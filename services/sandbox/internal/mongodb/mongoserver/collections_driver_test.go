@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -294,6 +295,8 @@ func TestRefusals_HaveTheServersCodes(t *testing.T) {
 	}{
 		"an index that is no document": {bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{5}}}, 14},
 		"an operator in an index":      {bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: one("a.$b", 1)}, {Key: "name", Value: "x"}}}}}, 67},
+		"a name with a null byte":      {bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: one("a", 1)}, {Key: "name", Value: "x\x00y"}}}}}, 67},
+		"a key with a null byte":       {bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{one("$collStats", bson.D{}), one("$project", one("a", one("$arrayToObject", bson.A{bson.A{bson.A{"x\x00y", 1}}})))}}, cursor}, 4940400},
 		"the name of the _id index":    {bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: one("a", 1)}, {Key: "name", Value: "_id_"}}}}}, 2},
 		"a pipeline without a view":    {bson.D{{Key: "create", Value: "w"}, {Key: "pipeline", Value: bson.A{}}}, 72},
 		"a view on nothing":            {bson.D{{Key: "create", Value: "w"}, {Key: "viewOn", Value: ""}}, 72},
@@ -337,4 +340,17 @@ func TestIndexes_AreToldApartByKeyAndCollation(t *testing.T) {
 	expectCode(t, "another name and options", create("other", "en", true), 85, "with a different name and options. Requested index: { v: 2, unique: true, key: { a: 1 }")
 	expectCode(t, "other options", create("plain", "", true), 85, "with the same name but different options")
 	expectCode(t, "a name with another collation", create("plain", "fr", false), 86, "has the same name as the requested index")
+}
+
+// Clients look for the databases that every member has, such as admin.
+func TestListDatabases_NamesTheServersOwn(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Client().Database("between").Collection("c").InsertOne(t.Context(), bson.D{})
+	must(t, err)
+	names, err := h.db.Client().ListDatabaseNames(t.Context(), bson.D{})
+	must(t, err)
+	if got, want := strings.Join(names, " "), "admin between config local"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

@@ -26,8 +26,8 @@ func TestTheDriverFindsAPrimary(t *testing.T) {
 	must(t, h.client.Ping(t.Context(), readpref.Primary()))
 	var info struct{ Version string }
 	must(t, h.db.RunCommand(t.Context(), bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info))
-	if info.Version != "4.4.1" {
-		t.Errorf("got version %s, want 4.4.1", info.Version)
+	if info.Version != "8.0.13" {
+		t.Errorf("got version %s, want 8.0.13", info.Version)
 	}
 }
 

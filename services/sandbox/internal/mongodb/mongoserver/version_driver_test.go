@@ -32,7 +32,7 @@ func TestVersion_DecidesWhatClientsAreToldAndWhatThereIs(t *testing.T) {
 		wire          int32
 		hello, images bool
 	}{
-		{"", "4.4.1", 9, true, true},
+		{"", "8.0.", 25, true, true},
 		{"4.4", "4.4.1", 9, false, false},
 		{"5.0", "5.0.", 13, true, false},
 		{"6.0", "6.0.", 17, true, true},

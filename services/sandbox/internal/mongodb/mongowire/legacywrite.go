@@ -103,6 +103,6 @@ func (n legacyNamespace) statement(id int32, command, field string, statement *b
 
 func (n legacyNamespace) write(id int32, body *bsoncore.DocumentBuilder) *Request {
 	r := n.request(id, body)
-	r.Flags, r.LegacyWrite = MoreToCome, true
+	r.Flags = MoreToCome
 	return r
 }

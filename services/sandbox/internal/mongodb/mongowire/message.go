@@ -60,8 +60,6 @@ type Request struct {
 	// Plain tells a legacy request that is no command: its reply has the documents
 	// of the cursor that the body, a command of the same meaning, answers with.
 	Plain bool
-	// LegacyWrite tells a write whose outcome is asked for by getLastError.
-	LegacyWrite bool
 	// exhausts tells a legacy find whose batches are all to be sent unasked.
 	exhausts bool
 	// Database is the database of a legacy request; an OP_MSG names its database

@@ -8,8 +8,8 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/command"
 )
 
-// getLastError reports the legacy write before it, if there was one. Other
-// writes are answered themselves.
+// getLastError reports the write before it, if there was one: that of an old
+// client has no answer of its own.
 func getLastError(_ context.Context, c *command.Call, r *command.Reply) error {
 	r.Int32("connectionId", int32(c.Conn.ID))
 	n := int32(0)
@@ -36,7 +36,7 @@ func getLastError(_ context.Context, c *command.Call, r *command.Reply) error {
 
 // writtenBy counts the documents that an update or a delete has found. A server
 // counts none for an insert.
-func writtenBy(w *command.LegacyWrite) int32 {
+func writtenBy(w *command.LastWrite) int32 {
 	n, _ := w.Reply.Lookup("n").AsInt64OK()
 	if w.Command == "insert" {
 		return 0

@@ -58,7 +58,7 @@ func streamOptions(v command.Version, g aggregation) (engine.StreamOptions, erro
 	if err == nil && (o.PostImage != engine.NoImage || o.PreImage != engine.NoImage) && !v.Has(6) {
 		err = mongoerr.New(40575, "pre- and post-images are not supported by version %s", v)
 	}
-	o.TruncatedArrays, o.WallTime = v.Since(5), v.Since(6)
+	o.TruncatedArrays, o.WallTime = v.Has(5), v.Has(6)
 	return o, err
 }
 

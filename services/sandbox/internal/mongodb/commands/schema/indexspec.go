@@ -41,6 +41,9 @@ func parseIndexSpec(doc bson.Raw, by *collation.Collation) (storage.IndexSpec, e
 			if q.name = a.Text(name, v); q.name == "" {
 				a.Fail(mongoerr.CannotCreateIndex, "index name cannot be empty")
 			}
+			if strings.ContainsRune(q.name, 0) {
+				a.Fail(mongoerr.CannotCreateIndex, "index name cannot contain a null byte")
+			}
 		case "unique":
 			q.unique = bsonkit.Truthy(v)
 		case "sparse":

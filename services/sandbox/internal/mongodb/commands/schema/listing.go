@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -154,7 +155,7 @@ func listDatabases(_ context.Context, c *command.Call, r *command.Reply) error {
 			return c.Unauthorized()
 		}
 	}
-	for _, db := range c.Server.Engine.Databases() {
+	for _, db := range withOwnDatabases(c.Server.Engine.Databases()) {
 		if !all && !c.May(access.Database(db.Name), access.Find) {
 			continue
 		}
@@ -177,4 +178,21 @@ func listDatabases(_ context.Context, c *command.Call, r *command.Reply) error {
 		r.Double("totalSize", float64(total))
 	}
 	return nil
+}
+
+// ownDatabaseBytes stands for the size of a server's own database.
+const ownDatabaseBytes = 4096
+
+// withOwnDatabases adds those that every member has, whether or not anything
+// else is in them.
+func withOwnDatabases(infos []engine.DatabaseInfo) []engine.DatabaseInfo {
+	for _, name := range []string{"admin", "config", "local"} {
+		at, there := slices.BinarySearchFunc(infos, name, func(info engine.DatabaseInfo, name string) int {
+			return strings.Compare(info.Name, name)
+		})
+		if !there {
+			infos = slices.Insert(infos, at, engine.DatabaseInfo{Name: name, Bytes: ownDatabaseBytes})
+		}
+	}
+	return infos
 }

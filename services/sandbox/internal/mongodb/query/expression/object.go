@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"strings"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -80,6 +82,9 @@ func arrayToObject(v bson.RawValue) (bson.RawValue, error) {
 	root := bsonkit.NewNode(bsonkit.Document(bsonkit.NewBuilder(nil).Finish()))
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
 		key, value, err := pair(it.Value())
+		if err == nil && strings.ContainsRune(key, 0) {
+			err = mongoerr.New(4940400, "Key field cannot contain an embedded null byte")
+		}
 		if err != nil {
 			return v, err
 		}
