@@ -209,7 +209,7 @@ func (a *Arguments) BatchSize(options bson.Raw) int {
 		if name := string(it.Key()); name == "batchSize" {
 			size = int(min(a.Count(name, it.Value()), NoLimit))
 		} else {
-			a.Fail(mongoerr.FailedToParse, "cursor object can't contain fields other than batchSize, found %s", name)
+			a.Fail(mongoerr.BadValue, "cursor object can't contain fields other than batchSize, found %s", name)
 		}
 	}
 	return size

@@ -55,7 +55,9 @@ func parseGeneric(body bson.Raw, owner []byte) (generic, error) {
 				a.WrongType(name, v, "long")
 			}
 		case "startTransaction":
-			g.startTransaction = a.Boolean(name, v)
+			if g.startTransaction = a.Boolean(name, v); a.Err == nil && !g.startTransaction {
+				a.Fail(mongoerr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+			}
 		case "autocommit":
 			autocommit := a.Boolean(name, v)
 			g.autocommit = &autocommit

@@ -80,18 +80,24 @@ func CompileForUpdate(spec bson.RawValue, env expression.Env) (*Pipeline, error)
 		}
 		stages = append(stages, v.Value)
 	}
-	p, err := CompilePipeline(stages, PipelineEnv{Env: env})
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range p.stages {
-		switch s.name {
-		case "$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith":
-		default:
-			return nil, mongoerr.New(mongoerr.InvalidOptions, "%s is not allowed to be used within an update", s.name)
+	for _, s := range stages {
+		switch name := stageName(s); name {
+		case "$bucket", "$bucketAuto", "$changeStream", "$collStats", "$count", "$currentOp", "$facet", "$geoNear", "$graphLookup",
+			"$group", "$indexStats", "$limit", "$listLocalSessions", "$listSessions", "$lookup", "$match", "$merge", "$out",
+			"$planCacheStats", "$redact", "$sample", "$skip", "$sort", "$sortByCount", "$unionWith", "$unwind":
+			return nil, mongoerr.New(mongoerr.InvalidOptions, "%s is not allowed to be used within an update", name)
 		}
 	}
-	return p, nil
+	return CompilePipeline(stages, PipelineEnv{Env: env})
+}
+
+// stageName is the name of a stage, empty for what is none.
+func stageName(s bson.Raw) string {
+	first, err := s.IndexErr(0)
+	if err != nil {
+		return ""
+	}
+	return first.Key()
 }
 
 // Run gives the pipeline's results for the documents of in, as they are asked

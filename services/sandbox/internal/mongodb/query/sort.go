@@ -39,12 +39,41 @@ func CompileSort(spec bson.Raw) (*Sort, error) {
 	return s, nil
 }
 
+// sortByMeta refuses a sort by metadata: none of it is there.
+func sortByMeta(v bson.RawValue) error {
+	it := bsonkit.Iterate(v.Value)
+	if !it.Next() || string(it.Key()) != "$meta" {
+		return mongoerr.New(17312, "$meta is the only expression supported by $sort right now")
+	}
+	of := it.Value()
+	if it.Next() {
+		return mongoerr.New(mongoerr.FailedToParse, "Cannot have additional keys in a $meta sort specification")
+	}
+	name, ok := of.StringValueOK()
+	if !ok {
+		return mongoerr.New(17307, "$meta only supports string arguments")
+	}
+	switch name {
+	case "textScore":
+		return mongoerr.New(40218, "query requires text score metadata, but it is not available")
+	case "randVal":
+		return mongoerr.New(mongoerr.NotImplemented, "a sort by $meta: \"randVal\" is not supported")
+	case "searchScore":
+		return mongoerr.New(31218, "$meta sort by 'searchScore' metadata is not supported")
+	case "searchHighlights":
+		return mongoerr.New(31219, "$meta sort by 'searchHighlights' metadata is not supported")
+	case "geoNearDistance", "geoNearPoint", "recordId", "indexKey", "sortKey":
+		return mongoerr.New(31138, "Illegal $meta sort: $meta: %q", name)
+	}
+	return mongoerr.New(17308, "Unsupported argument to $meta: %s", name)
+}
+
 func sortField(path string, v bson.RawValue) (SortField, error) {
 	if err := fieldpath.Check(path); err != nil {
 		return SortField{}, err
 	}
 	if v.Type == bson.TypeEmbeddedDocument {
-		return SortField{}, mongoerr.New(17312, "$meta is the only expression supported by $sort right now")
+		return SortField{}, sortByMeta(v)
 	}
 	if !bsonkit.IsNumber(v.Type) {
 		return SortField{}, mongoerr.New(15974, "Illegal key in $sort specification: %s: %s", path, bsonkit.Describe(v))

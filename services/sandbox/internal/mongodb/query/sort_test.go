@@ -64,13 +64,18 @@ func TestSortKeysAgreeWithCompare(t *testing.T) {
 func TestSortsAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
-		`{"a":2}`:             15975,
-		`{"a":"x"}`:           15974,
-		`{"a":{"$meta":"x"}}`: 17312,
-		`{"":1}`:              40352,
-		`{"a.":1}`:            40353,
-		`{"a..b":1}`:          15998,
-		`{"$a":1}`:            16410,
+		`{"a":2}`:                           15975,
+		`{"a":"x"}`:                         15974,
+		`{"a":{"b":1}}`:                     17312,
+		`{"a":{"$meta":"x"}}`:               17308,
+		`{"a":{"$meta":5}}`:                 17307,
+		`{"a":{"$meta":"textScore","b":1}}`: 9,
+		`{"a":{"$meta":"textScore"}}`:       40218,
+		`{"a":{"$meta":"indexKey"}}`:        31138,
+		`{"":1}`:                            40352,
+		`{"a.":1}`:                          40353,
+		`{"a..b":1}`:                        15998,
+		`{"$a":1}`:                          16410,
 	} {
 		t.Run(json, func(t *testing.T) {
 			t.Parallel()

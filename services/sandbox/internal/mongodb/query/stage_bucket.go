@@ -28,6 +28,10 @@ func bucketStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 		var err error
 		switch string(it.Key()) {
 		case "groupBy":
+			if !isPathOrObject(it.Value()) {
+				return stage{}, mongoerr.New(40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: %s.",
+					bsonkit.Describe(it.Value()))
+			}
 			b.by, err = expression.Compile(it.Value(), env.Env)
 		case "boundaries":
 			b.boundaries, err = boundaries(it.Value(), env.Env)

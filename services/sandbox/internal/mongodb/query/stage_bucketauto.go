@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -47,7 +48,7 @@ func (b *bucketAuto) option(name string, v bson.RawValue, env PipelineEnv) error
 	var err error
 	switch name {
 	case "groupBy":
-		if text, isText := v.StringValueOK(); v.Type != bson.TypeEmbeddedDocument && (!isText || text == "" || text[0] != '$') {
+		if !isPathOrObject(v) {
 			return mongoerr.New(40239, "The $bucketAuto 'groupBy' field must be defined as a $-prefixed path or an expression object, but found: %s",
 				bsonkit.Describe(v))
 		}
@@ -68,6 +69,13 @@ func (b *bucketAuto) option(name string, v bson.RawValue, env PipelineEnv) error
 		err = mongoerr.New(40245, "Unrecognized option to $bucketAuto: %s.", name)
 	}
 	return err
+}
+
+// isPathOrObject tells what may be an expression from what can only be a
+// constant.
+func isPathOrObject(v bson.RawValue) bool {
+	text, _ := v.StringValueOK()
+	return v.Type == bson.TypeEmbeddedDocument || strings.HasPrefix(text, "$")
 }
 
 func bucketCount(v bson.RawValue) (int, error) {

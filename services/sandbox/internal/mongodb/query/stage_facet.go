@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -39,6 +40,9 @@ func facetPipeline(name string, v bson.RawValue, env PipelineEnv) (*Pipeline, er
 	if err := fieldpath.Check(name); err != nil {
 		return nil, err
 	}
+	if strings.Contains(name, ".") {
+		return nil, mongoerr.New(16412, "FieldPath field names may not contain '.'.")
+	}
 	if v.Type != bson.TypeArray {
 		return nil, mongoerr.New(40170, "arguments to $facet must be arrays, %s is type %s", name, bsonkit.TypeName(v.Type))
 	}
@@ -49,16 +53,14 @@ func facetPipeline(name string, v bson.RawValue, env PipelineEnv) (*Pipeline, er
 		}
 		stages = append(stages, s.Value)
 	}
-	p, err := CompilePipeline(stages, env)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range p.stages {
-		if s.name == "$facet" {
-			return nil, mongoerr.New(40600, "$facet is not allowed to be used within a $facet stage")
+	for _, s := range stages {
+		switch name := stageName(s); name {
+		case "$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$planCacheStats", "$changeStream",
+			"$currentOp", "$listSessions", "$listLocalSessions":
+			return nil, mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", name)
 		}
 	}
-	return p, nil
+	return CompilePipeline(stages, env)
 }
 
 func (f facets) run(ctx context.Context, in documents) documents {

@@ -57,7 +57,7 @@ func (l *lookup) option(name string, v bson.RawValue) error {
 			}
 			l.stages = append(l.stages, s.Value)
 		}
-		return nil
+		return notWritten(l.stages, 51047, "$lookup")
 	case "let":
 		return l.let(v)
 	}
@@ -79,6 +79,16 @@ func (l *lookup) option(name string, v bson.RawValue) error {
 		return mongoerr.New(mongoerr.FailedToParse, "unknown argument to $lookup: %s", name)
 	}
 	return fieldpath.Check(text)
+}
+
+// notWritten refuses stages that write, in the pipeline of another stage.
+func notWritten(stages []bson.Raw, code mongoerr.Code, within string) error {
+	for _, s := range stages {
+		if name := stageName(s); name == "$out" || name == "$merge" {
+			return mongoerr.New(code, "%s is not allowed within a %s's sub-pipeline", name, within)
+		}
+	}
+	return nil
 }
 
 func (l *lookup) let(v bson.RawValue) error {

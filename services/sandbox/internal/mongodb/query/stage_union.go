@@ -40,6 +40,9 @@ func unionStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 	if !given {
 		return stage{}, mongoerr.New(40414, "BSON field '$unionWith.coll' is missing but a required field")
 	}
+	if err := notWritten(stages, 31441, "$unionWith"); err != nil {
+		return stage{}, err
+	}
 	p, err := CompilePipeline(stages, env)
 	if err != nil {
 		return stage{}, err

@@ -76,7 +76,7 @@ func checkFirstStages(stages []bson.Raw) error {
 func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 	g := aggregation{batchSize: command.FirstBatch}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
-	hasPipeline, hasCursor := false, false
+	hasPipeline, hasCursor, hasConcern := false, false, false
 	for it := bsonkit.Iterate(body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -90,13 +90,19 @@ func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 		case "allowDiskUse":
 			g.spills = a.Boolean(name, v)
 		case "bypassDocumentValidation":
-			a.Truth(name, v)
 		case "hint":
+			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+				a.Fail(mongoerr.FailedToParse,
+					"hint must be specified as a string representing an index name, or an object representing an index's key pattern")
+				break
+			}
 			g.hint = a.Hint(name, v)
 		case "collation":
 			g.collation = a.Collation(v)
 		case "explain":
 			g.explain = a.Boolean(name, v)
+		case "writeConcern":
+			hasConcern = true
 		default:
 			if !command.IsGeneric(name) {
 				a.Fail(mongoerr.FailedToParse, "unrecognized field '%s'", name)
@@ -108,6 +114,9 @@ func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 	}
 	if !hasCursor && !g.explain {
 		a.Fail(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	if g.explain && hasConcern {
+		a.Fail(mongoerr.FailedToParse, "Aggregation explain does not support the 'writeConcern' option")
 	}
 	return g, a.Err
 }

@@ -63,8 +63,14 @@ func parseGetMore(c *command.Call) (moreArguments, error) {
 			}
 		}
 	}
-	if m.collection == "" {
-		a.Fail(mongoerr.FailedToParse, "Field 'collection' must be of type string in: getMore")
+	_, named := bsonkit.Get(c.Body, "collection")
+	switch {
+	case !named:
+		a.Fail(mongoerr.FailedToParse, "Field 'collection' missing in: getMore")
+	case m.collection == "":
+		a.Fail(mongoerr.InvalidNamespace, "Invalid namespace for getMore: %s.", c.DB)
+	case m.id == 0:
+		a.Fail(mongoerr.BadValue, "Cursor id for getMore must be non-zero")
 	}
 	return m, a.Err
 }

@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
@@ -12,6 +13,9 @@ import (
 // indexStatsSource tells how often each index has been used
 // (https://www.mongodb.com/docs/v4.4/reference/operator/aggregation/indexStats/).
 func indexStatsSource(ctx context.Context, c *command.Call, g aggregation) (command.Source, error) {
+	if given, _ := bsonkit.Get(g.stages[0], "$indexStats"); given.Type != bson.TypeEmbeddedDocument || len(given.Value) > len(bsonkit.Empty) {
+		return nil, mongoerr.New(28803, "The $indexStats stage specification must be an empty object")
+	}
 	if err := c.NotView(g.ns); err != nil {
 		return nil, err
 	}

@@ -12,11 +12,16 @@ import (
 func killCursors(_ context.Context, c *command.Call, r *command.Reply) error {
 	a := command.Arguments{Mismatch: mongoerr.FailedToParse}
 	var ids []int64
+	given := false
 	for it := bsonkit.Iterate(c.Body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
 		case c.Name:
+			if collection := a.Text(name, v); collection == "" {
+				a.Fail(mongoerr.InvalidNamespace, "Invalid collection name specified '%s.'", c.DB)
+			}
 		case "cursors":
+			given = true
 			for _, element := range a.Array(name, v) {
 				id, ok := element.Int64OK()
 				if !ok {
@@ -30,7 +35,10 @@ func killCursors(_ context.Context, c *command.Call, r *command.Reply) error {
 			}
 		}
 	}
-	if len(ids) == 0 {
+	switch {
+	case !given:
+		a.Fail(mongoerr.FailedToParse, "Field 'cursors' must be of type array in: killCursors")
+	case len(ids) == 0:
 		a.Fail(mongoerr.BadValue, "Must specify at least one cursor id in: killCursors")
 	}
 	if a.Err != nil {

@@ -59,16 +59,22 @@ func parseMerge(c *command.Call, db string, spec bson.RawValue) (mergeStage, err
 		name, v := string(it.Key()), it.Value()
 		switch name {
 		case "into":
+			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+				a.Fail(51178, "$merge 'into' field  must be either a string or an object, but found %s", bsonkit.TypeName(v.Type))
+			}
 			m.into = outTarget(&a, "$merge", db, v)
 		case "on":
 			m.on = mergeFields(&a, v)
 		case "let":
 			m.let = a.Document(name, v)
 		case "whenMatched":
-			if v.Type == bson.TypeArray {
+			switch v.Type {
+			case bson.TypeArray:
 				m.whenMatched, m.pipeline = "pipeline", v
-			} else {
+			case bson.TypeString:
 				m.whenMatched = a.OneOf(name, v, "merge", "replace", "keepExisting", "fail")
+			default:
+				a.Fail(51191, "$merge 'whenMatched' field  must be either a string or an array, but found %s", bsonkit.TypeName(v.Type))
 			}
 		case "whenNotMatched":
 			m.whenNotMatched = a.OneOf(name, v, "insert", "discard", "fail")
@@ -97,12 +103,20 @@ func isRoot(v bson.RawValue) bool {
 }
 
 func mergeFields(a *command.Arguments, v bson.RawValue) []string {
+	if name, ok := v.StringValueOK(); ok {
+		return []string{name}
+	}
 	if v.Type != bson.TypeArray {
-		return []string{a.Text("on", v)}
+		a.Fail(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", bsonkit.TypeName(v.Type))
+		return nil
 	}
 	var fields []string
 	for _, element := range a.Array("on", v) {
-		fields = append(fields, a.Text("on", element))
+		name, ok := element.StringValueOK()
+		if !ok {
+			a.Fail(51134, "$merge 'on' array elements must be strings, but found %s", bsonkit.TypeName(element.Type))
+		}
+		fields = append(fields, name)
 	}
 	if len(fields) == 0 {
 		a.Fail(51187, "If explicitly specifying $merge 'on', must include at least one field")

@@ -66,6 +66,9 @@ func update(ctx context.Context, c *command.Call, r *command.Reply) error {
 	return nil
 }
 
+// unrecognizedStage is the code of a stage that there is not.
+const unrecognizedStage mongoerr.Code = 40324
+
 // updateStatement is one element of updates.
 type updateStatement struct {
 	filter       bson.Raw
@@ -120,8 +123,8 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 	env := c.Env(u.constants)
 	env.Collation = c.CollationOf(ns, u.collation)
 	u.change, u.refused = modify.Compile(u.update, modify.Options{ArrayFilters: u.arrayFilters, Env: env})
-	if u.update.Type == bson.TypeArray {
-		// A pipeline that is none fails the command, not the statement.
+	if u.update.Type == bson.TypeArray && (mongoerr.Is(u.refused, unrecognizedStage) || mongoerr.Is(u.refused, mongoerr.TypeMismatch)) {
+		// What is no pipeline at all fails the command, not the statement.
 		return u, u.refused
 	}
 	return u, nil
