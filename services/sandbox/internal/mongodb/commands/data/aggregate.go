@@ -32,7 +32,7 @@ func aggregate(ctx context.Context, c *command.Call, r *command.Reply) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFirstStages(g.stages); err != nil {
+	if err := checkFirstStages(g.stages, c.Generic.InTransaction()); err != nil {
 		return err
 	}
 	if g.explain {
@@ -60,13 +60,17 @@ func aggregate(ctx context.Context, c *command.Call, r *command.Reply) error {
 
 // checkFirstStages refuses stages that only a pipeline can begin with in any
 // other place.
-func checkFirstStages(stages []bson.Raw) error {
+func checkFirstStages(stages []bson.Raw, inTransaction bool) error {
 	for i, stage := range stages {
 		switch name := command.StageName(stage); name {
 		case "$changeStream", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$geoNear",
 			"$planCacheStats":
 			if i > 0 {
 				return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", name)
+			}
+			if inTransaction && name != "$geoNear" && name != "$changeStream" {
+				return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+					"Stage not supported inside of a multi-document transaction: %s", name)
 			}
 		}
 	}

@@ -16,6 +16,9 @@ func collStats(_ context.Context, c *command.Call, r *command.Reply) error {
 	if err != nil {
 		return err
 	}
+	if err := c.NotView(ns); err != nil {
+		return err
+	}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	scale := a.Scale(c.Body)
 	if a.Err == nil {

@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -27,7 +28,9 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 		case "comment":
 			a.Text(name, v)
 		case "key":
-			key = a.Text(name, v)
+			if key = a.Text(name, v); strings.ContainsRune(key, 0) {
+				a.Fail(31032, "Key field cannot contain an embedded null byte")
+			}
 		case "query":
 			filter = a.Document(name, v)
 		case "collation":

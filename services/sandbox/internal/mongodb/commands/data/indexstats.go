@@ -51,6 +51,10 @@ func validate(_ context.Context, c *command.Call, r *command.Reply) error {
 	if !there {
 		return mongoerr.New(mongoerr.NamespaceNotFound, "Collection '%s' does not exist to validate.", ns)
 	}
+	if command.IsTrue(c.Body, "full") && command.IsTrue(c.Body, "background") {
+		return mongoerr.New(mongoerr.CommandNotSupported,
+			"Running the validate command with both { background: true } and { full: true } is not supported.")
+	}
 	r.Text("ns", ns.String())
 	r.Int32("nInvalidDocuments", 0)
 	r.Number("nrecords", int64(info.Count))

@@ -34,6 +34,9 @@ func dropIndexes(ctx context.Context, c *command.Call, r *command.Reply) error {
 	if err != nil {
 		return err
 	}
+	if err := c.NotView(ns); err != nil {
+		return err
+	}
 	var all bool
 	before, err := c.Server.Engine.DropIndexes(ctx, ns, func(present []storage.IndexSpec) ([]string, error) {
 		name, _ := wanted.StringValueOK()
@@ -73,7 +76,7 @@ func pickIndexes(wanted bson.RawValue, present []storage.IndexSpec) ([]string, e
 			}
 		}
 		if names == nil {
-			a.Fail(mongoerr.IndexNotFound, "can't find index with key: %s", bson.Raw(wanted.Value))
+			a.Fail(mongoerr.IndexNotFound, "can't find index with key: %s", bsonkit.Describe(wanted))
 		}
 	default:
 		a.WrongType("index", wanted, "string, object or array")

@@ -131,6 +131,9 @@ func listIndexes(ctx context.Context, c *command.Call, r *command.Reply) error {
 	if err != nil {
 		return err
 	}
+	if err := c.NotView(ns); err != nil {
+		return err
+	}
 	info, ok := c.Server.Engine.Collection(ns)
 	if !ok {
 		return mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", ns)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // a machine may have none
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -15,7 +16,7 @@ var utc = time.UTC
 
 const isoFormat = "%Y-%m-%dT%H:%M:%S.%LZ"
 
-// location reads a time zone: UTC, GMT, or an offset like +02, +0200, +02:00.
+// location reads a time zone: its name, or an offset like +02, +0200, +02:00.
 func location(v bson.RawValue) (*time.Location, error) {
 	if v.Type != bson.TypeString {
 		return nil, mongoerr.New(40517, "timezone must evaluate to a string, found %s", typeName(v))
@@ -28,6 +29,11 @@ func location(v bson.RawValue) (*time.Location, error) {
 		if t, err := time.Parse(layout, name); err == nil {
 			_, offset := t.Zone()
 			return time.FixedZone(name, offset), nil
+		}
+	}
+	if strings.Contains(name, "/") {
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone, nil
 		}
 	}
 	return nil, mongoerr.New(40485, "unrecognized time zone identifier: \"%s\"", name)
@@ -166,9 +172,9 @@ func parseDate(text string, zone *time.Location) (bson.RawValue, error) {
 	return bson.RawValue{}, mongoerr.New(mongoerr.ConversionFailure, "Error parsing date string '%s'", text)
 }
 
-// buildDateFromString reads ISO 8601 texts; the format parameter is refused.
+// buildDateFromString reads texts by a format, ISO 8601 without one.
 func buildDateFromString(c *compiler, name string, argument bson.RawValue) (operand, error) {
-	fields, err := c.documentArguments(name, argument, 40540, 40541, "dateString", "timezone", "onError", "onNull")
+	fields, err := c.documentArguments(name, argument, 40540, 40541, "dateString", "format", "timezone", "onError", "onNull")
 	if err != nil {
 		return operand{}, err
 	}
@@ -199,7 +205,7 @@ func dateFromString(s *scope, text bson.RawValue, fields map[string]operand) (bs
 	if text.Type != bson.TypeString {
 		return text, mongoerr.New(mongoerr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s", typeName(text))
 	}
-	zone := utc
+	var zone *time.Location
 	if z, ok := fields["timezone"]; ok {
 		v, err := z.in(s)
 		if err != nil || nullish(v) {
@@ -208,6 +214,22 @@ func dateFromString(s *scope, text bson.RawValue, fields map[string]operand) (bs
 		if zone, err = location(v); err != nil {
 			return v, err
 		}
+	}
+	if f, ok := fields["format"]; ok {
+		format, err := f.in(s)
+		switch {
+		case err != nil || nullish(format):
+			return bsonkit.Null(), err
+		case format.Type != bson.TypeString:
+			return format, mongoerr.New(40684, "$dateFromString requires that 'format' be a string, found: %s", typeName(format))
+		}
+		if err := checkFormat(content(format)); err != nil {
+			return format, err
+		}
+		return parseDateByFormat(content(text), content(format), zone)
+	}
+	if zone == nil {
+		zone = utc
 	}
 	return parseDate(content(text), zone)
 }
