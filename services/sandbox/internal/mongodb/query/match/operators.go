@@ -1,6 +1,8 @@
 package match
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -82,6 +84,10 @@ func (p filterParser) all(field string, v bson.RawValue) ([]term, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "$all needs an array")
 	}
 	var terms []term
+	elements := bsonkit.Values(v)
+	if len(elements) > 0 && isElemMatch(elements[0]) && slices.ContainsFunc(elements, func(v bson.RawValue) bool { return !isElemMatch(v) }) {
+		return nil, mongoerr.New(mongoerr.BadValue, "$all/$elemMatch has to be consistent")
+	}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
 		t, err := p.allElement(field, it.Value())
 		if err != nil {
@@ -93,6 +99,11 @@ func (p filterParser) all(field string, v bson.RawValue) ([]term, error) {
 		return []term{{test: never{}}}, nil
 	}
 	return terms, nil
+}
+
+func isElemMatch(v bson.RawValue) bool {
+	it := bsonkit.Iterate(v.Value)
+	return v.Type == bson.TypeEmbeddedDocument && it.Next() && string(it.Key()) == "$elemMatch"
 }
 
 func (p filterParser) allElement(field string, v bson.RawValue) ([]term, error) {

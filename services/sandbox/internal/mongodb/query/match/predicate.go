@@ -65,7 +65,10 @@ func newModulo(v bson.RawValue) (modulo, error) {
 	if divisor == 0 {
 		return modulo{}, mongoerr.New(mongoerr.BadValue, "divisor cannot be 0")
 	}
-	remainder, _ := bsonkit.Truncated(parts[1])
+	remainder, ok := bsonkit.Truncated(parts[1])
+	if !ok {
+		return modulo{}, mongoerr.New(mongoerr.BadValue, "malformed mod, remainder not a number")
+	}
 	return modulo{divisor, remainder}, nil
 }
 
