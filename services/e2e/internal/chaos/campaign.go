@@ -38,6 +38,7 @@ type campaign struct {
 
 	binaries cluster.Binaries
 	clocked  cluster.Binaries // with clocks that can be set wrong; none without a build
+	release  cluster.Binaries // the last one; none without its history
 
 	mu       sync.Mutex
 	taken    map[string]bool // guarded by mu: what suffers a fault
@@ -117,8 +118,8 @@ func (c *campaign) layOut(ctx context.Context) error {
 	}
 	c.dir = place.Dir
 	c.binaries = place.Binaries
-	if c.cfg.Bin == "" && c.cfg.Operators == "" { // operators set no clock
-		if err := c.buildClocks(ctx, place.Root); err != nil {
+	if c.cfg.Bin == "" && c.cfg.Operators == "" { // operators set no clock, and roll nothing back
+		if err := errors.Join(c.buildClocks(ctx, place.Root), c.buildRelease(ctx, place.Root)); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,7 @@ func faultKinds() []fault {
 		{"SIGKILL of a projector", 6, 0, 4000 * ms, kill(projector)},
 		{"SIGTERM to the leader", 4, 0, 2000 * ms, terminate(leader)},
 		{"SIGTERM to a projector", 4, 0, 2000 * ms, terminate(projector)},
+		{"last release of a projector", 3, 0, 2000 * ms, rollBack},
 		{"SIGSTOP of the leader", 5, 200 * ms, 10_000 * ms, freeze(leader)},
 		{"SIGSTOP of a projector", 5, 200 * ms, 10_000 * ms, freeze(projector)},
 		{"cut connection", 6, 100 * ms, 6000 * ms, cut},

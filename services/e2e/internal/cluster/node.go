@@ -144,7 +144,12 @@ func (n *Node) Command(ctx context.Context, args ...string) (string, error) {
 
 // CommandIn is Command with more environment, which is stronger than the node's own.
 func (n *Node) CommandIn(ctx context.Context, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, n.program.binary, args...)
+	return n.CommandAs(ctx, n.program.binary, env, args...)
+}
+
+// CommandAs is CommandIn of another binary.
+func (n *Node) CommandAs(ctx context.Context, binary string, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = slices.Concat(n.program.env, env)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
