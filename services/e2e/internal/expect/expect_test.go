@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -177,6 +178,19 @@ func TestPrint_NamesThePartsThatDiffer(t *testing.T) {
 		got := wrong.Print().Differences(right.Print())
 		if len(got) != 1 || got[0] != part {
 			t.Errorf("with another %v: got %v", part, got)
+		}
+	}
+}
+
+// Data is read whatever its size: where a value ends as a reader's buffer does, too.
+func TestSeen_ReadsDataOfEverySize(t *testing.T) {
+	t.Parallel()
+	for size := range 1500 {
+		note := strings.Repeat("x", size)
+		want := owed(t, bson.D{{Key: "laden", Value: bson.D{}}, {Key: "note", Value: note}, {Key: "sku", Value: "sku-224"}})[Data]
+		got := Seen(&azservicebus.ReceivedMessage{Body: []byte(`{"laden":{},"note":"` + note + `","sku":"sku-224"}`)})[Data]
+		if got != want {
+			t.Fatalf("a note of %d bytes: got data that ends with %q, want %q", size, got[max(0, len(got)-60):], want[len(want)-60:])
 		}
 	}
 }

@@ -80,6 +80,7 @@ func body(m *azservicebus.ReceivedMessage) string {
 	}
 	document := bson.Raw(content)
 	if text(m.ContentType) != bsonContent {
+		document = nil // what it is given is written to while content is still read
 		if err := bson.UnmarshalExtJSON(content, false, &document); err != nil {
 			return fmt.Sprintf("cannot be read: %v: %s", err, content)
 		}
