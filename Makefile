@@ -59,6 +59,10 @@ chaos: ## inject every fault there is, and check that nothing is lost (SEED=1 DU
 copy: $(BIN)/sandbox ## copy N documents (200000) over a topic that takes 1,500 a second, with a kill and throttling
 	@cd services/e2e && COPY_DOCUMENTS=$(or $(N),200000) SANDBOX_BIN=$(BIN)/sandbox go test -count=1 -v -timeout 60m -run TestCopy_ ./scenario
 
+.PHONY: upgrades
+upgrades: ## run the last release beside today's programs, in every order of rolling, forward and back
+	@cd services/e2e && UPGRADES=1 go test -count=1 -v -timeout 15m -run TestUpgrade_ ./scenario | grep -E '^ *---|NOT RUN|_test.go|^ok|^FAIL'
+
 .PHONY: liars
 liars: ## try the judge of the demo and the campaigns on relays that lie (SEED=1 ARGS="--of 3", ARGS="--only 1970")
 	@go run ./services/e2e/cmd/liars --seed $(or $(SEED),1) $(ARGS)

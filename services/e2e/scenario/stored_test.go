@@ -127,8 +127,11 @@ func (u *upgrade) insert(t *testing.T, version int, field string, n any) {
 	t.Helper()
 	names := u.Names()
 	_, err := u.witness.Client.Database(names.SourceDatabase).Collection(names.SourceCollection).InsertOne(within(t), bson.D{
-		{Key: "_id", Value: fmt.Sprintf("step/%d", version)}, {Key: "aggregateId", Value: "step"}, {Key: "version", Value: version},
-		{Key: field, Value: "Step"}, {Key: "data", Value: bson.D{{Key: "n", Value: n}}},
+		{Key: "_id", Value: fmt.Sprintf("step/%d", version)},
+		{Key: "aggregateId", Value: "step"},
+		{Key: "version", Value: version},
+		{Key: field, Value: "Step"},
+		{Key: "data", Value: bson.D{{Key: "n", Value: n}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +152,7 @@ func (u *upgrade) operate(t *testing.T, n *cluster.Node, old bool, env []string,
 func TestRecord_WhatTheLastReleaseStores(t *testing.T) {
 	t.Parallel()
 	if !*record {
-		t.Skip("writes testdata/releases: go test -run TestRecord_ -record")
+		t.Skip("writes testdata/releases: UPGRADES=1 go test -run TestRecord_ -record")
 	}
 	strict := declaration(t, "data.n")
 	u := layOutOld(t, func(c *cluster.Config) { c.Projections, c.Canaries = strict, false })
@@ -195,7 +198,7 @@ func (u *upgrade) restore(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(stored("*", "*"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("files of release %s: got %q, %v, want some: go test -run TestRecord_ -record", releases.Last().Name, files, err)
+		t.Fatalf("files of release %s: got %q, %v, want some: UPGRADES=1 go test -run TestRecord_ -record", releases.Last().Name, files, err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
