@@ -13,11 +13,16 @@ import (
 )
 
 func main() {
-	match := flag.String("run", "", "run the tests that match this `expression` alone")
+	var config sdksuite.Config
+	flag.StringVar(&config.Match, "run", "", "run the tests that match this `expression` alone")
+	record := flag.Bool("record", false, "write down anew how the tests end, in place of comparing")
 	flag.Parse()
+	if *record {
+		config.Record = "services/sandbox/internal/servicebus/sdksuite/recording.txt"
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := sdksuite.Run(ctx, *match, os.Stdout); err != nil {
+	if err := sdksuite.Run(ctx, config, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sdksuite:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}

@@ -19,6 +19,8 @@ type Report struct {
 	Known []Difference
 	// Stale are entries of the list that do not differ, or were not run.
 	Stale []Test
+	// Again is how often tests were run again, because they differed at first.
+	Again map[Test]int
 }
 
 // Group counts the tests of one part of the suite.
@@ -172,6 +174,10 @@ func (r Report) Write(out io.Writer) {
 	for _, d := range r.Known {
 		fmt.Fprintf(out, "known: %s (%s)\n", d, d.Reason)
 	}
+	for _, test := range slices.SortedFunc(maps.Keys(r.Again), compareTests) {
+		fmt.Fprintf(out, "run again: %s, %d times\n", test, r.Again[test])
+	}
+	fmt.Fprintf(out, "%d tests were run again\n", len(r.Again))
 	for _, test := range r.Stale {
 		fmt.Fprintf(out, "stale: %s is listed in known-differences and does not differ\n", test)
 	}

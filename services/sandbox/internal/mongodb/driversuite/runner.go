@@ -19,6 +19,8 @@ type runner struct {
 
 	mu   sync.Mutex // guards seen and the progress writer
 	seen Results
+	// again is how often tests were run again.
+	again map[Test]int
 }
 
 // attempts is how often a test runs at most until it does as recorded.
@@ -40,6 +42,9 @@ func (r *runner) all(ctx context.Context, units []unit) error {
 			differing := r.differing(u)
 			if len(differing) == 0 {
 				break
+			}
+			for _, test := range differing {
+				r.again[test]++
 			}
 			if err := r.run(ctx, u, argumentsFor(differing)); err != nil {
 				return err

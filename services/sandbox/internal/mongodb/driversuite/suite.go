@@ -42,7 +42,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 		return Report{}, err
 	}
 	defer os.RemoveAll(dir)
-	r := &runner{config: config, recorded: recorded, known: known, seen: Results{}}
+	r := &runner{config: config, recorded: recorded, known: known, seen: Results{}, again: map[Test]int{}}
 	if r.binaries, err = build(ctx, dir); err != nil {
 		return Report{}, err
 	}
@@ -55,5 +55,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	if err := r.all(ctx, units); err != nil {
 		return Report{}, err
 	}
-	return newReport(units, recorded, r.seen, known), nil
+	report := newReport(units, recorded, r.seen, known)
+	report.Again = r.again
+	return report, nil
 }

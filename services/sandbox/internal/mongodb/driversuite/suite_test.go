@@ -82,3 +82,14 @@ func TestEveryRecordedTestRunsInOneUnit(t *testing.T) {
 		}
 	}
 }
+
+func TestReport_SaysWhatWasRunAgain(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	Report{Again: map[Test]int{{Package: "integration", Name: "TestX"}: 2}}.Write(&out)
+	for _, want := range []string{"run again: integration TestX, 2 times\n", "1 tests were run again\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("report: got %q, want it with %q", out.String(), want)
+		}
+	}
+}

@@ -5,5 +5,6 @@
 //
 // The result is compared with a list of known differences (known.txt). A
 // failure that is not in it counts, and so does an entry that is not true any
-// more.
+// more. It is also compared test by test with a recording (recording.txt): one that
+// does not run any more, or is skipped, counts as well. No test is run twice.
 package sdksuite

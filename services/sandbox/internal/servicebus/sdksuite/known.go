@@ -35,9 +35,9 @@ func readKnown(text string) (map[string]known, error) {
 	return all, nil
 }
 
-// problems are what makes the run fail: failures that are not known, in full,
-// and known ones that did not happen.
-func (r *results) problems(all map[string]known) []string {
+// problems are what makes the run fail: failures that are not known, in full, known
+// ones that did not happen, and tests that ran or ended otherwise than recorded.
+func (r *results) problems(all map[string]known, recorded map[string]outcome) []string {
 	var out []string
 	for _, test := range sortedKeys(r.outcomes) {
 		if _, ok := all[test]; !ok && r.outcomes[test] == failed && !r.failedBelow(test) {
@@ -49,6 +49,7 @@ func (r *results) problems(all map[string]known) []string {
 			out = append(out, fmt.Sprintf("%s is listed as a known difference and did not fail (%s)", test, r.outcomes[test]))
 		}
 	}
+	out = append(out, r.unlike(recorded, all)...)
 	for _, name := range r.broken {
 		out = append(out, "package "+name+" could not be tested")
 	}

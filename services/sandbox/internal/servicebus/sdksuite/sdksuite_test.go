@@ -1,6 +1,8 @@
 package sdksuite
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,7 +29,7 @@ func problemsOf(t *testing.T, output, list string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(r.problems(all), "\n")
+	return strings.Join(r.problems(all, r.outcomes), "\n")
 }
 
 func TestAFailureThatIsListedIsNoProblem(t *testing.T) {
@@ -88,5 +90,49 @@ func TestASubtestCountsForItsFile(t *testing.T) {
 		if got := topLevel(test); got != want {
 			t.Errorf("%s: got %q, want %q", test, got, want)
 		}
+	}
+}
+
+func TestRecording_WhatDidNotRunOrWasSkippedIsAProblem(t *testing.T) {
+	t.Parallel()
+	r, err := readResults(strings.NewReader(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readKnown("TestB: x\nadmin/TestC: x\nadmin/TestC/sub: x\n?TestTime: x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := readRecording("# text\nfail TestB\nfail admin/TestC\npass admin/TestC/gone\nfail admin/TestC/sub\npass admin/TestD\npass TestTime/sub\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"TestA ended with pass and is not recorded",
+		"admin/TestC/gone did not run; recorded is pass",
+		"admin/TestD was skipped; recorded is pass",
+	}
+	if got := r.problems(all, recorded); !slices.Equal(got, want) {
+		t.Errorf("problems: got %q, want %q", got, want)
+	}
+}
+
+func TestRecording_IsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	r, err := readResults(strings.NewReader(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readRecording(r.recording())
+	if err != nil || !maps.Equal(got, r.outcomes) {
+		t.Errorf("recording: got %v, %v, want %v", got, err, r.outcomes)
+	}
+	for _, text := range []string{"pass", "pass TestA\nfail TestA"} {
+		if got, err := readRecording(text); err == nil {
+			t.Errorf("%q: got %v, want an error", text, got)
+		}
+	}
+	if _, err := readRecording(recordedText); err != nil {
+		t.Error(err)
 	}
 }

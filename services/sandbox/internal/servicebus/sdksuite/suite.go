@@ -22,10 +22,23 @@ const testTimeout = 10 * time.Minute
 // ErrDifferent says that the outcome is not the known one.
 var ErrDifferent = errors.New("the outcome is not the known one")
 
-// Run runs the tests, or those whose names match a regular expression, and
-// writes a report. A partial run does not look for entries that are stale.
-func Run(ctx context.Context, match string, out io.Writer) error {
+// Config says what of the suite runs, and how.
+type Config struct {
+	// Match is a regular expression for the tests to run; empty for all. A partial run
+	// looks neither for entries that are stale nor for tests that did not run.
+	Match string
+	// Record is a file that how the tests ended is written to, in place of comparing it
+	// with what is recorded; empty for none.
+	Record string
+}
+
+// Run runs the tests and writes a report.
+func Run(ctx context.Context, config Config, out io.Writer) error {
 	all, err := readKnown(knownText)
+	if err != nil {
+		return err
+	}
+	recorded, err := readRecording(recordedText)
 	if err != nil {
 		return err
 	}
@@ -46,17 +59,24 @@ func Run(ctx context.Context, match string, out io.Writer) error {
 		}
 		maps.Copy(files, found)
 	}
-	r, err := test(ctx, dir, match)
+	r, err := test(ctx, dir, config.Match)
 	if err != nil {
 		return err
 	}
-	if match != "" {
+	if config.Match != "" {
 		maps.DeleteFunc(all, func(test string, _ known) bool { return r.outcomes[test] == "" })
+		maps.DeleteFunc(recorded, func(test string, _ outcome) bool { return r.outcomes[test] == "" })
+	}
+	if config.Record != "" {
+		recorded = r.outcomes
+		if err := os.WriteFile(config.Record, []byte(r.recording()), 0o644); err != nil {
+			return fmt.Errorf("record the outcome: %w", err)
+		}
 	}
 	if err := r.report(out, files); err != nil {
 		return err
 	}
-	problems := r.problems(all)
+	problems := r.problems(all, recorded)
 	for _, p := range problems {
 		if _, err := fmt.Fprintf(out, "\n%s\n", p); err != nil {
 			return err
