@@ -63,6 +63,10 @@ copy: $(BIN)/sandbox ## copy N documents (200000) over a topic that takes 1,500 
 upgrades: ## run the last release beside today's programs, in every order of rolling, forward and back
 	@cd services/e2e && UPGRADES=1 go test -count=1 -v -timeout 15m -run TestUpgrade_ ./scenario | grep -E '^ *---|NOT RUN|_test.go|^ok|^FAIL'
 
+.PHONY: accept
+accept: ## try the relay on your own servers (TEST_MONGODB_URI=… TEST_SERVICEBUS_CONNECTION_STRING=…, or one), and write a report
+	@go run ./services/e2e/cmd/accept $(ARGS)
+
 .PHONY: liars
 liars: ## try the judge of the demo and the campaigns on relays that lie (SEED=1 ARGS="--of 3", ARGS="--only 1970")
 	@go run ./services/e2e/cmd/liars --seed $(or $(SEED),1) $(ARGS)
