@@ -222,7 +222,7 @@ func TestUpgrade_PartitionsAreLedByEitherRelease(t *testing.T) {
 			if slices.Contains(u.Publishers, n) {
 				await(t, n.Name+" to lead and send", func(ctx context.Context) (bool, string) {
 					s, err := n.PublisherStatus(ctx)
-					return err == nil && len(s.Led) > 0 && s.Sent > 100, fmt.Sprint(s.Led, s.Sent, err)
+					return err == nil && s.Publishing() > 0 && s.Sent > 100, fmt.Sprint(s.Publishing(), s.Sent, err)
 				})
 			}
 			await(t, "events to be applied", u.appliedMore(200))

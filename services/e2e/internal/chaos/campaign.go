@@ -65,6 +65,7 @@ func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report
 		{Name: "faults", Text: fmt.Sprintf("one every %v for %v", cfg.Every, cfg.Duration)},
 		{Name: "load", Text: fmt.Sprintf("at least %s events, %s a second in a steady phase", report.Thousands(int64(cfg.Events)), report.Thousands(int64(cfg.Rate)))},
 		{Name: "cluster", Text: fmt.Sprintf("%d publishers, %d projectors, lease %v", cfg.Publishers, cfg.Projectors, cfg.Lease)},
+		{Name: "settings", Text: cfg.mode().String()},
 	}}
 	err := c.run(ctx, r)
 	if err != nil {
@@ -135,12 +136,14 @@ func (c *campaign) layOut(ctx context.Context) error {
 		}
 		args = append(args, flag, address)
 	}
+	mode := c.cfg.mode()
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
 		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(), Canaries: true,
 		Projections: cluster.Projections(place.Root, "orders", "shadow"),
 		SandboxArgs: args, World: c.cfg.World, Reach: c.network.reach,
+		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
 	})
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"changerelay/services/e2e/internal/modes"
 )
 
 // Config says what a campaign does.
@@ -26,6 +28,9 @@ type Config struct {
 	// Operators are the mistakes of operators to make instead of other faults: all, or
 	// parts of their names with commas between; empty for none.
 	Operators string
+	// Plain leaves every setting of the services as it is by default, in place of drawing
+	// some from the seed. Operators' mistakes are always made so.
+	Plain bool
 	// World is the sandbox's world where no fault sets another, a name or a file;
 	// empty for none.
 	World string
@@ -52,6 +57,7 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags.DurationVar(&c.Lease, "lease", 3*time.Second, "length of the publishers' lease")
 	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last fault")
 	flags.StringVar(&c.Operators, "operators", "", "make operators' mistakes instead of other faults: all, or `parts` of their names with commas between")
+	flags.BoolVar(&c.Plain, "plain", false, "leave the services' settings as they are by default, in place of drawing some from the seed")
 	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
@@ -69,6 +75,14 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
 	}
 	return c, errors.Join(errs...)
+}
+
+// mode is what the services are set to.
+func (c *Config) mode() modes.Mode {
+	if c.Plain || c.Operators != "" {
+		return modes.Mode{}
+	}
+	return modes.Draw(c.Seed)
 }
 
 func (c *Config) problems() []error {

@@ -13,9 +13,10 @@ import (
 
 // PublisherStatus is what a publisher says of itself on /status.
 type PublisherStatus struct {
-	Instance       string    `json:"instance"`
-	Incarnation    string    `json:"incarnation"`
-	Role           string    `json:"role"`
+	Instance    string `json:"instance"`
+	Incarnation string `json:"incarnation"`
+	Role        string `json:"role"`
+	// Term is, where the stream is split, the highest of the partitions it leads.
 	Term           int64     `json:"term"`
 	Leader         string    `json:"leader"`
 	LeaseExpiresAt time.Time `json:"lease_expires_at"`
@@ -74,6 +75,11 @@ type ProjectorStatus struct {
 func (n *Node) PublisherStatus(ctx context.Context) (PublisherStatus, error) {
 	var s PublisherStatus
 	err := n.status(ctx, &s)
+	for i := range s.Streams {
+		if s.Streams[i].Leads() {
+			s.Term = max(s.Term, s.Streams[i].Term)
+		}
+	}
 	return s, err
 }
 
