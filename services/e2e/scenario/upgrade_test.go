@@ -212,7 +212,7 @@ func TestUpgrade_PartitionsAreLedByEitherRelease(t *testing.T) {
 	for _, n := range slices.Concat(u.Publishers, u.Projectors) {
 		u.begin(t, n, true)
 	}
-	u.awaitLed(t, 1, 1)
+	u.awaitPublishing(t, 1, 1)
 	stop := u.writing(t, rate/2)
 	await(t, "events to be applied", u.appliedMore(500))
 	for range 3 {
@@ -237,16 +237,20 @@ func TestUpgrade_PartitionsAreLedByEitherRelease(t *testing.T) {
 // and is ended by today's.
 func TestUpgrade_ACopyGoesOnInEitherRelease(t *testing.T) {
 	t.Parallel()
-	const documents = 9000
+	const (
+		documents = 9000
+		shares    = 6 // of which the copy is moved after three
+		slow      = `{"base":"loopback","service_bus":{"credits_per_second":600,"costs":{"send":1},"busy_wait":"2s"}}`
+	)
 	u := layOutOld(t, func(c *cluster.Config) { c.PublisherEnv = map[string]string{"START_AT": "snapshot"} })
 	u.write(t, documents)
-	u.ask(t, http.MethodPut, "/world", slowTopic)
+	u.ask(t, http.MethodPut, "/world", slow)
 	u.beginAll(t, true)
 	for share := 1; share <= 3; share++ {
-		u.awaitSeen(t, documents*share/4)
+		u.awaitSeen(t, documents*share/shares)
 		_, status, found := u.Leader(within(t))
 		if !found || status.Copy == nil {
-			t.Fatalf("after %d of 4 parts: got no leader that copies (%+v)", share, status)
+			t.Fatalf("after %d of %d parts: got no leader that copies (%+v)", share, shares, status)
 		}
 		for _, n := range u.Publishers {
 			n.Kill()
