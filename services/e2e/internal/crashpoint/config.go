@@ -7,9 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/modes"
 )
 
 // Config says what a campaign does.
@@ -19,9 +16,6 @@ type Config struct {
 	Kills int
 	// Only limits it to steps whose name contains it.
 	Only string
-	// Plain leaves every setting of the services as it is by default, in place of drawing
-	// some from the seed.
-	Plain bool
 	// JSON is a file for the report; empty for none.
 	JSON string
 	// Bin is a directory of built binaries; empty builds them.
@@ -38,7 +32,6 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the events, and how often a step comes by before the kill")
 	flags.IntVar(&c.Kills, "kills", 50, "kills at each step")
 	flags.StringVar(&c.Only, "only", "", "only the steps whose name contains this `text`")
-	flags.BoolVar(&c.Plain, "plain", false, "leave the services' settings as they are by default, in place of drawing some from the seed")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
@@ -65,22 +58,4 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 
 func (c Config) steps() []Step {
 	return slices.DeleteFunc(Steps(), func(s Step) bool { return !strings.Contains(s.Name, c.Only) })
-}
-
-// mode is what the services are set to.
-func (c *Config) mode() modes.Mode {
-	drawn := modes.Mode{}
-	if !c.Plain {
-		drawn = modes.Draw(c.Seed)
-	}
-	return drawn.With(
-		map[string]string{
-			// A restarted leader leads at once, so that many kills fit into an hour.
-			"INSTANCE_ID_UNIQUE": "true",
-			// Steps are told by the one collection that they are about.
-			"SOURCE_COLLECTION": cluster.DefaultNames().SourceCollection, "SOURCE_COLLECTIONS": "", "STREAM_NAME": "",
-		},
-		// Processes die in the middle of applying, over and over, and no message is to
-		// blame: with a limit some would be parked for it.
-		map[string]string{"CRASH_LIMIT": "1000"})
 }

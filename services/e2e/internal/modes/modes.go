@@ -66,16 +66,6 @@ func draw(rng *rand.Rand, from []choice) map[string]string {
 	return drawn
 }
 
-// With returns the mode with more settings for each of the services, which are stronger.
-func (m Mode) With(publisher, projector map[string]string) Mode {
-	with := Mode{Publisher: map[string]string{}, Projector: map[string]string{}}
-	for _, from := range []Mode{m, {Publisher: publisher, Projector: projector}} {
-		maps.Copy(with.Publisher, from.Publisher)
-		maps.Copy(with.Projector, from.Projector)
-	}
-	return with
-}
-
 func (m Mode) String() string {
 	return "publishers: " + text(m.Publisher) + "; projectors: " + text(m.Projector)
 }

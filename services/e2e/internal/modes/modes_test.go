@@ -37,14 +37,10 @@ func TestDraw_IsTheSameForASeed(t *testing.T) {
 	}
 }
 
-func TestWith_IsStrongerAndChangesNoOther(t *testing.T) {
+func TestString_SaysWhatIsNotTheDefault(t *testing.T) {
 	t.Parallel()
-	m := Mode{Publisher: map[string]string{"A": "1", "B": "2"}}
-	with := m.With(map[string]string{"A": "3"}, map[string]string{"C": "4"})
-	if got, want := with.String(), "publishers: A=3 B=2; projectors: C=4"; got != want {
-		t.Errorf("with: got %q, want %q", got, want)
-	}
+	m := Mode{Publisher: map[string]string{"B": "2", "A": "1"}}
 	if got, want := m.String(), "publishers: A=1 B=2; projectors: defaults"; got != want {
-		t.Errorf("without: got %q, want %q", got, want)
+		t.Errorf("text: got %q, want %q", got, want)
 	}
 }
