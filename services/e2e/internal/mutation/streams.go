@@ -315,6 +315,46 @@ func streams() []Guard {
 			Package: backfill,
 			Tests:   []string{"TestCopy_IsNotCompleteBeforeAsMuchIsKeptAsWasRead"},
 		},
+		{
+			Name:    "copy: a chunk is read from where the last one ended",
+			File:    backfill + "/index.go",
+			Cut:     "how.SetMin(from)",
+			With:    "how.SetSkip(s.count - 1)",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ExaminesEachKeyOnce"},
+		},
+		{
+			Name:    "copy: no index that has several keys of a document, or lacks some",
+			File:    backfill + "/index.go",
+			Cut:     `collated || is("isMultiKey") || is("isSparse") || is("isPartial")`,
+			With:    "collated",
+			Package: backfill,
+			Tests:   []string{"TestJudge_KnowsThePlansOfServers"},
+		},
+		{
+			Name:    "copy: an index without _id is unique",
+			File:    backfill + "/index.go",
+			Cut:     `mustBeUnique && !is("isUnique")`,
+			With:    "false",
+			Package: backfill,
+			Tests:   []string{"TestServing_SaysWhichIndexServesACopy"},
+		},
+		{
+			Name:    "copy: what was listed and is gone is not the end",
+			File:    backfill + "/source.go",
+			Cut:     "if !found.listed {",
+			With:    "if true {",
+			Package: backfill,
+			Tests:   []string{"TestCopy_PassesWhatIsGoneSinceItWasListed"},
+		},
+		{
+			Name:    "copy: an index that is gone is not waited for",
+			File:    backfill + "/source.go",
+			Cut:     "s.asked = false // the index may be gone",
+			With:    "_ = s.asked",
+			Package: backfill,
+			Tests:   []string{"TestCopy_GoesOnWhenItsIndexIsDropped"},
+		},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/testserver"
@@ -23,6 +24,10 @@ func TestCopy_IntoATopicSlowerThanTheReadsLosesNothing(t *testing.T) {
 	for range 20 {
 		source.write(t, 1000, 100)
 	}
+	index := bson.D{{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}}
+	if _, err := source.Indexes().CreateOne(t.Context(), driver.IndexModel{Keys: index}); err != nil {
+		t.Fatal(err)
+	}
 	testserver.Fault(t, servers, `{"kind":"servicebus.delay","path":"changes","delay":"20ms","of":["send"]}`)
 	copies := func(c *app.Config) { c.StartAt = "snapshot" }
 	mongo, throughMongo := mongoProxy(t, servers)
@@ -30,7 +35,10 @@ func TestCopy_IntoATopicSlowerThanTheReadsLosesNothing(t *testing.T) {
 	killed := run(t, config(servers, copies, named("a"), func(c *app.Config) {
 		c.MongoURI, c.StateMongoURI, c.ServiceBusConnection = throughMongo, throughMongo, throughBus
 	}))
-	killed.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 3000 })
+	status := killed.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 3000 })
+	if c := status.Copy; c.Total != 20_000 || c.PerSecond <= 0 || c.SecondsLeft == nil || *c.SecondsLeft <= 0 || c.Index != "aggregateId_1_version_1__id_1" {
+		t.Errorf("the copy is shown as %+v, want how far it is, how long it takes and its index", c)
+	}
 	mongo.Cut()
 	bus.Cut()
 	follower := run(t, config(servers, copies, named("b")))

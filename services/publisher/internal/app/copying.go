@@ -1,7 +1,11 @@
 package app
 
 import (
+	"context"
+	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"changerelay/services/publisher/internal/backfill"
 )
@@ -14,22 +18,56 @@ type CopyStatus struct {
 	Copied int64 `json:"copied"`
 	// Total is how many there were when it began, an estimate; absent when unknown.
 	Total int64 `json:"total,omitempty"`
+	// PerSecond is how many this process has copied in a second.
+	PerSecond float64 `json:"per_second"`
 	// SecondsLeft is an estimate by the speed of this process; absent when unknown.
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
+	// Index is the index that the copy goes along; absent while it is not known, and
+	// where none serves it.
+	Index string `json:"index,omitempty"`
 }
+
+// tellEvery is how often the log says how far a copy has come.
+const tellEvery = 30 * time.Second
 
 // copyRun is a copy that this process makes.
 type copyRun struct {
+	source   *backfill.Source
 	progress *backfill.Progress
 	began    time.Time
 	first    int64 // documents that were copied before
 }
 
-// copying shows a copy while it is made.
-func (b *board) copying(progress *backfill.Progress, run func() error) error {
-	b.update(func() { b.copied = &copyRun{progress: progress, began: time.Now(), first: progress.Copy().Copied} })
+// copying shows a copy while it is made, and tells the log of it.
+func (b *board) copying(ctx context.Context, c *copyRun, log zerolog.Logger, run func() error) error {
+	c.began, c.first = time.Now(), c.progress.Copy().Copied
+	b.update(func() { b.copied = c })
 	defer b.update(func() { b.copied = nil })
+	telling, done := context.WithCancel(ctx)
+	var teller sync.WaitGroup
+	teller.Go(func() { c.tell(telling, log) })
+	defer teller.Wait()
+	defer done()
 	return run()
+}
+
+// tell writes into the log how far the copy has come, now and then.
+func (c *copyRun) tell(ctx context.Context, log zerolog.Logger) {
+	ticker := time.NewTicker(tellEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.status()
+		line := log.Info().Int64("copied", now.Copied).Int64("total", now.Total).Float64("per_second", now.PerSecond).Str("index", now.Index)
+		if now.SecondsLeft != nil {
+			line = line.Float64("seconds_left", *now.SecondsLeft)
+		}
+		line.Msg("copying")
+	}
 }
 
 func (c *copyRun) status() *CopyStatus {
@@ -38,8 +76,15 @@ func (c *copyRun) status() *CopyStatus {
 	}
 	kept := c.progress.Copy()
 	status := &CopyStatus{Cause: kept.Cause, BeganAt: kept.BeganAt, Copied: kept.Copied, Total: kept.Total}
-	if done := kept.Copied - c.first; done > 0 && kept.Total > 0 {
-		left := float64(max(kept.Total-kept.Copied, 0)) * time.Since(c.began).Seconds() / float64(done)
+	if index := c.source.Index(); index != nil {
+		status.Index = index.Name
+	}
+	done, took := float64(kept.Copied-c.first), time.Since(c.began).Seconds()
+	if took > 0 {
+		status.PerSecond = done / took
+	}
+	if status.PerSecond > 0 && kept.Total > 0 {
+		left := float64(max(kept.Total-kept.Copied, 0)) / status.PerSecond
 		status.SecondsLeft = &left
 	}
 	return status

@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/doctor"
 	"changerelay/services/publisher/internal/mongostate"
@@ -170,6 +171,9 @@ func (e *examination) databases(ctx context.Context) error {
 	}
 	defer func() { _ = source.Disconnect(context.WithoutCancel(ctx)) }() // the process ends anyway
 	e.found = append(e.found, doctor.JudgeSource(e.readSource(ctx, source), e.settings())...)
+	if e.config.mayCopy() {
+		e.found = append(e.found, doctor.JudgeCopy(e.readCopy(ctx, source))...)
+	}
 	if ahead, err := changestream.ClockAhead(ctx, source); err == nil {
 		e.found = append(e.found, doctor.JudgeClock(ahead)...)
 	}
@@ -185,6 +189,18 @@ func (e *examination) databases(ctx context.Context) error {
 		e.found = append(e.found, doctor.JudgeState(st)...)
 		return nil
 	})
+}
+
+// readCopy asks the source how it would read for a copy.
+func (e *examination) readCopy(ctx context.Context, client *mongo.Client) doctor.Copy {
+	collection := client.Database(e.config.SourceDatabase).Collection(e.config.collections()[0])
+	copied := doctor.Copy{Database: e.config.SourceDatabase, Collection: collection.Name(), Order: e.config.plan(time.Time{}).Order}
+	index, err := backfill.Serving(ctx, collection, copied.Order)
+	if err != nil {
+		copied.Refusal = e.secrets.Text(err.Error())
+	}
+	copied.Served = index != nil
+	return copied
 }
 
 func (e *examination) readSource(ctx context.Context, client *mongo.Client) doctor.Source {

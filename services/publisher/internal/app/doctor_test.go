@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/settings"
@@ -92,6 +94,33 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 		if !strings.Contains(found, says) {
 			t.Errorf("found\n%s, want %q", found, says)
 		}
+	}
+}
+
+// TestTheDoctorFindsOutWhichIndexServesACopy does what it says.
+func TestTheDoctorFindsOutWhichIndexServesACopy(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 5, 2)
+	const says = "has no index that serves it"
+	if found, _ := examined(t, servers, config(servers)); strings.Contains(found, says) {
+		t.Errorf("found\n%s where nothing is ever copied", found)
+	}
+	c := config(servers, func(c *app.Config) { c.OnHistoryLost = "heal" })
+	if found, _ := examined(t, servers, c); !strings.Contains(found, says) {
+		t.Errorf("found\n%s, want %q", found, says)
+	}
+	index := bson.D{{Key: c.FieldAggregateID, Value: 1}, {Key: c.FieldVersion, Value: 1}, {Key: "_id", Value: 1}}
+	if _, err := source.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: index}); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := examined(t, servers, c); strings.Contains(found, says) {
+		t.Errorf("found\n%s with the index", found)
+	}
+	c.Mode = "documents"
+	if found, _ := examined(t, servers, c); strings.Contains(found, says) {
+		t.Errorf("found\n%s of documents, which go along _id", found)
 	}
 }
 

@@ -69,6 +69,11 @@ func (c *Config) checkLifecycle() []*settings.Problem {
 	return problems
 }
 
+// mayCopy reports that the stream may come to copy the source by itself.
+func (c *Config) mayCopy() bool {
+	return c.StartAt == startSnapshot || c.OnHistoryLost == decideHeal || c.OnHistoryLost == decideSnapshot
+}
+
 // startTime is START_AT as a time; zero where it is none.
 func (c *Config) startTime() (time.Time, error) {
 	if c.StartAt == startNow || c.StartAt == startSnapshot {

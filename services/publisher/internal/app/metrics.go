@@ -66,11 +66,13 @@ var (
 	haltedDesc      = describe("halted", "1 while publishing waits for an operator, by reason.", "reason")
 	gapsDesc        = describe("gaps", "Gaps in the stream's history that are in the ledger, by decision.", "decision")
 	copiedDesc      = describe("copied_documents", "Documents copied by the copy under way; absent while there is none.")
+	copyTotalDesc   = describe("copy_documents", "Documents that there were when the copy under way began, an estimate; absent while there is none, and where that is not known.")
+	copyLeftDesc    = describe("copy_seconds_left", "How long the copy under way will take, an estimate; absent while there is none, and where that is not known.")
 	headroomDesc    = describe("oplog_headroom_seconds", "How far the stream's place is ahead of the oldest entry of the source's operation log; absent where the role may not read it.")
 	allDescriptions = []*prometheus.Desc{
 		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, sendsDesc, retriesDesc, failuresDesc, paceDesc, inFlightDesc, bytesDesc,
 		leaderDesc, termDesc, takeoversDesc, renewDesc, releaseDesc, reopenedDesc, checkpointDesc, lagDesc, outageDesc, haltedDesc,
-		claimingDesc, resumingDesc, unreadDesc, gapsDesc, copiedDesc, headroomDesc,
+		claimingDesc, resumingDesc, unreadDesc, gapsDesc, copiedDesc, copyTotalDesc, copyLeftDesc, headroomDesc,
 	}
 )
 
@@ -145,6 +147,12 @@ func (m metrics) collectHistory(s snapshot, emit func(*prometheus.Desc, promethe
 	}
 	if s.copied != nil {
 		emit(copiedDesc, prometheus.GaugeValue, float64(s.copied.Copied))
+		if s.copied.Total > 0 {
+			emit(copyTotalDesc, prometheus.GaugeValue, float64(s.copied.Total))
+		}
+		if s.copied.SecondsLeft != nil {
+			emit(copyLeftDesc, prometheus.GaugeValue, *s.copied.SecondsLeft)
+		}
 	}
 	if s.headroomKnown {
 		emit(headroomDesc, prometheus.GaugeValue, s.headroom.Seconds())

@@ -87,7 +87,7 @@ func (t *term) copy(ctx context.Context) error {
 	source := backfill.New(collection, t.config.plan(place.Copy.Since), place, t.log)
 	progress := backfill.NewProgress(t.claimed, place)
 	t.log.Info().Int64("term", t.claimed.Term).Str("cause", place.Copy.Cause).Int64("copied", place.Copy.Copied).Msg("copying")
-	err := t.board.copying(progress, func() error {
+	err := t.board.copying(ctx, &copyRun{source: source, progress: progress}, t.log, func() error {
 		return t.publish(ctx, run{
 			source: source, saves: progress,
 			reading: func() changestream.State { return changestream.State{Err: source.State()} },

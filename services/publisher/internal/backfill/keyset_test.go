@@ -71,8 +71,11 @@ func document(aggregate, version any) bson.D {
 func TestCopy_GoesThroughValuesOfEveryTypeInTheServersOrder(t *testing.T) {
 	t.Parallel()
 	values := placed()
-	for _, chunk := range []int{1, 3, 50} {
+	for i, chunk := range []int{1, 1, 3, 50} {
 		events := collection(t)
+		if i > 0 {
+			index(t, events, false, byVersion...)
+		}
 		var documents []any
 		for range 400 {
 			documents = append(documents, document(values[rand.IntN(len(values))], values[rand.IntN(len(values))]))
@@ -84,7 +87,7 @@ func TestCopy_GoesThroughValuesOfEveryTypeInTheServersOrder(t *testing.T) {
 		want := sorted(t, events, byVersion)
 		got := keys(copyAll(t, events, backfill.Plan{Order: byVersion, Chunk: chunk}, begin(t, events)))
 		if !slices.Equal(got, want) {
-			t.Errorf("in chunks of %d the copy has %d documents, want the %d of the collection in the order of the server", chunk, len(got), len(want))
+			t.Errorf("in chunks of %d, with an index: %v, the copy has %d documents, want the %d of the collection in the order of the server", chunk, i > 0, len(got), len(want))
 		}
 	}
 }

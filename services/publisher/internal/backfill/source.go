@@ -26,10 +26,15 @@ import (
 var ErrDone = errors.New("every document of the copy was read")
 
 const (
-	// defaultChunk is how many documents are read in one snapshot.
-	defaultChunk = 1000
-	// chunkBytes bounds how much of a chunk is kept in memory.
-	chunkBytes = 8 << 20
+	// firstChunk is how many documents are read in the first snapshot, when nothing
+	// is known of their size, and mostChunk in any.
+	firstChunk, mostChunk = 1000, 20_000
+	// chunkBytes is what a chunk is to hold, and is the most of it that is kept in
+	// memory, but for its last document.
+	chunkBytes = 4 << 20
+	// defaultListed is how many keys are listed in one snapshot where no index
+	// serves the copy.
+	defaultListed = 100_000
 	// defaultSearched is how many documents are looked through in one snapshot for
 	// those without a place in the order.
 	defaultSearched = 50_000
@@ -48,8 +53,12 @@ type Plan struct {
 	SinceField string
 	// Rate bounds the documents a second; 0 is as fast as it goes.
 	Rate int
-	// Chunk is how many documents are read in one snapshot; 0 means 1000.
+	// Chunk is how many documents are read in one snapshot; 0 means as many as 4 MiB
+	// hold, by the size of those before.
 	Chunk int
+	// Listed is how many keys are listed in one snapshot where no index serves the
+	// copy; 0 means 100,000.
+	Listed int
 	// Searched is how many documents are looked through in one snapshot for those
 	// without a place in the order; 0 means 50,000.
 	Searched int64
@@ -63,22 +72,26 @@ type Source struct {
 	start      checkpoint.ClusterTime
 	log        zerolog.Logger
 
+	asked bool           // whether it is known which index serves the copy
 	after []byte         // the key of the last document read; nil before the first
+	list  []listing      // keys of the next documents, where no index serves the copy
 	rest  rest           // where the documents are read that have no place in the order
+	size  int            // of a document in the last chunk, in bytes; 0 before the first
 	count int64          // documents read
 	chunk []relay.Change // read and not handed out
 	ended bool           // no document is behind the chunk
 	pace  pace
 	retry backoff.Backoff
 
-	mu  sync.Mutex
-	err error // guarded by mu: why the last read failed
+	mu    sync.Mutex
+	err   error  // guarded by mu: why the last read failed
+	index *Index // written under mu by the reader; nil where none serves the copy
 }
 
 // New returns the copy that place holds, from where it stopped.
 func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log zerolog.Logger) *Source {
-	if plan.Chunk == 0 {
-		plan.Chunk = defaultChunk
+	if plan.Listed == 0 {
+		plan.Listed = defaultListed
 	}
 	if plan.Searched == 0 {
 		plan.Searched = defaultSearched
@@ -102,6 +115,14 @@ func (s *Source) State() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
+}
+
+// Index returns the index that the copy goes along; nil where none serves it, or
+// that is not known yet.
+func (s *Source) Index() *Index {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index
 }
 
 // Read implements relay.Source. It returns ErrDone behind the last document.
@@ -154,6 +175,9 @@ func (s *Source) note(err error) {
 func (s *Source) readChunk(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
+	if err := s.choose(ctx); err != nil {
+		return err
+	}
 	session, err := s.collection.Database().Client().StartSession()
 	if err != nil {
 		return fmt.Errorf("start a session: %w", err)
@@ -177,6 +201,7 @@ func (s *Source) readChunk(ctx context.Context) error {
 		SetWriteConcern(writeconcern.Majority()).
 		SetReadPreference(readpref.Primary()))
 	if err != nil {
+		s.asked = false // the index may be gone
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
 	}
 	return s.take(found)
@@ -185,6 +210,12 @@ func (s *Source) readChunk(ctx context.Context) error {
 // chunk is what was read in one snapshot.
 type chunk struct {
 	documents []bson.Raw
+	// keys are those of the documents where they were listed, and list the listed
+	// ones that come then. Documents that were listed may be gone.
+	keys []bson.Raw
+	list []listing
+	// listed says that a chunk without a document is not the end.
+	listed bool
 	// searched is the _id up to which the rest was looked through when it had no
 	// document; zero is all of it.
 	searched bson.RawValue
@@ -193,26 +224,41 @@ type chunk struct {
 // findPlaced returns the next documents in the order, fewer than a chunk only at
 // the end or where they are large.
 func (s *Source) findPlaced(ctx context.Context) (chunk, error) {
+	switch {
+	case s.index != nil:
+		return s.findAlong(ctx)
+	case len(s.plan.Order) > 1:
+		return s.findListed(ctx)
+	}
 	filter, err := s.placedFilter()
 	if err != nil {
 		return chunk{}, err
 	}
-	documents, err := s.find(ctx, filter, s.plan.Order)
+	documents, err := s.find(ctx, filter, options.Find().SetSort(ascending(s.plan.Order)), s.most())
 	return chunk{documents: documents}, err
 }
 
-// find returns the first documents along an order of fields.
-func (s *Source) find(ctx context.Context, filter bson.D, order []string) ([]bson.Raw, error) {
-	sort := make(bson.D, len(order))
-	for i, field := range order {
-		sort[i] = bson.E{Key: field, Value: 1}
+// most is how many documents a chunk may have.
+func (s *Source) most() int {
+	switch {
+	case s.plan.Chunk > 0:
+		return s.plan.Chunk
+	case s.size == 0:
+		return firstChunk
+	default:
+		return min(max(chunkBytes/s.size, 1), mostChunk)
 	}
-	cursor, err := s.collection.Find(ctx, filter, options.Find().SetSort(sort).SetLimit(int64(s.plan.Chunk)))
+}
+
+// find returns the first documents, at most so many, and fewer where they are
+// large.
+func (s *Source) find(ctx context.Context, filter bson.D, how *options.FindOptionsBuilder, most int) ([]bson.Raw, error) {
+	cursor, err := s.collection.Find(ctx, filter, how.SetLimit(int64(most)).SetBatchSize(int32(most)))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = cursor.Close(ctx) }()
-	documents := make([]bson.Raw, 0, s.plan.Chunk)
+	documents := make([]bson.Raw, 0, most)
 	for size := 0; size < chunkBytes && cursor.Next(ctx); {
 		document := bson.Raw(append([]byte(nil), cursor.Current...))
 		documents = append(documents, document)
@@ -221,17 +267,36 @@ func (s *Source) find(ctx context.Context, filter bson.D, order []string) ([]bso
 	return documents, cursor.Err()
 }
 
+// ascending is the pattern of an index, or a sort, along an order of fields.
+func ascending(order []string) bson.D {
+	pattern := make(bson.D, len(order))
+	for i, field := range order {
+		pattern[i] = bson.E{Key: field, Value: 1}
+	}
+	return pattern
+}
+
 // placedFilter matches the documents with a place in the order behind the last.
 func (s *Source) placedFilter() (bson.D, error) {
 	all := withPlace(s.plan.Order)
-	if s.after != nil {
-		key, err := bson.Raw(s.after).Values()
-		if err != nil || len(key) != len(s.plan.Order) {
-			return nil, fmt.Errorf("the copy's last key %s does not go with the order %q", bson.Raw(s.after), s.plan.Order)
-		}
+	key, err := s.key()
+	if key != nil {
 		all = append(all, after(s.plan.Order, key))
 	}
-	return s.wanted(all), nil
+	return s.wanted(all), err
+}
+
+// key is the values of the order's fields at the last document; nil before the
+// first.
+func (s *Source) key() ([]bson.RawValue, error) {
+	if s.after == nil {
+		return nil, nil
+	}
+	key, err := bson.Raw(s.after).Values()
+	if err != nil || len(key) != len(s.plan.Order) {
+		return nil, fmt.Errorf("the copy's last key %s does not go with the order %q", bson.Raw(s.after), s.plan.Order)
+	}
+	return key, nil
 }
 
 // wanted are conditions, and that a document is one of those that are copied.
@@ -261,24 +326,33 @@ func firstObjectID(t time.Time) bson.ObjectID {
 // take makes changes of the documents of a chunk. Behind the last one with a place
 // in the order come those without.
 func (s *Source) take(found chunk) error {
+	s.list = found.list
 	if len(found.documents) == 0 {
-		s.pass(found.searched)
+		if !found.listed {
+			s.pass(found.searched)
+		}
 		return nil
 	}
 	s.chunk = make([]relay.Change, 0, len(found.documents))
-	for _, document := range found.documents {
-		key, err := s.keyOf(document)
-		if err != nil {
+	size := 0
+	for i, document := range found.documents {
+		var key bson.Raw
+		var err error
+		if found.listed {
+			key = found.keys[i]
+		} else if key, err = s.keyOf(document); err != nil {
 			return err
 		}
 		s.after = key
 		s.count++
+		size += len(document)
 		change, err := s.change(document)
 		if err != nil {
 			return err
 		}
 		s.chunk = append(s.chunk, change)
 	}
+	s.size = max(size/len(found.documents), 1)
 	return nil
 }
 

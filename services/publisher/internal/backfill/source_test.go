@@ -61,9 +61,24 @@ func TestACopyFindsDocumentsOfEveryTypeOfIDInTheServersOrder(t *testing.T) {
 
 func TestACopyGoesOnBehindAnyDocumentItWasStoppedAt(t *testing.T) {
 	t.Parallel()
-	events := collection(t)
+	t.Run("without an index", func(t *testing.T) {
+		t.Parallel()
+		goesOnAnywhere(t, collection(t))
+	})
+	for name, fields := range map[string][]string{"along a whole index": byVersion, "along a unique index": byVersion[:2]} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events := collection(t)
+			index(t, events, len(fields) == 2, fields...)
+			goesOnAnywhere(t, events)
+		})
+	}
+}
+
+func goesOnAnywhere(t *testing.T, events *mongo.Collection) {
+	t.Helper()
 	fill(t, events, 4, 5)
-	plan := backfill.Plan{Order: byVersion, Chunk: 3}
+	plan := backfill.Plan{Order: byVersion, Chunk: 3, Listed: 7}
 	place := begin(t, events)
 	all := copyAll(t, events, plan, place)
 	for n, change := range all {

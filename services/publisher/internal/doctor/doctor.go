@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -154,6 +155,31 @@ func JudgeSource(src Source, s Settings) []Finding {
 		fmt.Sprintf("keeps no pre-images in %q, which FULL_DOCUMENT_BEFORE_CHANGE requires", src.WithoutImages),
 		"run collMod with changeStreamPreAndPostImages: {enabled: true} on them")
 	f.add(src.Emptied != "", Warning, src.Emptied, "set FIELD_DATA to the path of the payload, or to - for the whole event")
+	return f.all
+}
+
+// Copy is what is known of how the source would be copied.
+type Copy struct {
+	Database, Collection string
+	// Order is the fields that a copy goes along; Served says that an index has it.
+	Order  []string
+	Served bool
+	// Refusal is why that could not be asked; empty when it could.
+	Refusal string
+}
+
+// JudgeCopy judges what a copy of the source would cost.
+func JudgeCopy(c Copy) []Finding {
+	f := &findings{subject: fmt.Sprintf("copy of %q", c.Database+"."+c.Collection)}
+	f.add(c.Refusal != "", Warning, "cannot be examined: "+c.Refusal, "grant find on it")
+	keys := make([]string, len(c.Order))
+	for i, field := range c.Order {
+		keys[i] = fmt.Sprintf("%q: 1", field)
+	}
+	f.add(c.Refusal == "" && !c.Served, Warning,
+		"has no index that serves it: it goes through the whole collection once for each 100,000 documents, which must take less than 45 s, and sorts their keys",
+		fmt.Sprintf("run db.getSiblingDB(%q).getCollection(%q).createIndex({%s}); where no two documents have the same values, a unique index without _id serves it, too. "+
+			"None serves it while a document has an array in one of the fields", c.Database, c.Collection, strings.Join(keys, ", ")))
 	return f.all
 }
 

@@ -1,0 +1,149 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+)
+
+// Index is an index that serves a copy: it has the copy's order, one key of each
+// document, and a place to go on at for each of them.
+type Index struct {
+	Name string
+	// fields are the index's: the order's, or those without _id where there is only
+	// one document of each key.
+	fields []string
+}
+
+// Serving asks the server how it would read a collection along an order, and
+// returns the index that serves that; nil where there is none. It needs the right
+// to find.
+func Serving(ctx context.Context, collection *mongo.Collection, order []string) (*Index, error) {
+	for fields := order; len(fields) > 0 && len(fields) > len(order)-2; fields = fields[:len(fields)-1] {
+		plan, err := explain(ctx, collection, fields)
+		switch {
+		case noSuchIndex(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("ask how %s would be read along %q: %w", collection.Name(), fields, err)
+		}
+		var stages []bson.Raw
+		stagesOf(plan, &stages)
+		if name, serves := judge(stages, len(fields) < len(order)); serves {
+			return &Index{Name: name, fields: fields}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// explain returns the plan of a find along fields through the index of just these.
+func explain(ctx context.Context, collection *mongo.Collection, fields []string) (bson.Raw, error) {
+	reply, err := collection.Database().RunCommand(ctx, bson.D{
+		{Key: "explain", Value: bson.D{
+			{Key: "find", Value: collection.Name()}, {Key: "hint", Value: ascending(fields)}, {Key: "sort", Value: ascending(fields)},
+		}},
+		{Key: "verbosity", Value: "queryPlanner"},
+	}, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
+	if err != nil {
+		return nil, err
+	}
+	plan, _ := reply.Lookup("queryPlanner", "winningPlan").DocumentOK()
+	return plan, nil
+}
+
+// noSuchIndex reports that a hint names no index: BadValue, IndexNotFound and
+// NoQueryExecutionPlans, by version.
+func noSuchIndex(err error) bool {
+	said, ok := errors.AsType[mongo.CommandError](err)
+	return ok && slices.Contains([]int32{2, 27, 291}, said.Code)
+}
+
+// stagesOf gathers the stages of a plan. That of a sharded collection has those of
+// each shard, with the plans that were not chosen.
+func stagesOf(plan bson.Raw, all *[]bson.Raw) {
+	if _, err := plan.LookupErr("stage"); err == nil {
+		*all = append(*all, plan)
+	}
+	elements, _ := plan.Elements()
+	for _, element := range elements {
+		if element.Key() == "rejectedPlans" {
+			continue
+		}
+		if inner, ok := element.Value().DocumentOK(); ok {
+			stagesOf(inner, all)
+		} else if list, ok := element.Value().ArrayOK(); ok {
+			stagesOf(bson.Raw(list), all)
+		}
+	}
+}
+
+// judge says whether a plan reads each document once and in order, with nothing
+// but the index, and which that is. One that has no documents to read does, too.
+func judge(stages []bson.Raw, mustBeUnique bool) (name string, serves bool) {
+	for _, stage := range stages {
+		switch kind, _ := stage.Lookup("stage").StringValueOK(); kind {
+		case "SORT", "COLLSCAN":
+			return "", false
+		case "EOF":
+			serves = true
+		case "IXSCAN":
+			is := func(field string) bool { yes, _ := stage.Lookup(field).BooleanOK(); return yes }
+			_, collated := stage.Lookup("collation").DocumentOK()
+			if collated || is("isMultiKey") || is("isSparse") || is("isPartial") || mustBeUnique && !is("isUnique") {
+				return "", false
+			}
+			name, _ = stage.Lookup("indexName").StringValueOK()
+			serves = true
+		}
+	}
+	return name, serves
+}
+
+// choose finds out which index serves the copy, where that is not known.
+func (s *Source) choose(ctx context.Context) error {
+	if s.asked {
+		return nil
+	}
+	index, err := Serving(ctx, s.collection, s.plan.Order)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.index, s.asked = index, true
+	s.mu.Unlock()
+	if index == nil && len(s.plan.Order) > 1 {
+		s.log.Warn().Strs("order", s.plan.Order).Int("listed", s.plan.Listed).
+			Msg("no index serves the copy: it goes through the collection once for each so many documents; publisher doctor names the index")
+	}
+	return nil
+}
+
+// findAlong returns the next documents along the index, from the key of the last
+// one on.
+func (s *Source) findAlong(ctx context.Context) (chunk, error) {
+	how := options.Find().SetHint(ascending(s.index.fields)).SetSort(ascending(s.index.fields))
+	key, err := s.key()
+	if err != nil {
+		return chunk{}, err
+	}
+	most := s.most()
+	if key != nil {
+		from := make(bson.D, len(s.index.fields))
+		for i, field := range s.index.fields {
+			from[i] = bson.E{Key: field, Value: key[i]}
+		}
+		how.SetMin(from)
+		most++
+	}
+	documents, err := s.find(ctx, s.wanted(withPlace(s.plan.Order)), how, most)
+	if key != nil && len(documents) > 0 && documents[0].Lookup("_id").Equal(key[len(key)-1]) {
+		documents = documents[1:]
+	}
+	return chunk{documents: documents}, err
+}

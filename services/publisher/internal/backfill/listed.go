@@ -1,0 +1,112 @@
+package backfill
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// listing is a document that was listed: its key, and its size in bytes then.
+type listing struct {
+	key  bson.Raw
+	size int
+}
+
+// findListed returns the next documents in the order where no index has it. Their
+// keys are listed, many at a time, as that goes through the whole collection, and
+// the documents are read by their _id.
+func (s *Source) findListed(ctx context.Context) (chunk, error) {
+	list := s.list
+	if len(list) == 0 {
+		var err error
+		if list, err = s.listKeys(ctx); err != nil || len(list) == 0 {
+			return chunk{}, err
+		}
+	}
+	n, size := 0, 0
+	for n < min(len(list), s.mostListed()) && (n == 0 || size+list[n].size <= chunkBytes) {
+		size += list[n].size
+		n++
+	}
+	ids := make(bson.A, n)
+	for i, listed := range list[:n] {
+		ids[i] = idOf(listed.key)
+	}
+	cursor, err := s.collection.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}, options.Find().SetBatchSize(int32(n)))
+	if err != nil {
+		return chunk{}, err
+	}
+	var documents []bson.Raw
+	if err := cursor.All(ctx, &documents); err != nil {
+		return chunk{}, err
+	}
+	return s.inOrder(list[:n], documents, list[n:]), nil
+}
+
+func (s *Source) mostListed() int {
+	if s.plan.Chunk > 0 {
+		return s.plan.Chunk
+	}
+	return mostChunk
+}
+
+// idOf is the _id of a key's document, which is the last of the key's values.
+func idOf(key bson.Raw) bson.RawValue {
+	values, _ := key.Values()
+	return values[len(values)-1]
+}
+
+// inOrder is a chunk of the listed documents that are still there. One that has
+// lost its place in the order comes with the rest.
+func (s *Source) inOrder(listed []listing, documents []bson.Raw, left []listing) chunk {
+	byID := make(map[string]bson.Raw, len(documents))
+	for _, document := range documents {
+		byID[document.Lookup("_id").String()] = document
+	}
+	found := chunk{listed: true, list: left}
+	for _, one := range listed {
+		document := byID[idOf(one.key).String()]
+		if document == nil {
+			continue
+		}
+		if _, err := keyOf(document, s.plan.Order); err != nil {
+			continue
+		}
+		found.documents, found.keys = append(found.documents, document), append(found.keys, one.key)
+	}
+	return found
+}
+
+// listKeys lists the next documents in the order behind the last one. Only what is
+// listed is sorted, and no document as a whole.
+func (s *Source) listKeys(ctx context.Context) ([]listing, error) {
+	filter, err := s.placedFilter()
+	if err != nil {
+		return nil, err
+	}
+	shown, sort := bson.D{{Key: "size", Value: bson.D{{Key: "$bsonSize", Value: "$$ROOT"}}}}, bson.D{}
+	for _, field := range s.plan.Order {
+		shown = append(shown, bson.E{Key: "at." + field, Value: "$" + field})
+		sort = append(sort, bson.E{Key: "at." + field, Value: 1})
+	}
+	cursor, err := s.collection.Aggregate(ctx, []bson.D{
+		{{Key: "$match", Value: filter}}, {{Key: "$project", Value: shown}}, {{Key: "$sort", Value: sort}}, {{Key: "$limit", Value: s.plan.Listed}},
+	}, options.Aggregate().SetAllowDiskUse(true))
+	if err != nil {
+		return nil, fmt.Errorf("list the next documents: %w", err)
+	}
+	defer func() { _ = cursor.Close(ctx) }()
+	list := make([]listing, 0, cursor.RemainingBatchLength())
+	for cursor.Next(ctx) {
+		at, _ := cursor.Current.Lookup("at").DocumentOK()
+		key, err := keyOf(at, s.plan.Order)
+		if err != nil {
+			return nil, err
+		}
+		size, _ := cursor.Current.Lookup("size").AsInt64OK()
+		list = append(list, listing{key, int(size)})
+	}
+	return list, cursor.Err()
+}
