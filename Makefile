@@ -80,7 +80,7 @@ crashpoints: ## kill services at each named step, KILLS times each, and check th
 	@go run ./services/e2e/cmd/crashpoints --kills $(or $(KILLS),50) $(ARGS)
 
 .PHONY: bench
-bench: ## measure speed, latency, failover and growth (ARGS="--quick", ARGS="failover latency", ARGS=-h)
+bench: ## measure speed, latency, failover and growth (ARGS="--quick", ARGS="--world wan path", ARGS=-h)
 	@go run ./services/e2e/cmd/bench $(ARGS)
 
 .PHONY: build

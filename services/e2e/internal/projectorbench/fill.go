@@ -31,19 +31,20 @@ func (b bench) fill(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(senders)
+	text := b.shape.text()
 	for session := range b.shape.Sessions {
-		group.Go(func() error { return fillSession(ctx, sender, session, b.shape.Messages) })
+		group.Go(func() error { return fillSession(ctx, sender, session, b.shape.Messages, text) })
 	}
 	return group.Wait()
 }
 
-func fillSession(ctx context.Context, sender *azservicebus.Sender, session, messages int) error {
+func fillSession(ctx context.Context, sender *azservicebus.Sender, session, messages int, text string) error {
 	batch, err := sender.NewMessageBatch(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin a batch: %w", err)
 	}
 	for version := 1; version <= messages; {
-		err := batch.AddMessage(message(session, version), nil)
+		err := batch.AddMessage(message(session, version, text), nil)
 		full := errors.Is(err, azservicebus.ErrMessageTooLarge)
 		if err != nil && !full {
 			return fmt.Errorf("add to a batch: %w", err)
@@ -64,12 +65,12 @@ func fillSession(ctx context.Context, sender *azservicebus.Sender, session, mess
 }
 
 // message is the message of an event, as the contract has it.
-func message(session, version int) *azservicebus.Message {
+func message(session, version int, text string) *azservicebus.Message {
 	aggregate, kind, format := sessionID(session), "Changed", "application/json"
 	id := fmt.Sprintf("%s/%d", aggregate, version)
 	return &azservicebus.Message{
 		MessageID: &id, SessionID: &aggregate, PartitionKey: &aggregate, Subject: &kind, ContentType: &format,
-		Body:                  fmt.Appendf(nil, `{"n":%d,"text":%q}`, version, filler),
+		Body:                  fmt.Appendf(nil, `{"n":%d,"text":%q}`, version, text),
 		ApplicationProperties: attributes.Of(id, aggregate, kind, version),
 	}
 }

@@ -1,10 +1,24 @@
 package projectorbench
 
-import "changerelay/services/e2e/internal/stage"
+import (
+	"strings"
+
+	"changerelay/services/e2e/internal/stage"
+)
 
 // Shape is a backlog of sessions of the same length.
 type Shape struct {
 	Sessions, Messages int // messages in each session
+	// Bytes is the size of a message's text; 0 is some 300.
+	Bytes int
+}
+
+// text is the text of a message.
+func (s Shape) text() string {
+	if s.Bytes == 0 {
+		return filler
+	}
+	return strings.Repeat("x", s.Bytes)
 }
 
 func (s Shape) total() int { return s.Sessions * s.Messages }

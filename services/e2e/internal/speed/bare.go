@@ -61,7 +61,10 @@ func (s *site) drain(ctx context.Context) (t took, read []event, err error) {
 }
 
 func eventOf(change bson.Raw) event {
-	document := change.Lookup("fullDocument").Document()
+	return eventIn(change.Lookup("fullDocument").Document())
+}
+
+func eventIn(document bson.Raw) event {
 	return event{document.Lookup("aggregateId").StringValue(), bytes.Clone(document.Lookup("data").Value)}
 }
 

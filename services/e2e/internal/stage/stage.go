@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -22,6 +25,8 @@ type Config struct {
 	Place cluster.Place
 	// Given are servers to use; nil starts a sandbox for each stage.
 	Given *cluster.Endpoints
+	// World is the world that the sandbox begins in, as a JSON object; empty for none.
+	World string
 }
 
 // Stage is where one measurement is made. Open sets it up, Close clears it away.
@@ -46,7 +51,14 @@ func Open(ctx context.Context, cfg Config, name string, topics ...Topic) (*Stage
 	if cfg.Given != nil {
 		s.endpoints = *cfg.Given
 	} else {
-		c := cluster.New(cluster.Config{Binaries: cfg.Place.Binaries, Dir: s.Dir})
+		world := ""
+		if cfg.World != "" {
+			world = filepath.Join(s.Dir, "world.json")
+			if err := os.WriteFile(world, []byte(cfg.World), 0o600); err != nil {
+				return nil, fmt.Errorf("write the world: %w", err)
+			}
+		}
+		c := cluster.New(cluster.Config{Binaries: cfg.Place.Binaries, Dir: s.Dir, World: world})
 		s.sandbox = c.Sandbox
 		if err := c.StartSandbox(ctx); err != nil {
 			c.Close()
@@ -72,6 +84,28 @@ func (s *Stage) Names(topic string) cluster.Names {
 
 // Topic is what the topic of that short name is called here.
 func (s *Stage) Topic(short string) string { return s.name + "-" + short }
+
+// Become changes the world of the stage's sandbox to the one that a JSON object
+// describes, as for the sandbox's /world.
+func (s *Stage) Become(ctx context.Context, world string) error {
+	if s.sandbox == nil {
+		return errors.New("servers that were given are as they are, and no other world")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.endpoints.SandboxStatusURL+"/world", strings.NewReader(world))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("change the world: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		answer, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return fmt.Errorf("change the world to %s: %s: %s", world, response.Status, answer)
+	}
+	return nil
+}
 
 // Services lays out publishers and projectors on the stage. What cfg does not
 // say of servers and programs is filled in.

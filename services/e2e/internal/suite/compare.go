@@ -19,10 +19,16 @@ const plainSize = 200
 func (f *flow) generated() func() (orders.Event, bool) {
 	g := orders.NewGenerator(seed, f.aggregates)
 	rng := rand.New(rand.NewPCG(seed, 0x66696c6c))
+	n := 0
 	return func() (orders.Event, bool) {
 		e := g.Next(time.Now())
-		if fill := f.size - plainSize; f.size > 0 {
-			e.Data.(orders.Data)["fill"] = text(rng, max(fill, 0))
+		size := f.size
+		if len(f.sizes) > 0 {
+			size = f.sizes[n%len(f.sizes)]
+		}
+		n++
+		if f.filled() {
+			e.Data.(orders.Data)["fill"] = text(rng, max(size-plainSize, 0))
 		}
 		return e, true
 	}
@@ -43,7 +49,7 @@ func text(rng *rand.Rand, n int) string {
 // differs.
 func (f *flow) compare(ctx context.Context) error {
 	n := f.cluster.Names()
-	if f.size > 0 {
+	if f.filled() {
 		return f.compareLatest(ctx)
 	}
 	model, err := readmodel.Read(ctx, f.client, n.ReadModelDatabase, "orders")

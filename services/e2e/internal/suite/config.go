@@ -18,6 +18,9 @@ type Config struct {
 	Only  []string
 	Quick bool
 	Scale Scale
+	// World is a JSON object with the world of the servers, as the sandbox takes it;
+	// empty for none, or for that of the experiment.
+	World string
 	// From is a result to show in place of measuring.
 	From string
 	// JSON and Page take the result; empty for files in the directory of the run.
@@ -60,6 +63,7 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.IntVar(&events, "events", 0, "events over the whole path in each measurement of it, of half as many aggregates; 0 is as the scale has it")
 	flags.IntVar(&failovers, "failovers", 0, "failovers of each kind; 0 is as the scale has it")
 	flags.DurationVar(&lease, "lease", 0, "length of the publishers' lease where failovers are measured; 0 is as the scale has it")
+	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md; experiments with a world of their own keep to that, but halfway")
 	flags.StringVar(&c.From, "from", "", "show the result in this `file` in place of measuring")
 	flags.StringVar(&c.JSON, "json", "", "write the result to this `file`, as JSON; bench.json in the directory of the run when not set")
 	flags.StringVar(&c.Page, "page", "", "write the result to this `file`, as a page with plots; bench.html in the directory of the run when not set")
@@ -81,6 +85,12 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	}
 	c.Given, err = cluster.Given(getenv, envMongo, envServiceBus)
 	errs := []error{err}
+	if c.World, err = worldOf(c.World); err != nil {
+		errs = append(errs, err)
+	}
+	if c.World != "" && c.Given != nil {
+		errs = append(errs, fmt.Errorf("--world is given, but the servers of %s and %s are as they are", envMongo, envServiceBus))
+	}
 	for name, n := range map[string]int{"repeats": repeats, "events": events, "failovers": failovers} {
 		if n < 0 {
 			errs = append(errs, fmt.Errorf("--%s is %d, below 0", name, n))
@@ -132,13 +142,24 @@ func (s *Scale) change(repeats, events, failovers int, lease time.Duration) {
 	}
 }
 
+// leavesOut reports that an experiment is not to be made.
+func (c *Config) leavesOut(e experiment) bool {
+	if len(c.Only) > 0 {
+		return !slices.Contains(c.Only, e.name)
+	}
+	return e.world && c.Given != nil
+}
+
 // unknown tells of names that no experiment has.
 func (c *Config) unknown() []error {
 	var names []string
+	var errs []error
 	for _, e := range experiments(c.Scale) {
 		names = append(names, e.name)
+		if e.world && c.Given != nil && slices.Contains(c.Only, e.name) {
+			errs = append(errs, fmt.Errorf("%s changes the world of the sandbox; the servers of %s and %s are as they are", e.name, envMongo, envServiceBus))
+		}
 	}
-	var errs []error
 	for _, name := range c.Only {
 		if !slices.Contains(names, name) {
 			errs = append(errs, fmt.Errorf("there is no experiment %q: they are %s", name, strings.Join(names, ", ")))

@@ -11,7 +11,10 @@ import (
 
 // experiments are all there are, in the order in which they run.
 func experiments(s Scale) []experiment {
-	return []experiment{path(s), latency(s), failover(s), publisher(s), projector(s), sessions(s), partitions(s), projectors(s), sizes(s), spreads(s)}
+	return []experiment{
+		path(s), latency(s), failover(s), publisher(s), projector(s), sessions(s), partitions(s), projectors(s), sizes(s), spreads(s),
+		limits(s), links(s), mixture(s), resume(s), copies(s), halfway(s),
+	}
 }
 
 // perEvent is what an event of the whole path usually takes, to estimate by.

@@ -52,11 +52,18 @@ type flow struct {
 	// size is what source documents are filled up to, in bytes; 0 leaves them as
 	// they are, some 200. Filled up, all of it goes to the read model.
 	size int
+	// sizes are used in turn, in place of size.
+	sizes []int
+	// env is added to the environment of publisher and projector.
+	env map[string]string
 
 	cluster *cluster.Cluster
 	client  *mongo.Client
 	written atomic.Int64
 }
+
+// filled reports that source documents are filled up.
+func (f *flow) filled() bool { return f.size > 0 || len(f.sizes) > 0 }
 
 // figures measures and returns what came out.
 func (f *flow) figures(ctx context.Context, b *bench) (figures []results.Figure, err error) {
@@ -65,8 +72,8 @@ func (f *flow) figures(ctx context.Context, b *bench) (figures []results.Figure,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	cfg := cluster.Config{Publishers: 1, Projectors: 1, Lease: cluster.LeaseOf(15 * time.Second), Names: s.Names(changes)}
-	if f.size == 0 {
+	cfg := cluster.Config{Publishers: 1, Projectors: 1, Lease: cluster.LeaseOf(15 * time.Second), Names: s.Names(changes), PublisherEnv: f.env, ProjectorEnv: f.env}
+	if !f.filled() {
 		cfg.Projections = filepath.Join(b.root, "services", "e2e", "orders.yaml")
 	}
 	if f.cluster, err = s.Services(cfg); err != nil {
@@ -113,8 +120,8 @@ func up(ctx context.Context, c *cluster.Cluster) error {
 func (f *flow) carry(ctx context.Context) (time.Duration, error) {
 	n := f.cluster.Names()
 	most := backlog
-	if f.size > 0 {
-		most = min(most, backlogBytes/f.size)
+	if f.filled() {
+		most = max(min(most, backlogBytes/max(f.size, slices.Max(append(f.sizes, 0)))), 1)
 	}
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -171,7 +178,7 @@ func (f *flow) usage(ctx context.Context, s *stage.Stage) []results.Figure {
 func (f *flow) bounded() error {
 	var errs []error
 	for _, n := range slices.Concat(f.cluster.Publishers, f.cluster.Projectors) {
-		if got := n.Usage().ResidentBytes; f.size == 0 && got > memoryBound {
+		if got := n.Usage().ResidentBytes; !f.filled() && got > memoryBound {
 			errs = append(errs, fmt.Errorf("%s had %d MiB resident, more than %d", n.Name, got>>20, memoryBound>>20))
 		}
 	}

@@ -19,6 +19,9 @@ import (
 type experiment struct {
 	name, title, shows string
 	rounds             []round
+	// world says that it changes the sandbox's world, so that it cannot be made on
+	// servers that are given.
+	world bool
 }
 
 // round measures some points of an experiment once.
@@ -46,6 +49,9 @@ func (b *bench) open(ctx context.Context, topics ...stage.Topic) (*stage.Stage, 
 	return stage.Open(ctx, b.cfg, fmt.Sprintf("bench_%s_%d", b.run, b.count), topics...)
 }
 
+// leastPatience is how long any round may take.
+const leastPatience = 3 * time.Minute
+
 // Run measures, prints progress to out, and writes the result. The error is why
 // it could not be written, or not be begun; what went wrong on the way is in the
 // result.
@@ -63,14 +69,12 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*results.Result, error
 	began := time.Now()
 	r := &results.Result{
 		Started: began.UTC(), Quick: cfg.Quick, Parameters: cfg.Scale,
-		Machine: results.ThisMachine(ctx, place.Root, servers(cfg.Given)),
+		Machine: results.ThisMachine(ctx, place.Root, servers(cfg)),
 	}
 	b := &bench{
-		cfg: stage.Config{Place: place, Given: cfg.Given}, scale: cfg.Scale, root: place.Root, run: began.Format("20060102_150405"),
+		cfg: stage.Config{Place: place, Given: cfg.Given, World: cfg.World}, scale: cfg.Scale, root: place.Root, run: began.Format("20060102_150405"),
 	}
-	all := slices.DeleteFunc(experiments(cfg.Scale), func(e experiment) bool {
-		return len(cfg.Only) > 0 && !slices.Contains(cfg.Only, e.name)
-	})
+	all := slices.DeleteFunc(experiments(cfg.Scale), cfg.leavesOut)
 	p := newProgress(out, all)
 	b.say = p.note
 	cfg.JSON = cmp.Or(cfg.JSON, filepath.Join(place.Dir, "bench.json"))
@@ -89,11 +93,15 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*results.Result, error
 	return r, write(r, cfg, out)
 }
 
-func servers(given *cluster.Endpoints) string {
-	if given != nil {
+func servers(cfg Config) string {
+	switch {
+	case cfg.Given != nil:
 		return "servers of your own"
+	case cfg.World != "":
+		return "the sandbox, on the same machine, in the world " + cfg.World
+	default:
+		return "the sandbox, on the same machine"
 	}
-	return "the sandbox, on the same machine"
 }
 
 // show writes what an earlier run measured.
@@ -123,6 +131,14 @@ func write(r *results.Result, cfg Config, out io.Writer) error {
 	return nil
 }
 
+// measure makes a round, in a time that is far beyond the usual.
+func (b *bench) measure(ctx context.Context, round round) ([]results.Point, error) {
+	most := max(leastPatience, 20*round.usual)
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it took longer than %v", most))
+	defer cancel()
+	return round.measure(ctx, b)
+}
+
 // experiment makes the rounds. One that cannot be made is told of in the result
 // and does not keep the others from being made.
 func (b *bench) experiment(ctx context.Context, e experiment, p *progress) results.Experiment {
@@ -133,7 +149,7 @@ func (b *bench) experiment(ctx context.Context, e experiment, p *progress) resul
 			break
 		}
 		p.begin(e, round)
-		points, err := round.measure(ctx, b)
+		points, err := b.measure(ctx, round)
 		if err != nil {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s", round.name, strings.TrimSpace(err.Error())))
 			p.note("%s: %v", round.name, err)
