@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/backoff"
@@ -346,11 +347,7 @@ func (s *Source) take(found chunk) error {
 		s.after = key
 		s.count++
 		size += len(document)
-		change, err := s.change(document)
-		if err != nil {
-			return err
-		}
-		s.chunk = append(s.chunk, change)
+		s.chunk = append(s.chunk, s.change(document))
 	}
 	s.size = max(size/len(found.documents), 1)
 	return nil
@@ -358,29 +355,27 @@ func (s *Source) take(found chunk) error {
 
 // change is the change event that a document's insert would have been, but for
 // its operation.
-func (s *Source) change(document bson.Raw) (relay.Change, error) {
-	at := bson.Timestamp{T: s.start.Seconds, I: s.start.Increment}
-	raw, err := bson.Marshal(bson.D{
-		{Key: "operationType", Value: string(contract.Snapshot)},
-		{Key: "clusterTime", Value: at},
-		{Key: "ns", Value: bson.D{
-			{Key: "db", Value: s.collection.Database().Name()},
-			{Key: "coll", Value: s.collection.Name()},
-		}},
-		{Key: "documentKey", Value: bson.D{{Key: "_id", Value: document.Lookup("_id")}}},
-		{Key: "fullDocument", Value: document},
-	})
-	if err != nil {
-		return relay.Change{}, fmt.Errorf("make a change of document %s: %w", document.Lookup("_id"), err)
-	}
-	token, err := bson.Marshal(tokenDocument{After: s.after, Copied: s.count})
-	if err != nil {
-		return relay.Change{}, fmt.Errorf("make a token of document %s: %w", document.Lookup("_id"), err)
-	}
+func (s *Source) change(document bson.Raw) relay.Change {
+	build := bsoncore.NewDocumentBuilder().
+		AppendString("operationType", string(contract.Snapshot)).
+		AppendTimestamp("clusterTime", s.start.Seconds, s.start.Increment).
+		StartDocument("ns").
+		AppendString("db", s.collection.Database().Name()).
+		AppendString("coll", s.collection.Name()).
+		FinishDocument().
+		StartDocument("documentKey").
+		AppendValue("_id", core(document.Lookup("_id"))).
+		FinishDocument().
+		AppendDocument("fullDocument", bsoncore.Document(document))
+	token := bsoncore.NewDocumentBuilder().AppendDocument("after", s.after).AppendInt64("copied", s.count)
 	return relay.Change{
-		Raw:      raw,
-		Token:    token,
+		Raw:      build.Build(),
+		Token:    token.Build(),
 		Position: contract.SnapshotPosition(s.start.Seconds, s.start.Increment, uint64(s.count)),
 		Time:     time.Unix(int64(s.start.Seconds), 0),
-	}, nil
+	}
+}
+
+func core(value bson.RawValue) bsoncore.Value {
+	return bsoncore.Value{Type: bsoncore.Type(value.Type), Data: value.Value}
 }

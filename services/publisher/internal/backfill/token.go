@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
@@ -67,19 +69,15 @@ var errUnplaced = errors.New("it has no place in the order")
 
 // keyOf is the document's key in an order of fields, missing ones as null.
 func keyOf(document bson.Raw, order []string) (bson.Raw, error) {
-	key := make(bson.D, len(order))
+	key := bsoncore.NewDocumentBuilder()
 	for i, field := range order {
 		value, err := valueAt(document, field)
 		if err != nil {
 			return nil, fmt.Errorf("make a key of document %s by its field %q: %w", document.Lookup("_id"), field, err)
 		}
-		key[i] = bson.E{Key: fmt.Sprint(i), Value: value}
+		key.AppendValue(strconv.Itoa(i), core(value))
 	}
-	raw, err := bson.Marshal(key)
-	if err != nil {
-		return nil, fmt.Errorf("make a key of document %s: %w", document.Lookup("_id"), err)
-	}
-	return raw, nil
+	return bson.Raw(key.Build()), nil
 }
 
 // valueAt returns the value at a path, null where there is none, and an error
