@@ -47,6 +47,7 @@ func (s *site) sent(ctx context.Context, c *cluster.Cluster, cpu func() time.Dur
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	var sinceLead func(int) took
+	var tenth, nine took // when a tenth was sent, and nine of them
 	for {
 		select {
 		case <-ticker.C:
@@ -61,8 +62,29 @@ func (s *site) sent(ctx context.Context, c *cluster.Cluster, cpu func() time.Dur
 			}
 			sent += int(status.Sent)
 		}
-		if sent >= s.total && sinceLead != nil {
-			return sinceLead(sent), nil
+		if sinceLead == nil {
+			continue
+		}
+		now := sinceLead(sent)
+		if tenth.events == 0 && sent >= s.total/10 {
+			tenth = now
+		}
+		if nine.events == 0 && sent >= s.total*9/10 {
+			nine = now
+		}
+		if sent >= s.total {
+			now.growth = growth(tenth, nine, now)
+			return now, nil
 		}
 	}
+}
+
+// growth is the processor time of an event of the last tenth over that of one of
+// the first; 0 where the tenths are too short to tell.
+func growth(tenth, nine, all took) float64 {
+	last := all.events - nine.events
+	if last <= 0 || tenth.events <= 0 || tenth.client <= 0 {
+		return 0
+	}
+	return (all.client - nine.client).Seconds() / float64(last) / (tenth.client.Seconds() / float64(tenth.events))
 }

@@ -79,6 +79,7 @@ type took struct {
 	time   time.Duration
 	client time.Duration
 	memory int64 // of publishers, in bytes
+	growth float64
 }
 
 // since returns a function that says what it took since since was called, where

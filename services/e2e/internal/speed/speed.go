@@ -30,6 +30,9 @@ type Rate struct {
 	Client time.Duration
 	// Memory is the most that publishers had resident, in bytes; 0 for others.
 	Memory int64
+	// Growth is the processor time of an event of the last tenth, over that of one of
+	// the first; 0 where that is not known.
+	Growth float64
 }
 
 // Comparison is what one repetition measured.
@@ -113,5 +116,6 @@ func (c Config) measure(ctx context.Context, do func(context.Context, *site) (to
 		PerSecond: float64(t.events) / t.time.Seconds(),
 		Client:    t.client / time.Duration(max(t.events, 1)),
 		Memory:    t.memory,
+		Growth:    t.growth,
 	}, nil
 }

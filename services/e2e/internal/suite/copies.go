@@ -28,14 +28,17 @@ func copies(s Scale) experiment {
 					}
 					figures := []results.Figure{
 						perSecond("copy", c.Publisher.PerSecond), perSecond("plain sorted read", c.Read.PerSecond), perSecond("plain send", c.Send.PerSecond),
-						ratio("of the limit", c.Publisher.PerSecond, min(c.Read.PerSecond, c.Send.PerSecond)), cpu("CPU per document", c.Publisher.Client),
+						ratio("of the limit", c.Publisher.PerSecond, min(c.Read.PerSecond, c.Send.PerSecond)), cpu("CPU per document, copy", c.Publisher.Client), cpu("CPU per document, plain send", c.Send.Client),
 						results.One("memory, publisher", results.Bytes, float64(c.Publisher.Memory)),
 					}
 					if documents == s.Copies[0] {
 						first = c.Publisher.Client
 					}
 					if first > 0 {
-						figures = append(figures, ratio("CPU of that of the first", c.Publisher.Client.Seconds(), first.Seconds()))
+						figures = append(figures, ratio("CPU of that of the fewest", c.Publisher.Client.Seconds(), first.Seconds()))
+					}
+					if c.Publisher.Growth > 0 {
+						figures = append(figures, results.One("CPU of the last tenth, of the first", results.Ratio, c.Publisher.Growth))
 					}
 					return []results.Point{{Name: report.Thousands(int64(documents)) + " documents", Figures: figures}}, nil
 				},
