@@ -79,11 +79,15 @@ func (s *site) sent(ctx context.Context, c *cluster.Cluster, cpu func() time.Dur
 	}
 }
 
+// startUp is more than the processor time of a publisher's start, which counts in
+// the first tenth.
+const startUp = 200 * time.Millisecond
+
 // growth is the processor time of an event of the last tenth over that of one of
 // the first; 0 where the tenths are too short to tell.
 func growth(tenth, nine, all took) float64 {
 	last := all.events - nine.events
-	if last <= 0 || tenth.events <= 0 || tenth.client <= 0 {
+	if last < all.events/20 || last <= 0 || tenth.events <= 0 || tenth.client < startUp {
 		return 0
 	}
 	return (all.client - nine.client).Seconds() / float64(last) / (tenth.client.Seconds() / float64(tenth.events))
