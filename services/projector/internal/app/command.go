@@ -25,6 +25,12 @@ func Program(version string) cli.Program {
 		Serve: func(ctx context.Context, stderr io.Writer) error { return serve(ctx, version, stderr) },
 		Commands: []*cobra.Command{
 			{
+				Use: "status", Short: "which projectors live, what feeds them, what is halted, parked and decided; from any machine",
+				RunE: func(c *cobra.Command, _ []string) error {
+					return onScope(c.Context(), io.Discard, func(ctx context.Context, s *scope) error { return s.status(ctx, c.OutOrStdout(), cli.JSON(c)) })
+				},
+			},
+			{
 				Use: "validate FILE", Short: "check a file of projections", Args: cli.Takes(1, 1),
 				RunE: func(c *cobra.Command, args []string) error { return validate(args[0], c.OutOrStdout()) },
 			},

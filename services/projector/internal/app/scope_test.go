@@ -117,7 +117,7 @@ func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 			t.Errorf("%v with %s=%q: got %v, want %q", args, variable, value, err, want)
 		}
 	}
-	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "a"}, {"versions"}} {
+	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "a"}, {"versions"}, {"status", "--json"}} {
 		look(t, "READMODEL_GROUP", "", "", args...)
 		look(t, "SERVICEBUS_TOPIC", "", "", args...)
 		look(t, "READMODEL_GROUP", "another", `no projector of topic "unused" of subscription "projector" in the group "another"`, args...)
@@ -144,6 +144,7 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"validate", path},
 		{"try", path, "--event", sample},
+		{"status"},
 		{"parked", "list"},
 		{"parked", "list", "a"},
 		{"parked", "show", "a"},
