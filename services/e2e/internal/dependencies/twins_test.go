@@ -20,6 +20,7 @@ var twins = []string{
 	"internal/app/rate_test.go",
 	"internal/backoff",
 	"internal/cli",
+	"internal/management",
 	"internal/redact",
 	"internal/settings",
 	"internal/tracing",

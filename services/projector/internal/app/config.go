@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/projector/internal/management"
 	"changerelay/services/projector/internal/namespace"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -27,6 +28,8 @@ type Config struct {
 	ServiceBusConnectionString settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"Service Bus connection string; either this or SERVICEBUS_NAMESPACE"`
 	// ServiceBusNamespace is entered with Entra ID.
 	ServiceBusNamespace string `envconfig:"SERVICEBUS_NAMESPACE" desc:"host name of the Service Bus namespace, entered with Entra ID"`
+	// ServiceBusManagementURL is empty for where the API commonly is.
+	ServiceBusManagementURL string `envconfig:"SERVICEBUS_MANAGEMENT_URL" desc:"where the management API answers, which doctor asks; otherwise port 5300 of the same host over HTTP with UseDevelopmentEmulator=true, and the namespace over HTTPS"`
 	// ServiceBusWebSockets goes through port 443.
 	ServiceBusWebSockets bool `envconfig:"SERVICEBUS_WEBSOCKETS" default:"false" desc:"true connects by websockets on port 443 instead of AMQP on 5671, through the proxy that HTTPS_PROXY names"`
 	// AzureCredential names the Entra ID credential.
@@ -221,6 +224,9 @@ func (c *Config) check() []*settings.Problem {
 	}
 	if c.Connections < 0 || c.Connections > c.MaxSessions {
 		bad("SERVICEBUS_CONNECTIONS", "is %d, not between 0 and MAX_SESSIONS", c.Connections)
+	}
+	if _, err := management.Options(c.ServiceBusManagementURL, ""); err != nil {
+		bad("SERVICEBUS_MANAGEMENT_URL", "%s", err)
 	}
 	if problem := settings.CheckListen("ADMIN_ADDR", c.AdminAddr); problem != nil {
 		problems = append(problems, problem)

@@ -12,6 +12,7 @@ import (
 
 	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/doctor"
+	"changerelay/services/projector/internal/management"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
@@ -29,11 +30,17 @@ type examination struct {
 }
 
 // Examine looks at the real entities with an operator's rights, and says what is
-// wrong with them; o says how to reach the management API.
+// wrong with them; o says how to reach the management API,
+// where that is not as the settings say.
 func Examine(ctx context.Context, stdout io.Writer, asJSON bool, o azcore.ClientOptions) error {
 	cfg, projections, err := LoadConfig()
 	if err != nil {
 		return cli.Misconfigured(err)
+	}
+	if o.Transport == nil {
+		if o, err = management.Options(cfg.ServiceBusManagementURL, cfg.ServiceBusConnectionString.Reveal()); err != nil {
+			return err
+		}
 	}
 	e := &examination{cfg: &cfg, redact: cfg.redactor().Text, Found: []doctor.Finding{}, Unasked: []doctor.Unasked{}}
 	e.subscription(ctx, o)

@@ -144,6 +144,11 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	if found, unasked, err := examined(t, servers); err != nil || unasked != "" {
 		t.Errorf("sound entities: got\n%s%sand %v", found, unasked, err)
 	}
+	t.Setenv("SERVICEBUS_MANAGEMENT_URL", servers.ManagementURL)
+	if lines, err := command(t, "doctor", "--json"); err != nil || len(lines) != 1 {
+		t.Errorf("sound entities, asked at SERVICEBUS_MANAGEMENT_URL: got %v and %v", lines, err)
+	}
+	t.Setenv("SERVICEBUS_MANAGEMENT_URL", "")
 
 	t.Setenv("TOMBSTONE_TTL", "1h")
 	t.Setenv("SERVICEBUS_SUBSCRIPTION", "plain")

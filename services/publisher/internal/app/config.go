@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/management"
 	"changerelay/services/publisher/internal/settings"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	// ServiceBusConnection or ServiceBusNamespace says where the topic is.
 	ServiceBusConnection settings.Secret `envconfig:"SERVICEBUS_CONNECTION_STRING" desc:"connection string of the Service Bus namespace; or set SERVICEBUS_NAMESPACE"`
 	ServiceBusNamespace  string          `envconfig:"SERVICEBUS_NAMESPACE" desc:"fully qualified Service Bus namespace, for Entra ID credentials"`
+	// ServiceBusManagementURL is empty for where the API commonly is.
+	ServiceBusManagementURL string `envconfig:"SERVICEBUS_MANAGEMENT_URL" desc:"where the management API answers, which doctor asks; otherwise port 5300 of the same host over HTTP with UseDevelopmentEmulator=true, and the namespace over HTTPS"`
 	// ServiceBusWebSockets goes through port 443.
 	ServiceBusWebSockets bool `envconfig:"SERVICEBUS_WEBSOCKETS" default:"false" desc:"true connects by websockets on port 443 instead of AMQP on 5671, through the proxy that HTTPS_PROXY names"`
 	// AzureCredential names the Entra ID credential.
@@ -167,6 +170,9 @@ func (c *Config) check() []*settings.Problem {
 	}
 	if c.Batching != batchSession && c.Batching != batchMixed {
 		bad("BATCHING", "is %q, neither session nor mixed", c.Batching)
+	}
+	if _, err := management.Options(c.ServiceBusManagementURL, ""); err != nil {
+		bad("SERVICEBUS_MANAGEMENT_URL", "%s", err)
 	}
 	if problem := settings.CheckListen("ADMIN_ADDR", c.AdminAddr); problem != nil {
 		problems = append(problems, problem)

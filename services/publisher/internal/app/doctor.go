@@ -17,6 +17,7 @@ import (
 	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/doctor"
+	"changerelay/services/publisher/internal/management"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
 )
@@ -31,7 +32,11 @@ const doctorTimeout = time.Minute
 // examine looks at the real entities with an operator's rights, and says what is
 // wrong with them.
 func examine(ctx context.Context, call Call) error {
-	return Examine(ctx, call, azcore.ClientOptions{})
+	o, err := management.Options(call.Config.ServiceBusManagementURL, call.Config.ServiceBusConnection.Reveal())
+	if err != nil {
+		return err
+	}
+	return Examine(ctx, call, o)
 }
 
 // Examine is the command, with how to reach the management API.

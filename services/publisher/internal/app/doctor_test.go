@@ -88,6 +88,12 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	if strings.Contains(found, "lacks indexes") || strings.Contains(found, "several sessions") {
 		t.Errorf("found\n%s after setup, and with BATCHING=session", found)
 	}
+	var said bytes.Buffer
+	c.ServiceBusManagementURL = servers.Management
+	if err := command(t, c, &said, "doctor", "--json"); err == nil || strings.Contains(said.String(), "cannot be examined") {
+		t.Errorf("asked at SERVICEBUS_MANAGEMENT_URL: %s, %v, want what is found and the topic examined", &said, err)
+	}
+	c.ServiceBusManagementURL = ""
 	c.ServiceBusTopic, c.SourceFilter = "nowhere", `{"a": {"$above": 1}}`
 	found, _ = examined(t, servers, c)
 	for _, says := range []string{`topic "nowhere" cannot be examined: there is no such topic`, "does not open the change stream"} {

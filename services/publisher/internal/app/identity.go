@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/management"
 	"changerelay/services/publisher/internal/mongostate"
 )
 
@@ -65,18 +66,7 @@ func (c *Config) namespace() string {
 	if c.ServiceBusConnection == "" {
 		return c.ServiceBusNamespace
 	}
-	address, emulated := "", false
-	for part := range strings.SplitSeq(c.ServiceBusConnection.Reveal(), ";") {
-		name, value, _ := strings.Cut(part, "=")
-		switch {
-		case strings.EqualFold(name, "Endpoint"):
-			_, host, _ := strings.Cut(value, "//")
-			address = strings.TrimRight(host, "/")
-		case strings.EqualFold(name, "UseDevelopmentEmulator"):
-			emulated = strings.EqualFold(value, "true")
-		}
-	}
-	return checkpoint.Namespace(address, emulated)
+	return checkpoint.Namespace(management.Endpoint(c.ServiceBusConnection.Reveal()))
 }
 
 // said is what the settings say of the stream, for commands.
