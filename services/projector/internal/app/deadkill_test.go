@@ -26,6 +26,8 @@ type killer struct {
 	nth   int
 	after bool
 	kill  func()
+	// lives tells that kill leaves the process alive: its request goes on.
+	lives bool
 
 	mu     sync.Mutex
 	killed bool // guarded by mu
@@ -106,6 +108,8 @@ func (k *killer) carry(from net.Conn, target string) {
 	for b := make([]byte, 64<<10); ; {
 		n, err := from.Read(b)
 		switch met := n > 0 && k.meets(b[:n]); {
+		case met && k.lives:
+			k.end()
 		case met && !k.after:
 			k.end()
 			return

@@ -10,6 +10,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/servicebus"
+	"changerelay/services/projector/internal/session"
 )
 
 // returned is what becomes of a dead letter, as it is printed.
@@ -66,6 +67,9 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 			return err
 		}
 	}
+	if !all && r.gone > 0 {
+		return fmt.Errorf("%w any more: somebody else has dealt with dead letter %d meanwhile", errNoDeadLetter, number)
+	}
 	if r.refused > 0 || r.halted > 0 {
 		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, r.refused, r.halted)
 	}
@@ -108,41 +112,39 @@ func byAggregate(places []place) [][]place {
 // returning is a run of returnDead.
 type returning struct {
 	*scope
-	letters         *servicebus.DeadLetters
-	refused, halted int
+	letters               *servicebus.DeadLetters
+	refused, gone, halted int
+}
+
+// Message implements delivery.Letters.
+func (r *returning) Message(ctx context.Context, number int64) (m session.Message, found bool, err error) {
+	d, found, err := r.letters.At(ctx, number)
+	return d.Message, found, err
 }
 
 // some deals with the dead letters of some aggregates.
 func (r *returning) some(ctx context.Context, groups [][]place) error {
 	work := delivery.PutBack{
-		Decider: r.projections, Store: r.store, Parking: r.store, Halted: r.store, Shelf: r.store, Gaps: delivery.Gaps{Versions: r.versions},
+		Letters: r, Decider: r.projections, Store: r.store, Parking: r.store, Halted: r.store, Shelf: r.store, Gaps: delivery.Gaps{Versions: r.versions},
 	}
 	var aggregates [][]delivery.Letter
 	for _, group := range groups {
 		var kept []delivery.Letter
 		var order delivery.Order
 		for _, p := range group {
-			d, found, err := r.letters.At(ctx, p.number)
-			if err != nil {
-				return err
-			}
-			if !found {
-				continue // somebody has dealt with it
-			}
-			letter := &delivery.Letter{Message: d.Message, Reason: d.Reason, Description: d.Description}
-			// What is refused now is refused without a halt.
-			judged, err := work.Judge(ctx, letter)
+			judged, err := r.judge(ctx, &work, p)
 			if err != nil {
 				return err
 			}
 			judged = order.Next(judged)
-			if r.flags.DryRun || judged.Fate == delivery.ReturnRefused {
+			// What is refused now is refused without a halt.
+			if r.flags.DryRun || judged.Fate == delivery.ReturnRefused || judged.Fate == delivery.ReturnGone {
 				if err := r.print(judged); err != nil {
 					return err
 				}
 				continue
 			}
-			kept = append(kept, *letter)
+			kept = append(kept, *judged.Letter)
 		}
 		if len(kept) > 0 {
 			aggregates = append(aggregates, kept)
@@ -159,6 +161,20 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 		err = errors.Join(err, r.redriven(one))
 	}
 	return err
+}
+
+// judge tells what is to become of one dead letter, which it looks at.
+func (r *returning) judge(ctx context.Context, work *delivery.PutBack, p place) (delivery.Return, error) {
+	d, found, err := r.letters.At(ctx, p.number)
+	if err != nil {
+		return delivery.Return{}, err
+	}
+	if !found {
+		gone := delivery.Letter{SequenceNumber: p.number, Event: contract.Event{AggregateID: p.aggregate, Sequence: p.sequence}}
+		return delivery.Return{Letter: &gone, Fate: delivery.ReturnGone}, nil
+	}
+	letter := delivery.LetterOf(&d.Message, d.Reason)
+	return work.Judge(ctx, &letter, d.Message.Message)
 }
 
 // finish redrives the aggregates that an earlier run has left halted: one that was
@@ -205,12 +221,15 @@ func (r *returning) remove(ctx context.Context, done []*delivery.Letter) error {
 }
 
 func (r *returning) print(one delivery.Return) error {
-	if one.Fate == delivery.ReturnRefused {
+	switch one.Fate {
+	case delivery.ReturnRefused:
 		r.refused++
+	case delivery.ReturnGone:
+		r.gone++
 	}
-	line := returned{SequenceNumber: one.Letter.SequenceNumber, MessageID: one.Letter.ID, Fate: one.Fate, Reason: one.Reason, DryRun: r.flags.DryRun}
-	if event, placed := contract.Place(one.Letter.Message.Message); placed {
-		line.AggregateID, line.Sequence = event.AggregateID, event.Sequence
-	}
-	return r.lines.Encode(line)
+	return r.lines.Encode(returned{
+		SequenceNumber: one.Letter.SequenceNumber, MessageID: one.Letter.ID,
+		AggregateID: one.Letter.Event.AggregateID, Sequence: one.Letter.Event.Sequence,
+		Fate: one.Fate, Reason: one.Reason, DryRun: r.flags.DryRun,
+	})
 }

@@ -51,7 +51,9 @@ func TestPutBack_AStopInterruptsAnExpressionAndRefusesNothing(t *testing.T) {
 	store := readmodeltest.NewFake()
 	ctx, stop := context.WithCancelCause(t.Context())
 	p := delivery.PutBack{Decider: &stopping{parse(t, long), stop}, Store: store, Parking: store, Halted: store, Shelf: store}
-	if r, err := p.Judge(ctx, &delivery.Letter{Message: happened(t, "a", 1)[0]}); !errors.Is(err, errStopped) || r.Fate != "" {
+	m := happened(t, "a", 1)[0]
+	letter := delivery.LetterOf(&m, "")
+	if r, err := p.Judge(ctx, &letter, m.Message); !errors.Is(err, errStopped) || r.Fate != "" {
 		t.Errorf("got %+v and %v, want the stop", r, err)
 	}
 }

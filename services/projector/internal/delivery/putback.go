@@ -26,6 +26,7 @@ import (
 // was put back is marked (Parked.Returned), and a redrive that finds its documents
 // beyond it stops there, instead of taking it for a repeat.
 type PutBack struct {
+	Letters Letters
 	Decider Decider
 	Store   Store
 	Parking Parking
@@ -34,11 +35,28 @@ type PutBack struct {
 	Gaps    Gaps
 }
 
-// Letter is a dead-lettered message.
+// Letters is where the dead-lettered messages are.
+type Letters interface {
+	// Message returns the message with the broker's number, whole; false where it is
+	// not there any more.
+	Message(ctx context.Context, number int64) (m session.Message, found bool, err error)
+}
+
+// Letter is what is kept of a dead-lettered message: where it belongs. The message
+// itself may weigh as much as the broker takes; there is one in memory at a time.
 type Letter struct {
-	session.Message
-	// Reason is what it was dead-lettered for, Description the whole story.
-	Reason, Description string
+	ID             string
+	SequenceNumber int64 // the broker's
+	// Event is the message's place, without data; zero for a message of no aggregate.
+	Event contract.Event
+	// Reason is what it was dead-lettered for.
+	Reason string
+}
+
+// LetterOf is what is kept of a message that was dead-lettered for reason.
+func LetterOf(m *session.Message, reason string) Letter {
+	event, _ := contract.Place(m.Message)
+	return Letter{ID: m.ID, SequenceNumber: m.SequenceNumber, Event: event, Reason: reason}
 }
 
 // ReturnFate is what becomes of a dead-lettered message.
@@ -52,6 +70,8 @@ const (
 	ReturnApplied ReturnFate = "applied already"
 	// ReturnRefused: it stays where it is.
 	ReturnRefused ReturnFate = "refused"
+	// ReturnGone: somebody else has dealt with it meanwhile.
+	ReturnGone ReturnFate = "gone"
 )
 
 // Return is what became of one.
@@ -61,16 +81,16 @@ type Return struct {
 	Reason string // why it is refused
 }
 
-// Judge tells what is to become of a dead-lettered message, as far as the
+// Judge tells what is to become of a dead-lettered message m, as far as the
 // documents are now.
-func (p *PutBack) Judge(ctx context.Context, l *Letter) (Return, error) {
+func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Return, error) {
 	refused := func(format string, args ...any) (Return, error) {
 		return Return{l, ReturnRefused, fmt.Sprintf(format, args...)}, nil
 	}
-	if _, placed := contract.Place(l.Message.Message); !placed {
+	if l.Event.AggregateID == "" {
 		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
 	}
-	change, err := decode(l.Message.Message)
+	change, err := decode(m)
 	if err != nil {
 		return refused("it cannot be read, so nobody can say which documents it changes: %s. Upgrade, then try again", oneLine(err))
 	}
@@ -168,12 +188,12 @@ func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(co
 			}
 			returns = append(returns, r)
 			parked = parked || r.Fate == ReturnParked
-			if r.Fate != ReturnRefused {
+			if r.Fate == ReturnParked || r.Fate == ReturnApplied {
 				done = append(done, &letters[j])
 			}
 		}
 		if parked || !were[i] {
-			lift = append(lift, letters[0].SessionID)
+			lift = append(lift, letters[0].Event.AggregateID)
 		}
 	}
 	// Stored first, then taken away: whatever ends in between is found parked or
@@ -198,30 +218,35 @@ func ForReturn(reason string) bool { return strings.HasPrefix(reason, returnHalt
 
 // halt halts a message's aggregate, and tells whether it was halted before.
 func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
-	event, placed := contract.Place(l.Message.Message)
-	if !placed {
+	event := l.Event
+	if event.AggregateID == "" {
 		return false, fmt.Errorf("put message %q back: it is of no aggregate", l.ID)
 	}
 	before, err := p.Halted.Halted(ctx, event.AggregateID)
 	if err != nil {
 		return false, err
 	}
-	event.Data = nil
 	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: returnHalt + " (" + l.Reason + ")", Uncounted: true})
 	return before != "", err
 }
 
 // park parks a message where that is to become of it.
 func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, error) {
-	r, err := p.Judge(ctx, l)
+	m, found, err := p.Letters.Message(ctx, l.SequenceNumber)
+	if err != nil {
+		return Return{}, err
+	}
+	if !found {
+		return Return{l, ReturnGone, ""}, nil
+	}
+	r, err := p.Judge(ctx, l, m.Message)
 	if err != nil {
 		return r, err
 	}
 	if r = order.Next(r); r.Fate != ReturnParked {
 		return r, nil
 	}
-	event, _ := contract.Place(l.Message.Message)
-	err = p.Parking.Park(ctx, []Parked{{Message: l.Message, Event: event, Reason: "it was dead-lettered (" + l.Reason + ") and is put back", Returned: true}})
+	err = p.Parking.Park(ctx, []Parked{{Message: m, Event: l.Event, Reason: "it was dead-lettered (" + l.Reason + ") and is put back", Returned: true}})
 	if rejected, ok := asRejected(err); ok {
 		return order.Next(Return{l, ReturnRefused, "it cannot be parked: " + rejected.Reason}), nil
 	}

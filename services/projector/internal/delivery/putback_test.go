@@ -1,13 +1,16 @@
 package delivery_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -20,22 +23,37 @@ import (
 type returning struct {
 	*delivery.PutBack
 	store   *readmodeltest.Fake
+	letters letters
 	removed []string
+}
+
+// letters are a dead-letter queue.
+type letters map[int64]session.Message
+
+func (l letters) Message(_ context.Context, number int64) (session.Message, bool, error) {
+	m, found := l[number]
+	return m, found, nil
+}
+
+// put dead-letters messages.
+func (l letters) put(messages ...session.Message) (put []delivery.Letter) {
+	for i := range messages {
+		l[messages[i].SequenceNumber] = messages[i]
+		put = append(put, delivery.LetterOf(&messages[i], "MaxDeliveryCountExceeded"))
+	}
+	return put
 }
 
 func newReturning(t *testing.T, store *readmodeltest.Fake) *returning {
 	t.Helper()
-	return &returning{&delivery.PutBack{Decider: parse(t, counting), Store: store, Parking: store, Halted: store, Shelf: store}, store, nil}
+	queue := letters{}
+	return &returning{&delivery.PutBack{Letters: queue, Decider: parse(t, counting), Store: store, Parking: store, Halted: store, Shelf: store}, store, queue, nil}
 }
 
 // run puts messages back and returns what became of them.
 func (r *returning) run(t *testing.T, messages ...session.Message) (fates []delivery.ReturnFate, why string, redriven []delivery.Redriven) {
 	t.Helper()
-	letters := make([]delivery.Letter, len(messages))
-	for i := range messages {
-		letters[i] = delivery.Letter{Message: messages[i], Reason: "MaxDeliveryCountExceeded"}
-	}
-	returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{letters}, r.remove)
+	returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{r.letters.put(messages...)}, r.remove)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +207,8 @@ func TestPutBack_AWriteThatWasOnItsWayIsFound(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		letters := []delivery.Letter{{Message: happened(t, "a", 2)[0], Reason: "TTLExpiredException"}}
-		_, redriven, err := r.Run(t.Context(), [][]delivery.Letter{letters}, func(ctx context.Context, l []*delivery.Letter) error {
+		put := r.letters.put(happened(t, "a", 2)...)
+		_, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put}, func(ctx context.Context, l []*delivery.Letter) error {
 			late()
 			return r.remove(ctx, l)
 		})
@@ -199,6 +217,88 @@ func TestPutBack_AWriteThatWasOnItsWayIsFound(t *testing.T) {
 		}
 		if got, err := store.Parked(t.Context(), "a"); err != nil || len(got) != 1 {
 			t.Errorf("parked: got %v and %v, want the message kept", got, err)
+		}
+	})
+}
+
+// However many dead letters there are, and of how many aggregates, the message of one
+// is in memory at a time. The store keeps them, so this one passes none on to it.
+func TestPutBack_HasOneMessageInMemoryAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReturning(t, readmodeltest.NewFake())
+		const aggregates, versions = 8, 4
+		var put [][]delivery.Letter
+		weighed := &weighing{letters: r.letters}
+		for a := range aggregates {
+			name := string(rune('a' + a))
+			var mine []delivery.Letter
+			for n := range int64(versions) {
+				m := message(t, name, n+1, "Happened", `{"n":1,"text":"`+strings.Repeat("x", 64<<10)+`"}`)
+				m.SequenceNumber = int64(a)*versions + n
+				mine = append(mine, r.letters.put(m)...)
+			}
+			put = append(put, mine)
+		}
+		r.Letters, r.Parking = weighed, &forgetful{r.store}
+		returns, redriven, err := r.Run(t.Context(), put, r.remove)
+		if err != nil || len(returns) != aggregates*versions || len(redriven) != aggregates || len(r.removed) != aggregates*versions {
+			t.Fatalf("got %d returns, %d aggregates, %d removed and %v; want all", len(returns), len(redriven), len(r.removed), err)
+		}
+		// One is handed out while the last one may not be collected yet.
+		if weighed.most > 2 {
+			t.Errorf("%d messages of %d were in memory at once, want one, or two while the next one comes", weighed.most, aggregates*versions)
+		}
+		runtime.KeepAlive(returns)
+	})
+}
+
+// weighing counts how many of the bodies that it has handed out are still in memory.
+type weighing struct {
+	letters
+
+	out  []weak.Pointer[byte]
+	most int
+}
+
+func (w *weighing) Message(ctx context.Context, number int64) (session.Message, bool, error) {
+	m, found, err := w.letters.Message(ctx, number)
+	m.Body = bytes.Clone(m.Body)
+	w.out = append(w.out, weak.Make(&m.Body[0]))
+	runtime.GC()
+	now := 0
+	for _, body := range w.out {
+		if body.Value() != nil {
+			now++
+		}
+	}
+	w.most = max(w.most, now)
+	return m, found, err
+}
+
+// forgetful takes messages and keeps none.
+type forgetful struct{ *readmodeltest.Fake }
+
+func (*forgetful) Park(context.Context, []delivery.Parked) error { return nil }
+
+// One that somebody else has dealt with since it was judged is said to be gone, is
+// not taken away, and keeps no halt.
+func TestPutBack_SaysWhatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReturning(t, readmodeltest.NewFake())
+		put := r.letters.put(happened(t, "a", 1, 2)...)
+		delete(r.letters, 1)
+		returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put}, r.remove)
+		if err != nil || len(returns) != 2 || returns[0].Fate != delivery.ReturnGone || returns[1].Fate != delivery.ReturnParked {
+			t.Errorf("got %+v and %v, want the first gone and the second put back", returns, err)
+		}
+		if !slices.Equal(r.removed, []string{"a-2"}) || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("removed %v, redriven %+v; want the second alone removed, and the halt lifted", r.removed, redriven)
+		}
+		delete(r.letters, 2)
+		if returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put[1:]}, r.remove); err != nil || len(returns) != 1 || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("the last one is gone, too: got %+v, %+v and %v; want the halt lifted", returns, redriven, err)
 		}
 	})
 }
@@ -216,8 +316,8 @@ func TestPutBack_TakesNothingAwayThatIsNotStored(t *testing.T) {
 			}
 			return nil
 		}
-		letters := []delivery.Letter{{Message: happened(t, "a", 2)[0]}}
-		if _, _, err := r.Run(t.Context(), [][]delivery.Letter{letters}, r.remove); !errors.Is(err, away) || len(r.removed) != 0 {
+		put := r.letters.put(happened(t, "a", 2)...)
+		if _, _, err := r.Run(t.Context(), [][]delivery.Letter{put}, r.remove); !errors.Is(err, away) || len(r.removed) != 0 {
 			t.Errorf("got %v and %v removed, want the error and none", err, r.removed)
 		}
 	})
@@ -230,17 +330,18 @@ func TestPutBack_RefusesWhatNobodyCanPlace(t *testing.T) {
 	unread := happened(t, "a", 1)[0]
 	unread.Body = []byte("{")
 	for name, tt := range map[string]struct {
-		letter delivery.Letter
-		want   string
+		message session.Message
+		want    string
 	}{
-		"of nobody":                   {delivery.Letter{Message: foreign}, "of no aggregate"},
-		"that cannot be read":         {delivery.Letter{Message: unread}, "cannot be read"},
-		"that a projection fails for": {delivery.Letter{Message: message(t, "a", 1, "Doubled", `{"n":"x"}`)}, "Mend the projection"},
-		"that nobody follows":         {delivery.Letter{Message: message(t, "a", 1, "Unheard", `{}`)}, "no projection"},
+		"of nobody":                   {foreign, "of no aggregate"},
+		"that cannot be read":         {unread, "cannot be read"},
+		"that a projection fails for": {message(t, "a", 1, "Doubled", `{"n":"x"}`), "Mend the projection"},
+		"that nobody follows":         {message(t, "a", 1, "Unheard", `{}`), "no projection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := newReturning(t, readmodeltest.NewFake()).Judge(t.Context(), &tt.letter)
+			letter := delivery.LetterOf(&tt.message, "")
+			got, err := newReturning(t, readmodeltest.NewFake()).Judge(t.Context(), &letter, tt.message.Message)
 			if err != nil || got.Fate != delivery.ReturnRefused || !strings.Contains(got.Reason, tt.want) {
 				t.Errorf("got %v (%s) and %v, want it refused: %s", got.Fate, got.Reason, err, tt.want)
 			}

@@ -16,7 +16,16 @@ import (
 // DeadLetters is the dead-letter queue of a subscription. It has no sessions.
 type DeadLetters struct {
 	client   *azservicebus.Client
-	receiver *azservicebus.Receiver
+	receiver deadReceiver
+}
+
+// deadReceiver is what is used of the client's receiver.
+type deadReceiver interface {
+	PeekMessages(ctx context.Context, most int, options *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	ReceiveMessages(ctx context.Context, most int, options *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	CompleteMessage(ctx context.Context, m *azservicebus.ReceivedMessage, options *azservicebus.CompleteMessageOptions) error
+	AbandonMessage(ctx context.Context, m *azservicebus.ReceivedMessage, options *azservicebus.AbandonMessageOptions) error
+	Close(ctx context.Context) error
 }
 
 // DeadLetter is one dead-lettered message.
@@ -100,15 +109,15 @@ func (d *DeadLetters) At(ctx context.Context, number int64) (DeadLetter, bool, e
 }
 
 // Discard removes dead letters by their numbers, and calls each for them. Those
-// before them are locked meanwhile and given back. It asks for one at a time:
-// credit that is left over would take back what is given back.
+// before them are locked meanwhile and given back; of each only the lock is kept. It
+// asks for one at a time: credit that is left over would take back what is given back.
 func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers []int64, each func(DeadLetter) error) error {
 	left := slices.Clone(numbers)
-	var kept []*azservicebus.ReceivedMessage
+	var locks [][16]byte
 	defer func() {
-		for _, m := range kept {
+		for _, lock := range locks {
 			// One that cannot be given back comes back when its lock ends.
-			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), m, nil)
+			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), &azservicebus.ReceivedMessage{LockToken: lock}, nil)
 		}
 	}()
 	for len(left) > 0 {
@@ -118,7 +127,7 @@ func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers [
 		}
 		place := slices.Index(left, value(page[0].SequenceNumber))
 		if place < 0 {
-			kept = append(kept, page[0])
+			locks = append(locks, page[0].LockToken)
 			continue
 		}
 		if err := d.remove(ctx, page[0], each); err != nil {
