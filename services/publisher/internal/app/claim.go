@@ -55,7 +55,7 @@ func (a *App) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, err
 	if err != nil {
 		return nil, err
 	}
-	if err := a.state.Settle(attempt, a.config.StreamName, claimed.Moved); err != nil {
+	if err := a.state.Settle(attempt, a.config.StreamName, claimed.Moved, claimed.Term); err != nil {
 		return nil, err
 	}
 	options, err := source.Fingerprint()
@@ -281,6 +281,9 @@ func (a *App) pin(ctx context.Context, claimed *checkpoint.Claimed, record check
 		}
 		began = checkpoint.Beginning{How: a.config.StartAt, Place: place, Present: a.present(ctx)}
 		cause = "checkpoint reset"
+	}
+	if !began.Place.Pinned() {
+		return halt(changestream.CheckpointEmpty, "the record of stream %q has no place either: a command made it that did not end", record.Stream)
 	}
 	err := a.state.Gaps(a.config.StreamName).Enter(ctx, mongostate.Gap{
 		FromTime: record.DecidedAt, ToTime: began.Place.Time().Time(), Cause: cause, Decision: mongostate.Began,

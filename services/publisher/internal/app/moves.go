@@ -136,6 +136,9 @@ func moveCheckpoints(ctx context.Context, call Call, action string, m moveFlags,
 				return err
 			}
 		}
+		if err := d.open(ctx, names); err != nil {
+			return err
+		}
 		for _, name := range names {
 			if err := d.decide(ctx, name); err != nil {
 				return err
@@ -259,11 +262,6 @@ func (d *deciding) decide(ctx context.Context, name string) error {
 	if d.dry {
 		return printView(d.call.Stdout, d.call.JSON, view)
 	}
-	if _, known := d.scope.Records[name]; !known {
-		if err := d.open(ctx, name); err != nil {
-			return err
-		}
-	}
 	moved, err := d.state.MoveCheckpoint(ctx, move)
 	if err != nil {
 		return err
@@ -288,16 +286,33 @@ func (d *deciding) accepts(name string) []string {
 	return all
 }
 
-// open makes the record of a stream that is older than records, or of one of
-// which nothing is left.
-func (d *deciding) open(ctx context.Context, name string) error {
-	kept := d.scope.Checkpoints[name]
-	_, err := d.state.Streams().Open(ctx, checkpoint.Record{
-		Stream: name, Whole: d.call.Config.StreamName, Lease: d.call.Config.LeaseName, Partitions: d.call.Config.Partitions,
-		Term: kept.Term, Confirmed: kept.Term,
-		Began: checkpoint.Beginning{How: checkpoint.Adopted, Place: kept.Place, Present: -1, At: time.Now().UTC(), By: d.who},
-	})
-	return err
+// open makes the records that are not there: of a stream that is older than
+// records, or of one of which nothing is left. Their terms are above all that are
+// known, and all are there before the first is decided about. A record without a
+// place lets no publisher begin until that is decided.
+func (d *deciding) open(ctx context.Context, names []string) error {
+	if d.dry {
+		return nil
+	}
+	c := d.call.Config
+	given, err := d.state.HighestTerm(ctx, c.StreamName)
+	if err != nil {
+		return err
+	}
+	term := max(given, d.scope.Highest)
+	for _, name := range names {
+		if _, known := d.scope.Records[name]; known {
+			continue
+		}
+		_, err := d.state.Streams().Open(ctx, checkpoint.Record{
+			Stream: name, Whole: c.StreamName, Lease: c.LeaseName, Partitions: c.Partitions, Term: term, Confirmed: term,
+			Began: checkpoint.Beginning{How: checkpoint.Adopted, Place: d.scope.Checkpoints[name].Place, Present: -1, At: time.Now().UTC(), By: d.who},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MoveView is what a command says that decides where a stream goes on.

@@ -142,6 +142,21 @@ func (g *Gaps) Void(ctx context.Context, gap Gap, why error) error {
 	return nil
 }
 
+// Made says that what an entry announces was done, where the entry says that it
+// was not: who takes a command for dead may be wrong.
+func (g *Gaps) Made(ctx context.Context, gap Gap) error {
+	set := bson.D{{Key: "decision", Value: gap.Decision}, {Key: "error", Value: gap.Error}}
+	update := bson.D{{Key: "$unset", Value: bson.D{{Key: "toTime", Value: ""}}}}
+	if !gap.ToTime.IsZero() {
+		set, update = append(set, bson.E{Key: "toTime", Value: gap.ToTime}), nil
+	}
+	which := bson.D{{Key: "_id", Value: gap.id(g.stream)}, {Key: "decision", Value: Void}}
+	if _, err := g.entries.UpdateOne(ctx, which, append(update, bson.E{Key: "$set", Value: set})); err != nil {
+		return fmt.Errorf("say that stream %q passes over a gap: %w", g.stream, err)
+	}
+	return nil
+}
+
 // GoOn writes into the latest entry of a decision where the stream goes on after
 // it, however often that is decided anew. It is nothing where there is no entry.
 func (g *Gaps) GoOn(ctx context.Context, decision string, at time.Time) error {

@@ -18,6 +18,24 @@ import (
 // the ledger's entry for what the stream passes over then.
 const Reset = "reset"
 
+// HighestTerm is the highest term of a whole stream that the ledger or the log of
+// moves tells of; 0 where none does.
+func (d *Database) HighestTerm(ctx context.Context, whole string) (int64, error) {
+	highest := int64(0)
+	last := options.FindOne().SetSort(bson.D{{Key: "term", Value: -1}})
+	for _, in := range []string{gaps, moves} {
+		var found struct {
+			Term int64 `bson:"term"`
+		}
+		err := d.db.Collection(in).FindOne(ctx, bson.D{anyPartition("stream", whole)}, last).Decode(&found)
+		if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+			return 0, fmt.Errorf("look for terms of stream %q in %s: %w", whole, in, err)
+		}
+		highest = max(highest, found.Term)
+	}
+	return highest, nil
+}
+
 // Move is a change of a checkpoint by an operator.
 type Move struct {
 	Stream string `bson:"stream"`
@@ -86,7 +104,7 @@ func (d *Database) MoveCheckpoint(ctx context.Context, move Move) (before checkp
 	if err != nil {
 		return before, err
 	}
-	if err := d.Settle(ctx, move.Stream, nameOf(id, before.Term)); err != nil {
+	if err := d.Settle(ctx, move.Stream, nameOf(id, before.Term), before.Term); err != nil {
 		return before, fmt.Errorf("checkpoint %q is changed, but its log does not say so: %w", move.Stream, err)
 	}
 	return before, nil
@@ -96,14 +114,16 @@ func (d *Database) MoveCheckpoint(ctx context.Context, move Move) (before checkp
 func nameOf(id bson.ObjectID, term int64) string { return fmt.Sprint(id.Hex(), term) }
 
 // Settle closes what was announced for a stream and is not known to be done: the
-// move whose name is in the checkpoint was made, and every other was not. It is to
-// be called by who has claimed the checkpoint, since when no earlier move can be
-// made, with what is in there; or by who has made the move.
-func (d *Database) Settle(ctx context.Context, stream, moved string) error {
-	open := func(field string, value any, made bson.E) bson.D {
-		return bson.D{{Key: "stream", Value: stream}, {Key: field, Value: value}, made}
+// move whose name is in the checkpoint was made, and every other of an earlier term
+// was not. It is to be called by who has claimed the checkpoint in that term, since
+// when no earlier move can be made, with what is in there; or by who has made the
+// move. What a later term has announced may still be made, and stays open.
+func (d *Database) Settle(ctx context.Context, stream, moved string, term int64) error {
+	open := func(field string, value any, which ...bson.E) bson.D {
+		return append(bson.D{{Key: "stream", Value: stream}, {Key: field, Value: value}}, which...)
 	}
-	this, others := bson.E{Key: "move", Value: moved}, bson.E{Key: "move", Value: bson.D{{Key: "$ne", Value: moved}}}
+	this := bson.E{Key: "move", Value: moved}
+	others := []bson.E{{Key: "move", Value: bson.D{{Key: "$ne", Value: moved}}}, {Key: "term", Value: bson.D{{Key: "$lt", Value: term}}}}
 	never := "not done: who was to do it ended before that"
 	for _, one := range []struct {
 		in     string
@@ -111,12 +131,14 @@ func (d *Database) Settle(ctx context.Context, stream, moved string) error {
 		update any
 	}{
 		{gaps, open("unfinished", true, this), bson.D{{Key: "$unset", Value: bson.D{{Key: "unfinished", Value: ""}}}}},
-		{gaps, open("unfinished", true, others), mongo.Pipeline{
+		{gaps, open("unfinished", true, others...), mongo.Pipeline{
 			{{Key: "$set", Value: bson.D{{Key: "decision", Value: Void}, {Key: "toTime", Value: "$fromTime"}, {Key: "error", Value: never}}}},
 			{{Key: "$unset", Value: "unfinished"}},
 		}},
-		{moves, open("done", false, this), bson.D{{Key: "$set", Value: bson.D{{Key: "done", Value: true}}}}},
-		{moves, append(open("done", false, others), bson.E{Key: "ended", Value: nil}), bson.D{{Key: "$set", Value: bson.D{{Key: "ended", Value: never}}}}},
+		{moves, open("done", false, this), bson.D{
+			{Key: "$set", Value: bson.D{{Key: "done", Value: true}}}, {Key: "$unset", Value: bson.D{{Key: "ended", Value: ""}}},
+		}},
+		{moves, append(open("done", false, others...), bson.E{Key: "ended", Value: nil}), bson.D{{Key: "$set", Value: bson.D{{Key: "ended", Value: never}}}}},
 	} {
 		if _, err := d.db.Collection(one.in).UpdateMany(ctx, one.which, one.update); err != nil {
 			return fmt.Errorf("settle what was announced for stream %q: %w", stream, err)
@@ -132,13 +154,13 @@ func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (b
 		return before, err
 	}
 	claimed, err := checkpoint.Claim(ctx, d.Checkpoints(), move.Stream, checkpoint.Claimant{
-		Owner: move.Who, Above: max(record.Term, record.Confirmed+1) - 1, Create: move.To != nil,
+		Owner: move.Who, Above: record.Term - 1, Create: move.To != nil,
 	})
 	if err != nil {
 		return before, err
 	}
 	before = claimed.Checkpoint
-	if err := d.Settle(ctx, move.Stream, before.Moved); err != nil {
+	if err := d.Settle(ctx, move.Stream, before.Moved, before.Term); err != nil {
 		return before, err
 	}
 	if err := move.Refuse(before.Place); err != nil {
@@ -180,6 +202,11 @@ func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (b
 			err = errors.Join(err, ledger.Void(context.WithoutCancel(ctx), *gap, err))
 		}
 		return before, err
+	}
+	if gap != nil {
+		if err := ledger.Made(ctx, *gap); err != nil {
+			return before, err
+		}
 	}
 	return before, d.Streams().Decide(ctx, move.Stream, Decision{
 		Term: claimed.Term, Source: move.Source, Settings: move.Settings, Accepted: move.Accepted,
