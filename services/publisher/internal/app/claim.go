@@ -122,8 +122,6 @@ func (a *App) trusted(ctx context.Context, origin checkpoint.Origin) (checkpoint
 	}
 	a.decidedAt = found.record.DecidedAt
 	switch lost := a.knows.contradicts(found); {
-	case found.record.Retired:
-		return found.record, halt(changestream.StreamRetired, "stream %q had %d partitions and has another number now", name, found.record.Partitions)
 	case lost != nil:
 		return found.record, lost
 	case found.recorded:

@@ -72,9 +72,6 @@ func (t *term) decide(ctx context.Context, why error) error {
 	if err := t.claimed.MoveAs(attempt, name, *to); err != nil {
 		return err
 	}
-	if err := ledger.Made(attempt, gap); err != nil {
-		return err
-	}
 	err = t.state.Settle(attempt, t.config.StreamName, name, t.claimed.Term)
 	t.readLedger(ctx)
 	return err

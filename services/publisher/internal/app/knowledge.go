@@ -61,8 +61,11 @@ func (w *knowledge) before() kept {
 }
 
 // contradicts returns why what is kept is not what it was; nil where it may be.
-// A decision of an operator makes it new.
+// A decision of an operator makes it new, unless the stream is retired.
 func (w *knowledge) contradicts(k kept) *changestream.HaltError {
+	if k.record.Retired {
+		return halt(changestream.StreamRetired, "stream %q had %d partitions and has another number now", k.record.Stream, k.record.Partitions)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	remedy := ""

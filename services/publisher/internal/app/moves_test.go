@@ -1,14 +1,19 @@
 package app_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -35,17 +40,18 @@ func TestMove_OfALostStreamThatDiedIsNoBeginning(t *testing.T) {
 	t.Parallel()
 	ledger, all := []string{"streams", "resume_tokens"}, []string{"streams", "resume_tokens", "stream_gaps", "checkpoint_log"}
 	for name, tt := range map[string]struct {
-		lost  []string
-		dies  string // at the first command of this name
-		above int64
+		lost    []string
+		dies    string // at the first command of this name
+		actions []string
+		above   int64
 	}{
-		"the ledger is left, at the record":      {ledger, "findAndModify", 2},
-		"the ledger is left, at the checkpoint":  {ledger, "update", 2},
-		"nothing is left, at the record":         {all, "findAndModify", 0},
-		"nothing is left, at the checkpoint":     {all, "update", 0},
-		"nothing but the log, before the record": {all[:3], "findAndModify", 2},
+		"the ledger is left, at the record":     {ledger, "findAndModify", []string{"set"}, 2},
+		"the ledger is left, at the checkpoint": {ledger, "update", []string{"reset"}, 2},
+		"the log is left, at the record":        {all[:3], "findAndModify", []string{"set"}, 2},
+		"nothing is left, at the record":        {all, "findAndModify", []string{"set", "reset"}, 0},
+		"nothing is left, at the checkpoint":    {all, "update", []string{"set"}, 0},
 	} {
-		for _, action := range []string{"set", "reset"} {
+		for _, action := range tt.actions {
 			t.Run(name+", "+action, func(t *testing.T) {
 				t.Parallel()
 				servers := testserver.Start(t)
@@ -91,5 +97,73 @@ func TestMove_OfALostStreamThatDiedIsNoBeginning(t *testing.T) {
 				source.wantAll(t, source.drain(t, servers))
 			})
 		}
+	}
+}
+
+// TestMove_OfALostStreamThatDiedIsNoBeginningOfAPartition ends a command at the record
+// of the first of two partitions.
+func TestMove_OfALostStreamThatDiedIsNoBeginningOfAPartition(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	events(t, servers).write(t, 20, 5)
+	c := config(servers, split(2), patient, func(c *app.Config) { c.StartAt = "snapshot" })
+	refuse(t, servers, "findAndModify")
+	if _, err := say[app.MoveView](t, c, "checkpoint", "set", "--new", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err == nil {
+		t.Fatal("the command ended well, want it to have died")
+	}
+	refuse(t, servers, "")
+	p := run(t, c)
+	p.awaitOverview(t, "both partitions to halt", func(o app.Overview) bool {
+		halted := slices.DeleteFunc(o.Streams, func(s app.Status) bool { return !strings.Contains(s.LastError, "checkpoint without a place") })
+		return len(halted) == 2
+	})
+}
+
+// TestRepartition_BesideALeaderThatBeginsIsSeenByIt has a publisher begin between the
+// look of a repartition and what it does then, and sends it nothing to save after.
+func TestRepartition_BesideALeaderThatBeginsIsSeenByIt(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	published(t, servers, source, 20)
+	var old *process
+	client, err := mongo.Connect(options.Client().ApplyURI(servers.MongoURI).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			if e.CommandName == "insert" && e.Command.Lookup("insert").StringValue() == "replaced_checkpoints" {
+				old = run(t, config(servers))
+				old.await(t, "the publisher to lead", leading)
+			}
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	_, err = mongostate.New(client, "change_relay").Repartition(t.Context(), mongostate.Repartition{
+		Stream: "shop.events", Lease: "publisher", To: 2, By: "ann",
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.awaitHalt(t, "stream retired", "PARTITIONS")
+	source.write(t, 20, 5)
+	run(t, config(servers, split(2))).awaitOverview(t, "both partitions to be led", leads(2))
+	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestMove_ToAPositionIsUnderTheOptionsThatTheRecordKeeps loses the checkpoint, and
+// with it the options under which the position was given out.
+func TestMove_ToAPositionIsUnderTheOptionsThatTheRecordKeeps(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	checkpoint, _ := published(t, servers, events(t, servers), 20)
+	wipe(t, state(t, servers, "resume_tokens"))
+	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "test", checkpoint.Lookup("position").StringValue()); err != nil {
+		t.Fatal(err)
+	}
+	filtered := run(t, config(servers, func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
+	status := filtered.await(t, "the publisher with a filter to halt", func(s app.Status) bool { return s.State == "halted" || leading(s) })
+	if !strings.Contains(status.LastError, "options") {
+		t.Errorf("status is %+v, want it to refuse the position: it is of other options", status)
 	}
 }

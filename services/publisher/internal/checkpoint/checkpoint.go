@@ -190,11 +190,12 @@ type Store interface {
 	// it, or returns ErrMissing, as the claimant says.
 	Claim(ctx context.Context, stream string, by Claimant) (Checkpoint, error)
 	// Pin sets where the stream starts, unless that or a token is there already,
-	// and returns the checkpoint. ErrSuperseded when term is not the stream's.
+	// and returns the checkpoint. ErrSuperseded when term is not the stream's, or
+	// the checkpoint is retired.
 	Pin(ctx context.Context, stream string, term int64, start Place) (Checkpoint, error)
 	// Save moves the checkpoint to a place, and leaves nothing of the place before.
 	// ErrSuperseded when term is not the stream's, or its claim another, or the
-	// checkpoint has fewer saves than are known to be kept.
+	// checkpoint is retired, or has fewer saves than are known to be kept.
 	Save(ctx context.Context, stream string, term int64, progress Progress) error
 }
 

@@ -86,9 +86,9 @@ func (d *copyDocument) copy() *checkpoint.Copy {
 }
 
 // setPlace is the update that makes a place the checkpoint's, and leaves
-// nothing of another.
+// nothing of another. Of the fields with it, those that are nil are removed.
 func setPlace(place checkpoint.Place, fields ...bson.E) bson.D {
-	set, unset := bson.D(fields), bson.D{}
+	var set, unset bson.D
 	put := func(field string, there bool, value any) {
 		if there {
 			set = append(set, bson.E{Key: field, Value: value})
@@ -96,12 +96,14 @@ func setPlace(place checkpoint.Place, fields ...bson.E) bson.D {
 			unset = append(unset, bson.E{Key: field, Value: ""})
 		}
 	}
+	for _, field := range fields {
+		put(field.Key, field.Value != nil, field.Value)
+	}
 	put("token", place.Token != nil, bson.Raw(place.Token))
 	put("position", place.Position != "", string(place.Position))
 	put("startAt", !place.Start.IsZero(), timestamp(place.Start))
 	put("copy", place.Copy != nil, documentOf(place.Copy))
 	put("anew", place.Anew, true)
-	put("retired", false, nil)
 	update := bson.D{{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}}}
 	if len(set) > 0 {
 		update = append(update, bson.E{Key: "$set", Value: set})
@@ -164,19 +166,20 @@ func (c *Checkpoints) Claim(ctx context.Context, stream string, by checkpoint.Cl
 
 // Pin implements checkpoint.Store.
 func (c *Checkpoints) Pin(ctx context.Context, stream string, term int64, start checkpoint.Place) (checkpoint.Checkpoint, error) {
-	unpinned := append(byTerm(stream, term),
+	held := append(byTerm(stream, term), inUse())
+	unpinned := append(slices.Clip(held),
 		bson.E{Key: "startAt", Value: nil}, // null or absent
 		bson.E{Key: "token", Value: nil})
 	found, err := c.modify(ctx, unpinned, setPlace(start), options.FindOneAndUpdate())
 	if !errors.Is(err, mongo.ErrNoDocuments) {
 		return found, err
 	}
-	return c.find(ctx, byTerm(stream, term)) // pinned already, or superseded
+	return c.find(ctx, held) // pinned already, or superseded
 }
 
 // Save implements checkpoint.Store.
 func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progress checkpoint.Progress) error {
-	held := byTerm(stream, term)
+	held := append(byTerm(stream, term), inUse())
 	if progress.Claim != "" {
 		held = append(held, bson.E{Key: "claim", Value: progress.Claim})
 	}

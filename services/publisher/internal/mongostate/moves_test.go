@@ -2,7 +2,7 @@ package mongostate_test
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,23 +39,29 @@ func begun(t *testing.T, state *mongostate.Database, seconds uint32) {
 	}
 }
 
-// moveTo moves the stream to a second, and calls before when it is about to update a
-// collection for the first time.
-func moveTo(t *testing.T, database string, seconds uint32, collection string, before func()) error {
+// beforeNth is a client that calls a function before its nth command of a name on a
+// collection.
+func beforeNth(t *testing.T, command, collection string, nth int, call func()) *mongo.Client {
 	t.Helper()
-	var once sync.Once
+	var seen atomic.Int64
 	client, err := mongo.Connect(options.Client().ApplyURI(testserver.Get(t).MongoURI).SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			if e.CommandName == "update" && e.Command.Lookup("update").StringValue() == collection {
-				once.Do(before)
+			if e.CommandName == command && e.Command.Lookup(command).StringValue() == collection && seen.Add(1) == int64(nth) {
+				call()
 			}
 		},
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) }()
-	_, err = mongostate.New(client, database).MoveCheckpoint(t.Context(), mongostate.Move{
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	return client
+}
+
+// moveTo moves the stream to a second.
+func moveTo(t *testing.T, client *mongo.Client, database string, seconds uint32) error {
+	t.Helper()
+	_, err := mongostate.New(client, database).MoveCheckpoint(t.Context(), mongostate.Move{
 		Stream: "orders", Action: "set", Who: "ann", Why: "test", At: time.Now(), To: at(seconds),
 	})
 	return err
@@ -83,13 +89,12 @@ func TestSettle_LeavesWhatALaterTermHasAnnounced(t *testing.T) {
 	state := mongostate.New(testserver.Mongo(t), database)
 	begun(t, state, 100)
 	announced, settled, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	err := moveTo(t, database, 200, "streams", func() { // its move is made, and it has not settled
-		go func() {
-			done <- moveTo(t, database, 300, "resume_tokens", func() { close(announced); <-settled })
-		}()
+	later := beforeNth(t, "update", "resume_tokens", 1, func() { close(announced); <-settled })
+	earlier := beforeNth(t, "update", "streams", 1, func() { // its move is made, and it has not settled
+		go func() { done <- moveTo(t, later, database, 300) }()
 		<-announced
 	})
-	if err != nil {
+	if err := moveTo(t, earlier, database, 200); err != nil {
 		t.Error(err)
 	}
 	if open := entries(t, state); !open[300].Unfinished || open[200].Unfinished || open[200].Decision != "set" {
@@ -116,12 +121,12 @@ func TestMove_ThatIsMadeAfterItWasTakenForDeadIsInTheLedger(t *testing.T) {
 	database := testserver.Name(t)
 	state := mongostate.New(testserver.Mongo(t), database)
 	begun(t, state, 100)
-	err := moveTo(t, database, 200, "resume_tokens", func() {
+	client := beforeNth(t, "update", "resume_tokens", 1, func() {
 		if err := state.Settle(t.Context(), "orders", "", 100); err != nil {
 			t.Error(err)
 		}
 	})
-	if err != nil {
+	if err := moveTo(t, client, database, 200); err != nil {
 		t.Fatal(err)
 	}
 	if got := entries(t, state)[200]; got.Decision != "set" || got.Error != "test" || got.FromTime.Unix() != 100 || got.Unfinished {

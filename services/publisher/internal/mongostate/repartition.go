@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func (d *Database) CheckPartitions(ctx context.Context, stream string, of int) e
 			"stop all publishers of the stream, run publisher repartition, start them again", ErrPartitioned, scope.Names(), of, found[0])
 	default:
 		return fmt.Errorf("%w: there are several, %q; stop all publishers of the stream, "+
-			"and say which of them are right with publisher repartition --from N", ErrPartitioned, scope.Names())
+			"and say which of them are right with publisher repartition --from %s", ErrPartitioned, scope.Names(), scope.rightText())
 	}
 }
 
@@ -117,6 +118,8 @@ func (s Scope) source(r *Repartition) error {
 	case r.From != 0:
 	case len(others) == 0:
 		r.From = r.To // done already
+	case s.right() != 0:
+		r.From = s.right()
 	case len(others) > 1, len(found) > 1 && !s.unused(r.To):
 		return fmt.Errorf("%w: stream %q has checkpoints of several numbers of partitions, %q; say which of them are right with --from N",
 			ErrScope, s.Whole, s.Names())
@@ -124,6 +127,35 @@ func (s Scope) source(r *Repartition) error {
 		r.From = others[0]
 	}
 	return nil
+}
+
+// right is the number of partitions that a repartition which did not end leaves in
+// use, where that is certain; or else 0. It makes all that is new before it retires
+// the first of the old: so what is retired in part is the old, or new and not made
+// in full; and where nothing is, that is right by which something was published.
+func (s Scope) right() int {
+	numbers := s.Partitions()
+	if len(numbers) < 2 {
+		return 0
+	}
+	numbers = slices.DeleteFunc(numbers, func(n int) bool {
+		return slices.ContainsFunc(PartitionNames(s.Whole, n), func(name string) bool { return s.Retired[name] })
+	})
+	if len(numbers) > 1 {
+		numbers = slices.DeleteFunc(numbers, s.unused)
+	}
+	if len(numbers) != 1 {
+		return 0
+	}
+	return numbers[0]
+}
+
+// rightText is the number that is right, or a placeholder where only people know.
+func (s Scope) rightText() string {
+	if right := s.right(); right != 0 {
+		return strconv.Itoa(right)
+	}
+	return "N"
 }
 
 // unused reports whether nothing was ever published by the checkpoints of a
@@ -176,8 +208,11 @@ func (d *Database) Repartition(ctx context.Context, r Repartition, dry bool) (Ca
 		return Carried{}, err
 	}
 	plan, r, err := scope.Plan(r)
-	if err != nil || dry || len(plan.Created)+len(plan.Retired) == 0 {
+	if err != nil || dry {
 		return plan, err
+	}
+	if len(plan.Created)+len(plan.Retired) == 0 {
+		return plan, d.settleRetired(ctx, r.Stream)
 	}
 	_, err = d.db.Collection(replaced).InsertOne(ctx, bson.D{
 		{Key: "stream", Value: r.Stream},
@@ -195,7 +230,10 @@ func (d *Database) Repartition(ctx context.Context, r Repartition, dry bool) (Ca
 			return plan, err
 		}
 	}
-	return plan, d.retire(ctx, scope, plan.Retired)
+	if err := d.retire(ctx, scope, plan.Retired); err != nil {
+		return plan, err
+	}
+	return plan, d.settleRetired(ctx, r.Stream)
 }
 
 // raw are checkpoints as they are stored.
@@ -212,7 +250,7 @@ func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repa
 	if err != nil {
 		return err
 	}
-	place := setPlace(start.Place, bson.E{Key: "term", Value: plan.Term}, bson.E{Key: "saves", Value: int64(0)}, bson.E{Key: "options", Value: start.Options})
+	place := setPlace(start.Place, bson.E{Key: "term", Value: plan.Term}, bson.E{Key: "saves", Value: int64(0)}, bson.E{Key: "options", Value: start.Options}, bson.E{Key: "retired", Value: nil})
 	old := scope.Records[start.Stream]
 	var records, fresh []mongo.WriteModel
 	for _, name := range plan.Created {
@@ -232,20 +270,37 @@ func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repa
 	return nil
 }
 
-// retire takes checkpoints out of use. They stay, under a term above every
-// claim: who still publishes by one of them is refused its next save.
+// retire takes checkpoints out of use. They stay, each under a term above the one
+// that it has by then: who still publishes by one of them, or began to since the
+// scope was looked at, is refused its next save. The records come first, so that no
+// term is given out in between.
 func (d *Database) retire(ctx context.Context, scope Scope, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	which := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}
-	retire := bson.D{
-		{Key: "$max", Value: bson.D{{Key: "term", Value: scope.Highest + 1}}},
-		{Key: "$set", Value: bson.D{{Key: "retired", Value: true}}},
-	}
-	for _, collection := range []string{checkpoints, streams} {
+	retire := mongo.Pipeline{{{Key: "$set", Value: bson.D{
+		{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$max", Value: bson.A{"$term", scope.Highest}}}, int64(1)}}}},
+		{Key: "retired", Value: true},
+	}}}}
+	for _, collection := range []string{streams, checkpoints} {
 		if _, err := d.db.Collection(collection).UpdateMany(ctx, which, retire); err != nil {
 			return fmt.Errorf("retire %q in %s: %w", names, collection, err)
+		}
+	}
+	return nil
+}
+
+// settleRetired settles what was announced for checkpoints that are retired: no
+// later term finds out what became of it.
+func (d *Database) settleRetired(ctx context.Context, whole string) error {
+	var retired []checkpointDocument
+	if err := all(ctx, d, checkpoints, bson.D{anyPartition("_id", whole), {Key: "retired", Value: true}}, &retired); err != nil {
+		return fmt.Errorf("look for retired checkpoints of %q: %w", whole, err)
+	}
+	for _, document := range retired {
+		if err := d.Settle(ctx, document.Stream, document.Moved, document.Term); err != nil {
+			return err
 		}
 	}
 	return nil

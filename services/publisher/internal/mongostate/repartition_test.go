@@ -1,6 +1,7 @@
 package mongostate_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -175,5 +176,181 @@ func TestRepartition_IsRefusedUnderALeader(t *testing.T) {
 		if _, err := state.Lease(name).Release(t.Context(), claim.Holder); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestRepartition_ALeaderThatBeganSinceTheLookIsRefused raises the terms of a stream
+// as a leader does, between the look of a repartition and what it does then.
+func TestRepartition_ALeaderThatBeganSinceTheLookIsRefused(t *testing.T) {
+	t.Parallel()
+	database := testserver.Name(t)
+	state := mongostate.New(testserver.Mongo(t), database)
+	begun(t, state, 100)
+	claimed := make(chan *checkpoint.Claimed, 1)
+	client := beforeNth(t, "insert", "replaced_checkpoints", 1, func() {
+		for range 3 {
+			record, err := state.Streams().Raise(t.Context(), "orders", 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			leader, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "b", Above: record.Term - 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-claimed:
+			default:
+			}
+			claimed <- leader
+		}
+	})
+	if _, err := mongostate.New(client, database).Repartition(t.Context(), to(2), false); err != nil {
+		t.Fatal(err)
+	}
+	leader := <-claimed
+	if err := leader.Save(t.Context(), marshal(t, bson.D{}), "p"); !errors.Is(err, checkpoint.ErrSuperseded) {
+		t.Errorf("Save = %v, want ErrSuperseded", err)
+	}
+	found, err := state.Checkpoints().Read(t.Context(), "orders")
+	if err != nil || !found.Retired || found.Term <= leader.Term {
+		t.Errorf("the checkpoint is %+v, %v, want it retired in a later term than %d", found, err, leader.Term)
+	}
+	if _, err := state.Streams().Raise(t.Context(), "orders", 0); !errors.Is(err, mongostate.ErrNoStream) {
+		t.Errorf("Raise = %v, want ErrNoStream", err)
+	}
+}
+
+// TestCheckpoints_ARetiredOneTakesNothingOfItsOwnTerm retires it and leaves its term,
+// as no repartition does.
+func TestCheckpoints_ARetiredOneTakesNothingOfItsOwnTerm(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(*checkpoint.Claimed) error{
+		"save": func(c *checkpoint.Claimed) error { return c.Save(t.Context(), marshal(t, bson.D{}), "p") },
+		"mark": func(c *checkpoint.Claimed) error { return c.Mark(t.Context()) },
+		"pin":  func(c *checkpoint.Claimed) error { return c.Pin(t.Context(), *at(100)) },
+	} {
+		database := testserver.Name(t)
+		state := mongostate.New(testserver.Mongo(t), database)
+		claimed, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "a", Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kept(t, database).UpdateOne(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "retired", Value: true}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(claimed); !errors.Is(err, checkpoint.ErrSuperseded) {
+			t.Errorf("%s = %v, want ErrSuperseded", name, err)
+		}
+		if found, err := state.Checkpoints().Read(t.Context(), "orders"); err != nil || !found.Retired || found.Pinned() {
+			t.Errorf("after %s the checkpoint is %+v, %v, want it retired and as it was", name, found, err)
+		}
+	}
+}
+
+// TestRepartition_ThatDiedIsFinishedByAnother ends one at each step, of a stream that
+// had both numbers before, or not, and calls another to either number.
+func TestRepartition_ThatDiedIsFinishedByAnother(t *testing.T) {
+	t.Parallel()
+	steps := []struct {
+		collection string
+		nth        int  // write to it that fails
+		names      bool // the number that is right is named
+	}{
+		{"streams", 1, false}, {"resume_tokens", 1, true}, {"streams", 2, true}, {"resume_tokens", 2, true},
+	}
+	for _, step := range steps {
+		for _, before := range [][]int{nil, {2, 1}} {
+			for _, next := range []int{1, 2, 3} {
+				database := testserver.Name(t)
+				state := mongostate.New(testserver.Mongo(t), database)
+				begun(t, state, 100)
+				for _, n := range before {
+					if _, err := state.Repartition(t.Context(), to(n), false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := confirmed(t, state, before); err != nil {
+					t.Fatal(err)
+				}
+				dying, die := context.WithCancel(t.Context())
+				client := beforeNth(t, "update", step.collection, step.nth, die)
+				if _, err := mongostate.New(client, database).Repartition(dying, to(2), false); err == nil {
+					t.Fatalf("the repartition is done, want it to have died at %+v", step)
+				}
+				scope, err := state.Scope(t.Context(), "orders", "lease")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, err := range []error{
+					state.CheckPartitions(t.Context(), "orders", next), scope.Check(mongostate.Said{Partitions: next, Lease: "lease"}),
+				} {
+					if step.names && (err == nil || !strings.Contains(err.Error(), "--from ") || strings.Contains(err.Error(), "--from N")) {
+						t.Errorf("a start after %+v, before that %v, = %v, want the number that is right", step, before, err)
+					}
+				}
+				if _, err := state.Repartition(t.Context(), to(next), false); err != nil {
+					t.Errorf("Repartition to %d of one that died at %+v, after %v = %v", next, step, before, err)
+					continue
+				}
+				if err := state.CheckPartitions(t.Context(), "orders", next); err != nil {
+					t.Errorf("CheckPartitions of %d after %+v = %v", next, step, err)
+				}
+				for _, name := range mongostate.PartitionNames("orders", next) {
+					if found, err := state.Checkpoints().Read(t.Context(), name); err != nil || found.Retired || found.Start.Seconds != 100 {
+						t.Errorf("checkpoint %q is %+v, %v, want the place carried over", name, found, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// confirmed has the stream without partitions be led, where it is as after the
+// repartitions before.
+func confirmed(t *testing.T, state *mongostate.Database, before []int) error {
+	t.Helper()
+	if len(before) == 0 {
+		return nil // begun has
+	}
+	found, err := state.Checkpoints().Read(t.Context(), "orders")
+	if err != nil {
+		return err
+	}
+	return state.Streams().Confirm(t.Context(), "orders", found.Term, mongostate.Kept{Lease: "lease"})
+}
+
+// TestRepartition_SettlesWhatACommandLeftOpen has a command die after its move.
+func TestRepartition_SettlesWhatACommandLeftOpen(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"before the repartition": true, "the repartition died before it settled": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := testserver.Name(t)
+			state := mongostate.New(testserver.Mongo(t), database)
+			begun(t, state, 100)
+			dying, die := context.WithCancel(t.Context())
+			client := beforeNth(t, "update", "streams", 1, die) // the move is made, and not decided
+			_, err := mongostate.New(client, database).MoveCheckpoint(dying, mongostate.Move{
+				Stream: "orders", Action: "set", Who: "ann", Why: "test", At: time.Now(), To: at(200),
+			})
+			if err == nil || !entries(t, state)[200].Unfinished {
+				t.Fatalf("the move ended with %v, the ledger has %+v, want it open", err, entries(t, state))
+			}
+			if !early {
+				ending, end := context.WithCancel(t.Context())
+				client := beforeNth(t, "update", "stream_gaps", 1, end)
+				if _, err := mongostate.New(client, database).Repartition(ending, to(2), false); err == nil {
+					t.Fatal("the repartition is done, want it to have died")
+				}
+			}
+			if _, err := state.Repartition(t.Context(), to(2), false); err != nil {
+				t.Fatal(err)
+			}
+			if got := entries(t, state)[200]; got.Unfinished || got.Decision != "set" {
+				t.Errorf("the ledger has %+v, want the move done", got)
+			}
+		})
 	}
 }

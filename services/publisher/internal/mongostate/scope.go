@@ -26,6 +26,9 @@ type Scope struct {
 	// Records and Checkpoints are by the names of checkpoints.
 	Records     map[string]checkpoint.Record
 	Checkpoints map[string]checkpoint.Checkpoint
+	// Retired are the names of which a record or a checkpoint is: of both, but for a
+	// repartition that did not end.
+	Retired map[string]bool
 	// Highest is the highest term of all of them, retired or not.
 	Highest int64
 	// Holders are the live leases of the stream.
@@ -44,14 +47,16 @@ type Holder struct {
 
 // Scope finds what there is of a stream.
 func (d *Database) Scope(ctx context.Context, whole, lease string) (Scope, error) {
-	s := Scope{Whole: whole, Records: map[string]checkpoint.Record{}, Checkpoints: map[string]checkpoint.Checkpoint{}}
+	s := Scope{Whole: whole, Records: map[string]checkpoint.Record{}, Checkpoints: map[string]checkpoint.Checkpoint{}, Retired: map[string]bool{}}
 	var records []streamDocument
 	if err := all(ctx, d, streams, bson.D{{Key: "stream", Value: whole}}, &records); err != nil {
 		return s, fmt.Errorf("look for the records of %q: %w", whole, err)
 	}
 	for _, document := range records {
 		s.Highest = max(s.Highest, document.Term)
-		if !document.Retired {
+		if document.Retired {
+			s.Retired[document.Stream] = true
+		} else {
 			s.Records[document.Stream] = document.record()
 		}
 	}
@@ -61,7 +66,9 @@ func (d *Database) Scope(ctx context.Context, whole, lease string) (Scope, error
 	}
 	for _, document := range documents {
 		s.Highest = max(s.Highest, document.Term)
-		if !document.Retired {
+		if document.Retired {
+			s.Retired[document.Stream] = true
+		} else {
 			s.Checkpoints[document.Stream] = document.checkpoint()
 		}
 	}
@@ -186,7 +193,7 @@ func (s Scope) mismatch(partitions int) error {
 		return fmt.Errorf("%w: stream %q has %d partitions, and PARTITIONS is %d", ErrScope, s.Whole, found[0], partitions)
 	default:
 		return fmt.Errorf("%w: stream %q has checkpoints of several numbers of partitions, %q; "+
-			"say which of them are right with publisher repartition --from N", ErrScope, s.Whole, s.Names())
+			"say which of them are right with publisher repartition --from %s", ErrScope, s.Whole, s.Names(), s.rightText())
 	}
 }
 
