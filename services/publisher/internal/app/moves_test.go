@@ -127,11 +127,14 @@ func TestRepartition_BesideALeaderThatBeginsIsSeenByIt(t *testing.T) {
 	source := events(t, servers)
 	published(t, servers, source, 20)
 	var old *process
+	begin := func() {
+		old = run(t, config(servers))
+		old.await(t, "the publisher to lead", leading)
+	}
 	client, err := mongo.Connect(options.Client().ApplyURI(servers.MongoURI).SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			if e.CommandName == "insert" && e.Command.Lookup("insert").StringValue() == "replaced_checkpoints" {
-				old = run(t, config(servers))
-				old.await(t, "the publisher to lead", leading)
+				begin()
 			}
 		},
 	}))

@@ -21,6 +21,9 @@ func at(seconds uint32) *checkpoint.Place {
 	return &checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: seconds}}
 }
 
+// settings are those of a stream.
+var settings = checkpoint.Settings{"SERVICEBUS_TOPIC": "changes"}
+
 // begun is a stream that stands at a second.
 func begun(t *testing.T, state *mongostate.Database, seconds uint32) {
 	t.Helper()
@@ -34,7 +37,7 @@ func begun(t *testing.T, state *mongostate.Database, seconds uint32) {
 	if err := claimed.Pin(t.Context(), *at(seconds)); err != nil {
 		t.Fatal(err)
 	}
-	if err := state.Streams().Confirm(t.Context(), "orders", claimed.Term, mongostate.Kept{Lease: "lease"}); err != nil {
+	if err := state.Streams().Confirm(t.Context(), "orders", claimed.Term, mongostate.Kept{Lease: "lease", Settings: settings}); err != nil {
 		t.Fatal(err)
 	}
 }

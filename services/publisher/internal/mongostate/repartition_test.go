@@ -3,6 +3,7 @@ package mongostate_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -301,6 +302,9 @@ func TestRepartition_ThatDiedIsFinishedByAnother(t *testing.T) {
 					if found, err := state.Checkpoints().Read(t.Context(), name); err != nil || found.Retired || found.Start.Seconds != 100 {
 						t.Errorf("checkpoint %q is %+v, %v, want the place carried over", name, found, err)
 					}
+					if record, err := state.Streams().Read(t.Context(), name); err != nil || record.Retired || !maps.Equal(record.Settings, settings) {
+						t.Errorf("the record of %q after %+v is %+v, %v, want the settings carried over", name, step, record, err)
+					}
 				}
 			}
 		}
@@ -318,7 +322,7 @@ func confirmed(t *testing.T, state *mongostate.Database, before []int) error {
 	if err != nil {
 		return err
 	}
-	return state.Streams().Confirm(t.Context(), "orders", found.Term, mongostate.Kept{Lease: "lease"})
+	return state.Streams().Confirm(t.Context(), "orders", found.Term, mongostate.Kept{Lease: "lease", Settings: settings})
 }
 
 // TestRepartition_SettlesWhatACommandLeftOpen has a command die after its move.
