@@ -45,6 +45,7 @@ type App struct {
 	waiting      *waiting
 	dead         *deadWatch
 	ledger       ledgerWatch
+	shelf        shelfWatch
 	halts        *delivery.Halts
 	brake        *delivery.Brake
 	handler      *delivery.Handler
@@ -106,6 +107,7 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.completing = &rate{count: a.engine.Counts().Completed.Load}
 	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
 	a.dead = &deadWatch{count: a.subscription.CountDeadLetters, redact: a.redact, log: a.log}
+	a.shelf.log = a.log
 	a.metrics.watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake)
 	a.metrics.registry.MustRegister(buildInfo(version), a.dead, &a.ledger)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
@@ -198,6 +200,7 @@ func (a *App) work(ctx context.Context) error {
 	})
 	group.Go(func() error { return a.waiting.run(ctx) })
 	group.Go(func() error { return a.dead.run(ctx) })
+	group.Go(func() error { return a.shelf.run(ctx, a.store) })
 	group.Go(func() error {
 		if err := a.process.Run(lists); err != nil {
 			a.log.Info().Err(err).Msg("the others may take this process for dead")

@@ -113,16 +113,19 @@ func parkedCommands() *cobra.Command {
 }
 
 func redriveCommand() *cobra.Command {
-	var gaps, unfollowed bool
+	var gaps, unfollowed, lost bool
 	c := changing(cli.OrAll(&cobra.Command{
 		Use: "redrive AGGREGATE | --all", Short: "apply parked messages in order, and lift the halt",
 		Long: `Apply parked messages in order, and lift the halt. Where the projectors have
-ON_GAP=wait it stops before a missing version.`,
+ON_GAP=wait it stops before a missing version. It stops before a message that
+later events were applied over, because its halt was lost, and where parked
+messages are gone.`,
 	}, 0, 1, "those of all halted aggregates"), func(ctx context.Context, s *scope, args []string) error {
-		s.flags.AcceptGaps, s.flags.AcceptUnfollowed = gaps, unfollowed
+		s.flags.AcceptGaps, s.flags.AcceptUnfollowed, s.flags.AcceptLost = gaps, unfollowed, lost
 		return s.redrive(ctx, strings.Join(args, ""))
 	})
 	c.Flags().BoolVar(&gaps, "accept-gaps", false, "go on over missing versions")
+	c.Flags().BoolVar(&lost, "accept-lost", false, "take away what later events were applied over, and go on where parked messages are gone")
 	c.Flags().BoolVar(&unfollowed, "accept-unfollowed", false, "take events away that no projection follows any more")
 	return c
 }

@@ -134,7 +134,7 @@ var deadKills = []struct {
 }{
 	{name: "before the halt", texts: []string{"findAndModify", "halted_aggregates"}, nth: 1},
 	{name: "halted", texts: []string{"commitTransaction"}, nth: 1, after: true, halted: true},
-	{name: "before the first is parked", texts: []string{"update", "halted_aggregates", "$inc"}, nth: 1, halted: true, known: true},
+	{name: "before the first is parked", texts: []string{"findAndModify", "halted_aggregates", "$inc"}, nth: 1, halted: true, known: true},
 	{name: "the first is parked", texts: []string{"commitTransaction"}, nth: 2, after: true, halted: true, known: true},
 	{name: "both are parked", texts: []string{"commitTransaction"}, nth: 3, after: true, halted: true, known: true},
 	{name: "before the first dead letter is taken away", bus: true, texts: []string{"\x00\x53\x15"}, nth: 1, halted: true, known: true},
@@ -142,8 +142,8 @@ var deadKills = []struct {
 	{name: "before the first is applied", texts: []string{"update", "orders", "seen"}, nth: 1, halted: true, known: true},
 	{name: "the first is applied", texts: []string{"update", "orders", "seen"}, nth: 1, after: true, halted: true, known: true},
 	{name: "before the second is applied", texts: []string{"update", "orders", "seen"}, nth: 2, halted: true, known: true},
-	{name: "the last is taken from what is parked", texts: []string{"delete", "parked_messages"}, nth: 2, after: true, halted: true, known: true},
-	{name: "lifted", texts: []string{"commitTransaction"}, nth: 4, after: true},
+	{name: "the last is taken from what is parked", texts: []string{"commitTransaction"}, nth: 6, after: true, halted: true, known: true},
+	{name: "lifted", texts: []string{"commitTransaction"}, nth: 7, after: true},
 }
 
 // deadKillTopics are a topic for each step.

@@ -56,16 +56,24 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 			return err
 		}
 	}
-	r := &returning{scope: s, letters: letters}
+	r := &returning{scope: s, letters: letters, tried: map[string]bool{}}
+	var errs []error
 	for some := range slices.Chunk(byAggregate(places), aggregatesAtOnce) {
-		if err := r.some(ctx, some); err != nil {
-			return err
+		err := r.some(ctx, some)
+		if err != nil {
+			for _, group := range some {
+				r.tried[group[0].aggregate] = true
+			}
+		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			return errors.Join(errs...)
 		}
 	}
 	if all && !r.flags.DryRun {
-		if err := r.finish(ctx, places); err != nil {
-			return err
-		}
+		errs = append(errs, r.finish(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if !all && r.gone > 0 {
 		return fmt.Errorf("%w any more: somebody else has dealt with dead letter %d meanwhile", errNoDeadLetter, number)
@@ -114,6 +122,8 @@ type returning struct {
 	*scope
 	letters               *servicebus.DeadLetters
 	refused, gone, halted int
+	// tried are the aggregates whose messages were put back, or may have to be yet.
+	tried map[string]bool
 }
 
 // Message implements delivery.Letters.
@@ -125,16 +135,19 @@ func (r *returning) Message(ctx context.Context, number int64) (m session.Messag
 // some deals with the dead letters of some aggregates.
 func (r *returning) some(ctx context.Context, groups [][]place) error {
 	work := delivery.PutBack{
-		Letters: r, Decider: r.projections, Store: r.store, Parking: r.store, Halted: r.store, Shelf: r.store, Gaps: delivery.Gaps{Versions: r.versions},
+		Letters: r, Decider: r.projections, Store: r.store, Parking: r.store, Shelf: r.store, Gaps: delivery.Gaps{Versions: r.versions},
 	}
 	var aggregates [][]delivery.Letter
+	var errs []error
 	for _, group := range groups {
 		var kept []delivery.Letter
 		var order delivery.Order
 		for _, p := range group {
 			judged, err := r.judge(ctx, &work, p)
 			if err != nil {
-				return err
+				errs = append(errs, fmt.Errorf("dead letter %d of aggregate %q: %w", p.number, p.aggregate, err))
+				kept = nil
+				break
 			}
 			judged = order.Next(judged)
 			// What is refused now is refused without a halt.
@@ -148,12 +161,14 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 		}
 		if len(kept) > 0 {
 			aggregates = append(aggregates, kept)
+			r.tried[kept[0].Event.AggregateID] = true
 		}
 	}
 	if len(aggregates) == 0 {
-		return nil
+		return errors.Join(errs...)
 	}
 	returns, redriven, err := work.Run(ctx, aggregates, r.remove)
+	err = errors.Join(append(errs, err)...)
 	for _, one := range returns {
 		err = errors.Join(err, r.print(one))
 	}
@@ -179,19 +194,18 @@ func (r *returning) judge(ctx context.Context, work *delivery.PutBack, p place) 
 
 // finish redrives the aggregates that an earlier run has left halted: one that was
 // killed after it had taken their dead letters away, or before it had halted more.
-func (r *returning) finish(ctx context.Context, done []place) error {
+func (r *returning) finish(ctx context.Context) error {
 	halts, err := r.store.Halts(ctx, 1<<30)
 	if err != nil {
 		return err
 	}
 	var left []string
 	for i := range halts {
-		mine := slices.ContainsFunc(done, func(p place) bool { return p.aggregate == halts[i].AggregateID })
-		if delivery.ForReturn(halts[i].Reason) && !mine {
+		if delivery.ForReturn(halts[i].Reason) && !r.tried[halts[i].AggregateID] {
 			left = append(left, halts[i].AggregateID)
 		}
 	}
-	return delivery.RedriveAll(ctx, r.projections, r.store, r.store, delivery.Gaps{Versions: r.versions}, left, r.redriven)
+	return delivery.RedriveAll(ctx, r.projections, r.store, r.store, delivery.Gaps{Versions: r.versions, Returning: true}, left, r.redriven)
 }
 
 // redriven prints what became of an aggregate.

@@ -66,6 +66,10 @@ func TestLedger_HasALineForEachDecision(t *testing.T) {
 	decided(t, 2, "parked redrive --accept-gaps", "a-3", "version 3 follows 1")
 	run("parked", "discard", "b", "b-1")
 	decided(t, 3, "parked discard", "b-1", "version:1")
+	// What is named before it is done is not counted again when it is.
+	if last := ledger(t)[2]; last["count"] != 1.0 {
+		t.Errorf("a discard of one: got %v, want it counted once", last)
+	}
 	if _, err := db.Collection(projection.ParkedMessages).UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "followedBy", Value: bson.A{"gone"}}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -94,14 +94,12 @@ var errHalted = errors.New("aggregates are still halted")
 
 // redrive applies the parked messages of an aggregate, or of all where it is "".
 func (s *scope) redrive(ctx context.Context, aggregate string) error {
-	aggregates := []string{aggregate}
-	if aggregate == "" {
-		halts, err := s.store.List(ctx, 1<<30)
-		if err != nil {
-			return err
-		}
-		aggregates = slices.Sorted(maps.Keys(halts))
-	} else if err := s.halted(ctx, aggregate); err != nil {
+	putBack, err := s.putHaltsBack(ctx, aggregate)
+	if err != nil {
+		return err
+	}
+	aggregates, err := s.halted(ctx, aggregate, putBack)
+	if err != nil {
 		return err
 	}
 	halted := 0
@@ -109,9 +107,9 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 		if !done.Lifted {
 			halted++
 		}
+		done.PutBack = slices.Contains(putBack, done.AggregateID)
 		return s.lines.Encode(done)
 	}
-	var err error
 	if s.flags.DryRun {
 		halted, err = s.rehearseAll(ctx, aggregates)
 	} else {
@@ -133,7 +131,7 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 // and at its end the events that were let pass.
 func (s *scope) accepting(ctx context.Context, aggregates []string, redrive func(delivery.Gaps) error) error {
 	gaps := s.gaps()
-	if !gaps.Accept && !gaps.Unfollowed {
+	if !gaps.Accept && !gaps.Unfollowed && !gaps.Lost {
 		return redrive(gaps)
 	}
 	d := &readmodel.Decision{Command: "parked redrive"}
@@ -142,6 +140,9 @@ func (s *scope) accepting(ctx context.Context, aggregates []string, redrive func
 	}
 	if gaps.Unfollowed {
 		d.Command += " --accept-unfollowed"
+	}
+	if gaps.Lost {
+		d.Command += " --accept-lost"
 	}
 	for _, aggregate := range aggregates {
 		d.Add(readmodel.Named{Aggregate: aggregate})
@@ -169,16 +170,41 @@ func namedEvent(e *contract.Event, reason string) readmodel.Named {
 
 // gaps is how a redrive deals with what is missing.
 func (s *scope) gaps() delivery.Gaps {
-	return delivery.Gaps{Versions: s.versions, Accept: s.flags.AcceptGaps, Unfollowed: s.flags.AcceptUnfollowed}
+	return delivery.Gaps{Versions: s.versions, Accept: s.flags.AcceptGaps, Unfollowed: s.flags.AcceptUnfollowed, Lost: s.flags.AcceptLost}
 }
 
-// halted is an error unless the aggregate is halted.
-func (s *scope) halted(ctx context.Context, aggregate string) error {
-	halted, err := s.store.Halted(ctx, aggregate)
-	if err == nil && halted == "" {
+// putHaltsBack puts the halt back of an aggregate that has parked messages and no
+// halt, or of all where it is "", so that nothing is applied over them meanwhile. It
+// returns which; a dry run puts none back.
+func (s *scope) putHaltsBack(ctx context.Context, aggregate string) ([]string, error) {
+	var only []string
+	if aggregate != "" {
+		only = []string{aggregate}
+	}
+	if !s.flags.DryRun {
+		return delivery.Rehalt(ctx, s.store, s.store, true, only...)
+	}
+	events, err := s.store.Unhalted(ctx, only...)
+	var found []string
+	for i := range events {
+		found = append(found, events[i].AggregateID)
+	}
+	return found, err
+}
+
+// halted are the aggregates that a redrive is for: those that are halted, and those
+// whose halts are put back. It is an error where the one that is asked for is not
+// among them.
+func (s *scope) halted(ctx context.Context, aggregate string, putBack []string) ([]string, error) {
+	if aggregate == "" {
+		halts, err := s.store.List(ctx, 1<<30)
+		return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(putBack[:len(putBack):len(putBack)], maps.Keys(halts))))), err
+	}
+	halt, err := s.store.Halted(ctx, aggregate)
+	if err == nil && halt == "" && len(putBack) == 0 {
 		err = fmt.Errorf("aggregate %q is not halted in the group %q of %q: see projector parked list", aggregate, s.cfg.Group, s.cfg.Database)
 	}
-	return err
+	return []string{aggregate}, err
 }
 
 // rehearseAll rehearses redrives, and counts those that would stop.
@@ -209,15 +235,16 @@ type rehearsed struct {
 // rehearse prints what a redrive would do; false where it would stop.
 func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, err error) {
 	r := rehearsed{AggregateID: aggregate, DryRun: true}
-	rehearsal, err := delivery.Rehearse(ctx, s.projections, s.gaps(), aggregate)
+	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.projections, s.store, s.gaps(), aggregate)
 	if err != nil {
 		return false, err
 	}
+	r.FailedEventID, r.Reason = failed, reason
 	err = s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		if r.Reason != "" {
 			return nil
 		}
-		writes, reason, err := rehearsal.Next(ctx, &delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Foreign: p.Foreign})
+		writes, reason, err := rehearsal.Next(ctx, &delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Behind: p.Behind, Foreign: p.Foreign})
 		switch {
 		case err != nil:
 			return err

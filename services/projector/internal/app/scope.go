@@ -129,6 +129,6 @@ type changeFlags struct {
 	DryRun bool
 	// OtherProjections lets the projections differ from the projectors' own.
 	OtherProjections bool
-	// AcceptGaps and AcceptUnfollowed are those of a redrive.
-	AcceptGaps, AcceptUnfollowed bool
+	// AcceptGaps, AcceptUnfollowed and AcceptLost are those of a redrive.
+	AcceptGaps, AcceptUnfollowed, AcceptLost bool
 }

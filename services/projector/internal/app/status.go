@@ -54,9 +54,14 @@ type Status struct {
 	OldestUnapplied *time.Time `json:"oldest_unapplied,omitempty"`
 
 	// HaltBrake says why no more sessions are taken; absent while they are.
-	HaltBrake        string   `json:"halt_brake,omitempty"`
-	HaltedAggregates *int     `json:"halted_aggregates,omitempty"`
-	LagSeconds       *float64 `json:"lag_seconds,omitempty"`
+	HaltBrake        string `json:"halt_brake,omitempty"`
+	HaltedAggregates *int   `json:"halted_aggregates,omitempty"`
+	// ParkedMessages are all that the group has; absent until known.
+	ParkedMessages *int64 `json:"parked_messages,omitempty"`
+	// HaltsPutBack counts aggregates that this process found with parked messages and
+	// without their halt.
+	HaltsPutBack int64    `json:"halts_put_back"`
+	LagSeconds   *float64 `json:"lag_seconds,omitempty"`
 
 	VersionGaps   int64 `json:"version_gaps"`
 	Inversions    int64 `json:"inversions"`
@@ -124,6 +129,7 @@ func (a *App) Status() Status {
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n
 	}
+	s.ParkedMessages, s.HaltsPutBack = a.shelf.messages(), a.shelf.putBack.Load()
 	if err := a.brake.Err(); err != nil {
 		s.HaltBrake = err.Error()
 	}

@@ -50,7 +50,7 @@ func TestPutBack_AStopInterruptsAnExpressionAndRefusesNothing(t *testing.T) {
 	t.Parallel()
 	store := readmodeltest.NewFake()
 	ctx, stop := context.WithCancelCause(t.Context())
-	p := delivery.PutBack{Decider: &stopping{parse(t, long), stop}, Store: store, Parking: store, Halted: store, Shelf: store}
+	p := delivery.PutBack{Decider: &stopping{parse(t, long), stop}, Store: store, Parking: store, Shelf: store}
 	m := happened(t, "a", 1)[0]
 	letter := delivery.LetterOf(&m, "")
 	if r, err := p.Judge(ctx, &letter, m.Message); !errors.Is(err, errStopped) || r.Fate != "" {

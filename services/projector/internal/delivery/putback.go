@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
@@ -30,7 +28,6 @@ type PutBack struct {
 	Decider Decider
 	Store   Store
 	Parking Parking
-	Halted  HaltedAggregates
 	Shelf   Shelf
 	Gaps    Gaps
 }
@@ -110,13 +107,17 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 		return Return{}, err
 	}
 	if beyond != "" {
-		return refused("%s", beyond)
+		return refused("%s; then remove the dead letter with projector dlq discard", beyond)
 	}
 	if stored == len(writes) && stored > 0 {
 		return Return{l, ReturnApplied, ""}, nil
 	}
 	return Return{l, ReturnParked, ""}, nil
 }
+
+// rebuild is the way back to a read model that has every event.
+const rebuild = "build the read model anew from the source, as another version of the projection (or another group and database), " +
+	"which publisher checkpoint set to a time before the event, or a copy, fills"
 
 // compare tells how many of an event's writes are stored, and why the event cannot
 // be applied any more, if it cannot. A projection that passes the event by
@@ -136,8 +137,7 @@ func compare(ctx context.Context, shelf Shelf, writes []projection.Write) (store
 			stored++
 		default:
 			return 0, fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. "+
-				"It cannot be applied in order any more: build the read model anew from the source, as another version of the projection (or another group and database), "+
-				"which publisher checkpoint set to a time before the event, or a copy, fills; then remove the dead letter with projector dlq discard",
+				"It cannot be applied in order any more: "+rebuild,
 				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID), nil
 		}
 	}
@@ -165,34 +165,38 @@ func (o *Order) Next(alone Return) Return {
 // Run puts messages back, those of one aggregate together and in the order of
 // their sequences, none behind one that is refused. remove takes dead letters
 // away: those that are parked or applied by then. It returns what became of each
-// message and each aggregate. Where it fails, aggregates may be left halted, which
-// a redrive lifts.
+// message and each aggregate. One that fails holds up no other, and may be left
+// halted, which another run lifts; the error says of all of them why.
 func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(context.Context, []*Letter) error) (returns []Return, redriven []Redriven, err error) {
-	were := make([]bool, len(aggregates))
+	var errs []error
+	were, failed := make([]bool, len(aggregates)), make([]bool, len(aggregates))
 	for i, letters := range aggregates {
 		if were[i], err = p.halt(ctx, &letters[0]); err != nil {
-			return nil, nil, err
+			failed[i], errs = true, append(errs, fmt.Errorf("halt aggregate %q: %w", letters[0].Event.AggregateID, err))
 		}
 	}
 	if err := awaitLists(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(append(errs, err)...)
 	}
 	var done []*Letter
 	var lift []string
 	for i, letters := range aggregates {
-		parked, order := false, &Order{}
-		for j := range letters {
-			r, err := p.park(ctx, &letters[j], order)
-			if err != nil {
-				return returns, nil, err
-			}
-			returns = append(returns, r)
+		if failed[i] {
+			continue
+		}
+		some, err := p.parkAll(ctx, letters)
+		returns = append(returns, some...)
+		parked := false
+		for _, r := range some {
 			parked = parked || r.Fate == ReturnParked
 			if r.Fate == ReturnParked || r.Fate == ReturnApplied {
-				done = append(done, &letters[j])
+				done = append(done, r.Letter)
 			}
 		}
-		if parked || !were[i] {
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("put dead letters of aggregate %q back: %w", letters[0].Event.AggregateID, err))
+		case parked || !were[i]:
 			lift = append(lift, letters[0].Event.AggregateID)
 		}
 	}
@@ -200,13 +204,28 @@ func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(co
 	// applied. Applied before it is taken away it might be found overtaken by the next
 	// of its aggregate, and be refused.
 	if err := remove(ctx, done); err != nil {
-		return returns, nil, err
+		return returns, nil, errors.Join(append(errs, err)...)
 	}
-	err = RedriveAll(ctx, p.Decider, p.Store, p.Shelf, p.Gaps, lift, func(r Redriven) error {
+	gaps := p.Gaps
+	gaps.Returning = true
+	err = RedriveAll(ctx, p.Decider, p.Store, p.Shelf, gaps, lift, func(r Redriven) error {
 		redriven = append(redriven, r)
 		return nil
 	})
-	return returns, redriven, err
+	return returns, redriven, errors.Join(append(errs, err)...)
+}
+
+// parkAll parks the messages of one aggregate in their order, as far as it gets.
+func (p *PutBack) parkAll(ctx context.Context, letters []Letter) (returns []Return, err error) {
+	order := &Order{}
+	for i := range letters {
+		r, err := p.park(ctx, &letters[i], order)
+		if err != nil {
+			return returns, err
+		}
+		returns = append(returns, r)
+	}
+	return returns, nil
 }
 
 // returnHalt is how the reason of a halt begins that is for putting messages back.
@@ -216,18 +235,19 @@ const returnHalt = "a dead-lettered message is being put back"
 // the one who did has ended before it was lifted, and a redrive finishes it.
 func ForReturn(reason string) bool { return strings.HasPrefix(reason, returnHalt) }
 
-// halt halts a message's aggregate, and tells whether it was halted before.
+// halt halts a message's aggregate, and tells whether it was halted before, for
+// another reason than this.
 func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
 	event := l.Event
 	if event.AggregateID == "" {
 		return false, fmt.Errorf("put message %q back: it is of no aggregate", l.ID)
 	}
-	before, err := p.Halted.Halted(ctx, event.AggregateID)
+	before, err := p.Shelf.Mark(ctx, event.AggregateID)
 	if err != nil {
 		return false, err
 	}
 	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: returnHalt + " (" + l.Reason + ")", Uncounted: true})
-	return before != "", err
+	return before != nil && !ForReturn(before.Reason), err
 }
 
 // park parks a message where that is to become of it.
@@ -254,27 +274,4 @@ func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, er
 		return order.Next(Return{l, ReturnRefused, "somebody has lifted the halt meanwhile, try again"}), nil
 	}
 	return r, err
-}
-
-// awaitLists waits until every list of halts that a replica trusts was asked for
-// later than now.
-func awaitLists(ctx context.Context) error {
-	timer := time.NewTimer(trustTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// overtaken says why a message that was put back is no repeat although the store
-// says so, if it is none.
-func (r *redrive) overtaken(ctx context.Context, m *Shelved, writes []projection.Write, outcomes []Outcome) (string, error) {
-	if !m.Returned || !slices.Contains(outcomes, Repeated) {
-		return "", nil
-	}
-	_, beyond, err := compare(ctx, r.shelf, writes)
-	return beyond, err
 }

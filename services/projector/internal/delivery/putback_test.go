@@ -47,7 +47,7 @@ func (l letters) put(messages ...session.Message) (put []delivery.Letter) {
 func newReturning(t *testing.T, store *readmodeltest.Fake) *returning {
 	t.Helper()
 	queue := letters{}
-	return &returning{&delivery.PutBack{Letters: queue, Decider: parse(t, counting), Store: store, Parking: store, Halted: store, Shelf: store}, store, queue, nil}
+	return &returning{&delivery.PutBack{Letters: queue, Decider: parse(t, counting), Store: store, Parking: store, Shelf: store}, store, queue, nil}
 }
 
 // run puts messages back and returns what became of them.
@@ -299,6 +299,62 @@ func TestPutBack_SaysWhatIsGone(t *testing.T) {
 		delete(r.letters, 2)
 		if returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put[1:]}, r.remove); err != nil || len(returns) != 1 || len(redriven) != 1 || !redriven[0].Lifted {
 			t.Errorf("the last one is gone, too: got %+v, %+v and %v; want the halt lifted", returns, redriven, err)
+		}
+	})
+}
+
+// One aggregate that cannot be halted or parked holds up no other.
+func TestPutBack_OneThatFailsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []string{"halt", "park"} {
+		t.Run(failing, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := readmodeltest.NewFake()
+				r := newReturning(t, store)
+				conflict, failed := errors.New("write conflict"), false
+				store.Fail = func(operation string) error {
+					if operation == failing && !failed {
+						failed = true
+						return conflict
+					}
+					return nil
+				}
+				other := happened(t, "b", 1)
+				other[0].SequenceNumber = 9 // in the queue
+				aggregates := [][]delivery.Letter{r.letters.put(happened(t, "a", 1, 2)...), r.letters.put(other...)}
+				returns, redriven, err := r.Run(t.Context(), aggregates, r.remove)
+				if !errors.Is(err, conflict) || len(returns) != 1 || len(redriven) != 1 || redriven[0].AggregateID != "b" || !redriven[0].Lifted || !slices.Equal(r.removed, []string{"b-1"}) {
+					t.Errorf("got %v, %+v, %v and %v removed, want b put back and the error of a", returns, redriven, err, r.removed)
+				}
+				// Another run finds its own halt, which is none that was there before.
+				returns, redriven, err = r.Run(t.Context(), aggregates[:1], r.remove)
+				if err != nil || len(returns) != 2 || len(redriven) != 1 || redriven[0].Applied != 2 || !redriven[0].Lifted {
+					t.Errorf("again: got %v, %+v and %v, want a put back, too", returns, redriven, err)
+				}
+			})
+		})
+	}
+}
+
+// What another run has left halted is lifted although nothing is put back.
+func TestPutBack_ItsOwnHaltIsNoneThatWasThereBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), happened(t, "a", 3)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 2), Reason: "a dead-lettered message is being put back (x)"}); err != nil {
+			t.Fatal(err)
+		}
+		done, err := delivery.Redrive(t.Context(), parse(t, counting), store, store, delivery.Gaps{}, "a")
+		if err != nil || done.Lifted || !strings.Contains(done.Reason, "projector dlq redrive --all") {
+			t.Errorf("redrive of what is parked: got %+v and %v, want it left alone", done, err)
+		}
+		if fates, _, redriven := r.run(t, happened(t, "a", 2)...); fates[0] != delivery.ReturnRefused || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("got %v and %+v, want it refused and the halt lifted", fates, redriven)
 		}
 	})
 }

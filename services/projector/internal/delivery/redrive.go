@@ -21,9 +21,14 @@ type Shelf interface {
 	// Position is that which guards a write, as a majority has it; "" where
 	// there is none yet.
 	Position(ctx context.Context, w *projection.Write) (sequence contract.Sequence, eventID string, err error)
+	// Missing is how many messages were parked under the aggregate's halt that are
+	// neither there nor were unparked.
+	Missing(ctx context.Context, aggregate string) (int64, error)
 	// Mark is what the aggregate's read documents say of its halt; nil where it is
 	// not halted.
 	Mark(ctx context.Context, aggregate string) (*projection.Halted, error)
+	// Shelved tells whether an event's message is parked.
+	Shelved(ctx context.Context, e *contract.Event) (bool, error)
 	// Unpark removes an event's message, and tells whether it was there.
 	Unpark(ctx context.Context, e *contract.Event) (bool, error)
 	// Lift ends the halt unless a message is parked, takes its mark from the read
@@ -40,6 +45,9 @@ type Shelved struct {
 	FollowedBy []string
 	// Returned is that of Parked.
 	Returned bool
+	// Behind tells that the aggregate was halted at a later event when the message
+	// was parked: what was applied before the halt may be beyond it.
+	Behind bool
 	// Foreign says why the message is not to be applied here at all, "" where it is.
 	Foreign string
 }
@@ -54,6 +62,8 @@ type Redriven struct {
 	PassedBy int `json:"passed_by"`
 	// Lifted tells that nothing is parked any more and the halt is over.
 	Lifted bool `json:"lifted"`
+	// PutBack tells that the halt was gone, and was put back first.
+	PutBack bool `json:"halt_put_back,omitempty"`
 	// FailedEventID and Reason name the event that failed again.
 	FailedEventID string `json:"failed_event_id,omitempty"`
 	Reason        string `json:"reason,omitempty"`
@@ -78,6 +88,10 @@ type redrive struct {
 // then every write keeps the mark of the halt on its document.
 func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gaps Gaps, aggregate string) (Redriven, error) {
 	r := &redrive{Redriven: Redriven{AggregateID: aggregate}, decider: decider, store: store, shelf: shelf, gaps: gaps}
+	var err error
+	if r.FailedEventID, r.Reason, err = r.gaps.stopped(ctx, shelf, aggregate); err != nil || r.Reason != "" {
+		return r.Redriven, err
+	}
 	if err := r.gaps.begin(ctx, aggregate); err != nil {
 		return r.Redriven, err
 	}
@@ -103,21 +117,21 @@ func (r *redrive) page(ctx context.Context) (some bool, err error) {
 		return false, err
 	}
 	defer done()
-	if len(messages) == 0 {
-		return false, nil
-	}
 	// Asked after the messages: what was parked then was so under a halt, and
 	// where that is gone another redrive has applied it.
 	mark, err := r.shelf.Mark(ctx, r.AggregateID)
 	if err != nil {
 		return true, err
 	}
+	if r.Reason = r.gaps.returning(mark); r.Reason != "" {
+		return true, nil
+	}
 	for i := range messages {
 		if err := r.apply(ctx, messages[i], mark); err != nil || r.Reason != "" {
 			return true, err
 		}
 	}
-	return true, nil
+	return len(messages) > 0, nil
 }
 
 // redrivesAtOnce is how many aggregates are redriven side by side.
@@ -156,7 +170,10 @@ func (r *redrive) apply(ctx context.Context, m Shelved, mark *projection.Halted)
 		return nil
 	}
 	for i := range writes {
-		writes[i].Halted = mark
+		// A document of many aggregates has no mark, and none would take it away.
+		if !writes[i].Keyed {
+			writes[i].Halted = mark
+		}
 	}
 	outcomes, err := r.store.Write(ctx, writes)
 	if rejected, ok := asRejected(err); ok {
@@ -166,13 +183,15 @@ func (r *redrive) apply(ctx context.Context, m Shelved, mark *projection.Halted)
 	if err != nil {
 		return fmt.Errorf("apply event %q of aggregate %q: %w", change.ID, r.AggregateID, err)
 	}
-	beyond, err := r.overtaken(ctx, &m, writes, outcomes)
-	if err != nil {
-		return err
-	}
-	if beyond != "" {
-		r.FailedEventID, r.Reason = change.ID, beyond
-		return nil
+	if slices.Contains(outcomes, Repeated) {
+		beyond, err := r.gaps.overtaken(ctx, r.shelf, &m, &change.Event, writes)
+		if err != nil {
+			return err
+		}
+		if beyond != "" {
+			r.FailedEventID, r.Reason = change.ID, beyond
+			return nil
+		}
 	}
 	if err := r.gaps.passed(ctx, change.Version); err != nil {
 		return err

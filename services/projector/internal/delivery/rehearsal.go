@@ -20,7 +20,12 @@ type Gaps struct {
 	// Accept has it go on over gaps, for good: a missing version that comes later
 	// is not applied.
 	Accept bool
-	// Left is told of each event that Unfollowed or Accept lets pass, and why that is
+	// Lost has it take away what later events were applied over, and go on where
+	// parked messages are gone.
+	Lost bool
+	// Returning is for whoever puts dead letters back: nobody else lifts such a halt.
+	Returning bool
+	// Left is told of each event that Unfollowed, Accept or Lost lets pass, and why that is
 	// no matter of course; from several goroutines, and again where it is tried again.
 	// Nil is not.
 	Left func(e *contract.Event, why string)
@@ -114,22 +119,30 @@ func (g *Gaps) decide(ctx context.Context, decider Decider, m *Shelved) (change 
 // changes nothing. It does not see what the store would refuse.
 type Rehearsal struct {
 	decider Decider
+	shelf   Shelf
 	gaps    Gaps
 }
 
-// Rehearse begins a rehearsal of an aggregate's redrive.
-func Rehearse(ctx context.Context, decider Decider, gaps Gaps, aggregate string) (*Rehearsal, error) {
+// Rehearse begins a rehearsal of an aggregate's redrive. It returns at which event
+// and why the redrive would not begin, if it would not.
+func Rehearse(ctx context.Context, decider Decider, shelf Shelf, gaps Gaps, aggregate string) (r *Rehearsal, eventID, reason string, err error) {
 	if gaps.Versions != nil {
 		gaps.Versions = &imagined{Versions: gaps.Versions}
 	}
-	r := &Rehearsal{decider: decider, gaps: gaps}
-	return r, r.gaps.begin(ctx, aggregate)
+	r = &Rehearsal{decider, shelf, gaps}
+	if eventID, reason, err = gaps.stopped(ctx, shelf, aggregate); err != nil || reason != "" {
+		return nil, eventID, reason, err
+	}
+	return r, "", "", r.gaps.begin(ctx, aggregate)
 }
 
 // Next is how many writes the redrive would make of its next message, or why it
 // would stop before it.
 func (r *Rehearsal) Next(ctx context.Context, m *Shelved) (writes int, reason string, err error) {
 	change, decided, reason, err := r.gaps.decide(ctx, r.decider, m)
+	if err == nil && reason == "" {
+		reason, err = r.gaps.overtaken(ctx, r.shelf, m, &change.Event, decided)
+	}
 	if err != nil || reason != "" {
 		return 0, reason, err
 	}

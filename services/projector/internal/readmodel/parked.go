@@ -36,6 +36,9 @@ type haltedAggregate struct {
 	Halt delivery.HaltID `bson:"halt" json:"-"`
 	// Parked is how many messages were parked under the halt, redriven ones among them.
 	Parked int64 `bson:"parked" json:"parked"`
+	// Kept is how many of them nobody has taken away; too low where an older release
+	// has parked some.
+	Kept int64 `bson:"kept" json:"-"`
 }
 
 // parkedKey is the key of parked_messages. Its order is the order in which an
@@ -57,6 +60,8 @@ type parkedMessage struct {
 	Failed    bool              `bson:"failed"`
 	Reason    string            `bson:"reason"`
 	Returned  bool              `bson:"returned,omitempty"`
+	// Behind is that of delivery.Shelved.
+	Behind bool `bson:"behind,omitempty"`
 	// Topic is "" where an older release has parked it.
 	Topic          string    `bson:"topic"`
 	Subscription   string    `bson:"subscription"`
@@ -159,33 +164,60 @@ func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
 // that nothing is parked without a halt. Lift deletes the halt in another, and
 // both change that one document, so the later of the two starts over.
 func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
-	document, err := bson.Marshal(s.parked(p))
-	if err != nil {
-		return mongo.MarshalError{Value: p, Err: err}
-	}
-	elements, err := bson.Raw(document).Elements()
-	if err != nil {
-		return mongo.MarshalError{Value: p, Err: err}
-	}
-	fields := make(bson.D, 0, len(elements))
-	for _, element := range elements[1:] {
-		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
-	}
+	document := s.parked(p)
 	return s.together(ctx, func(ctx context.Context) error {
-		halt, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
-			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}}}})
+		var halt haltedAggregate
+		err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
+			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}, {Key: "kept", Value: int64(1)}}}},
+			options.FindOneAndUpdate().SetProjection(bson.D{{Key: "sequence", Value: 1}})).Decode(&halt)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return delivery.ErrLifted
+		}
 		if err != nil {
 			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
 		}
-		if halt.MatchedCount == 0 {
-			return delivery.ErrLifted
-		}
-		inserted, err := putOnce(ctx, s.own(projection.ParkedMessages), elements[0].Value(), bson.D{{Key: "$setOnInsert", Value: fields}})
-		if err != nil || inserted || isShell(&p.Message.Message) {
+		document.Behind = p.Event.Sequence < halt.Sequence
+		id, fields, err := document.split()
+		if err != nil {
 			return err
 		}
-		return s.fill(ctx, elements[0].Value(), fields)
+		inserted, err := putOnce(ctx, s.own(projection.ParkedMessages), id, bson.D{{Key: "$setOnInsert", Value: fields}})
+		if err != nil || inserted {
+			return err
+		}
+		if err := s.countKept(ctx, p.Event.AggregateID, -1); err != nil || isShell(&p.Message.Message) {
+			return err
+		}
+		return s.fill(ctx, id, fields)
 	})
+}
+
+// split is the document's key, and its other fields.
+func (p *parkedMessage) split() (id any, fields bson.D, err error) {
+	document, err := bson.Marshal(p)
+	if err != nil {
+		return nil, nil, mongo.MarshalError{Value: p, Err: err}
+	}
+	elements, err := bson.Raw(document).Elements()
+	if err != nil {
+		return nil, nil, mongo.MarshalError{Value: p, Err: err}
+	}
+	fields = make(bson.D, 0, len(elements))
+	for _, element := range elements[1:] {
+		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
+	}
+	return elements[0].Value(), fields, nil
+}
+
+// countKept counts messages that are parked under an aggregate's halt, or are no
+// more, where it is halted.
+func (s *Store) countKept(ctx context.Context, aggregate string, more int64) error {
+	_, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
+		bson.D{{Key: "$inc", Value: bson.D{{Key: "kept", Value: more}}}})
+	if err != nil {
+		return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+	}
+	return nil
 }
 
 // isShell tells a message that could not be kept, and has only its place kept:

@@ -39,6 +39,8 @@ type ParkedMessage struct {
 	ParkedAt    time.Time         `json:"parked_at"`
 	// Returned tells that it was dead-lettered and is put back.
 	Returned bool `json:"returned,omitempty"`
+	// Behind is that of delivery.Shelved.
+	Behind bool `json:"-"`
 	// FollowedBy are the projections that followed the event when it was parked;
 	// nil where that is not known.
 	FollowedBy []string `json:"followed_by"`
@@ -79,7 +81,7 @@ func (s *Store) read(ctx context.Context, aggregate string, limit int, each func
 		}
 		err := each(ParkedMessage{
 			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.Key.EventID, EventType: p.EventType,
-			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt, Returned: p.Returned, FollowedBy: p.FollowedBy,
+			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt, Returned: p.Returned, Behind: p.Behind, FollowedBy: p.FollowedBy,
 			BodyBytes: len(p.Message.Body), Message: p.Message.message(), Foreign: fed.foreign(&p),
 		})
 		if err != nil {
@@ -122,7 +124,7 @@ func (s *Store) Next(ctx context.Context, aggregate string) (messages []delivery
 		return nil, nil, err
 	}
 	err = s.read(ctx, aggregate, n, func(p ParkedMessage) error {
-		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Foreign: p.Foreign})
+		messages = append(messages, delivery.Shelved{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Behind: p.Behind, Foreign: p.Foreign})
 		return nil
 	})
 	if err != nil {
@@ -157,14 +159,21 @@ func (s *Store) weights(ctx context.Context, aggregate string) ([]int64, error) 
 	return weights, nil
 }
 
-// Unpark implements delivery.Shelf.
+// Unpark implements delivery.Shelf. The halt counts it in the same transaction: what
+// is gone and was not counted was lost.
 func (s *Store) Unpark(ctx context.Context, e *contract.Event) (bool, error) {
-	result, err := s.own(projection.ParkedMessages).DeleteOne(ctx,
-		bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
-	if err != nil {
-		return false, fmt.Errorf("take a parked message of aggregate %q away: %w", e.AggregateID, err)
-	}
-	return result.DeletedCount > 0, nil
+	there := false
+	err := s.together(ctx, func(ctx context.Context) error {
+		result, err := s.own(projection.ParkedMessages).DeleteOne(ctx, bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
+		if err != nil {
+			return fmt.Errorf("take a parked message of aggregate %q away: %w", e.AggregateID, err)
+		}
+		if there = result.DeletedCount > 0; !there {
+			return nil
+		}
+		return s.countKept(ctx, e.AggregateID, -1)
+	})
+	return there && err == nil, err
 }
 
 // Lift implements delivery.Shelf.

@@ -25,6 +25,7 @@ type ReadModel interface {
 	delivery.Shelf
 	delivery.Versions
 	delivery.HaltTimes
+	delivery.Unhalted
 	AcceptHalts(ctx context.Context) (int64, error)
 
 	// Fields returns a document without its bookkeeping, as Canonical writes
@@ -89,6 +90,8 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
 	t.Run("versions", func(t *testing.T) { t.Parallel(); versionsSuite(t, fresh) })
 	t.Run("shell", func(t *testing.T) { t.Parallel(); shellSuite(t, fresh) })
+	t.Run("parked again", func(t *testing.T) { t.Parallel(); keepsSuite(t, fresh) })
+	t.Run("missing", func(t *testing.T) { t.Parallel(); missingSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
 	t.Run("several collections", func(t *testing.T) { t.Parallel(); jointSuite(t, fresh) })
 	t.Run("positions", func(t *testing.T) { t.Parallel(); positionsSuite(t, fresh) })
@@ -306,6 +309,74 @@ func shellSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	}
 	if done(); len(got) != 1 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
 		t.Errorf("next: got %+v, want the message whole", got)
+	}
+}
+
+// keepsSuite parks a message that has some part of its own again, as another: it
+// stays as it is.
+func keepsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
+	for name, m := range map[string]contract.Message{
+		"a body":                {Subject: "first", Body: []byte("x")},
+		"a property":            {Subject: "first", Properties: map[string]any{"plain": "x"}},
+		"a property's odd name": {Subject: "first", Properties: map[string]any{"$odd.name": "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := fresh(t)
+			stop(t, model, Event("a", 1))
+			for _, message := range []session.Message{{Message: m}, parkedMessage(1)} {
+				if err := model.Park(t.Context(), []delivery.Parked{{Message: message, Event: *Event("a", 1), Reason: "because"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, done, err := model.Next(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done(); len(got) != 1 || got[0].Subject != "first" || string(got[0].Body) != string(m.Body) {
+				t.Errorf("next: got %+v, want the first as it was", got)
+			}
+		})
+	}
+}
+
+// missingSuite counts what was parked and nobody has taken away.
+func missingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
+	m := fresh(t)
+	ctx := t.Context()
+	stop(t, m, Event("a", 2))
+	for _, n := range []int64{1, 2, 2, 3} {
+		if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *Event("a", n)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := func(want int64) {
+		t.Helper()
+		if got, err := m.Missing(ctx, "a"); err != nil || got != want {
+			t.Errorf("missing: got %d and %v, want %d", got, err, want)
+		}
+	}
+	missing(0)
+	got, done, err := m.Next(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done(); len(got) < 2 || !got[0].Behind || got[1].Behind {
+		t.Errorf("next: got %+v, want the one before the halt's event behind it, and no other", got)
+	}
+	for _, n := range []int64{1, 1} {
+		if _, err := m.Unpark(ctx, Event("a", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing(0)
+	for n, want := range map[int64]bool{1: false, 2: true} {
+		if there, err := m.Shelved(ctx, Event("a", n)); err != nil || there != want {
+			t.Errorf("shelved %d: got %t and %v, want %t", n, there, err, want)
+		}
+	}
+	if events, err := m.Unhalted(ctx); err != nil || len(events) != 0 {
+		t.Errorf("unhalted: got %v and %v, want none", events, err)
 	}
 }
 

@@ -38,6 +38,9 @@ type Fake struct {
 	haltedAt map[string]time.Time
 	halted   int
 	parked   []delivery.Parked // guarded by mu
+	// kept and behind are those of the store. Guarded by mu.
+	kept   map[string]int64
+	behind map[string]bool // by event id
 	// open and mostOpen count pages of parked messages. Guarded by mu.
 	open, mostOpen int
 	// positions are those of the ledger. Guarded by mu.
@@ -65,11 +68,12 @@ var (
 	_ delivery.HaltedAggregates = (*Fake)(nil)
 	_ delivery.Shelf            = (*Fake)(nil)
 	_ delivery.Versions         = (*Fake)(nil)
+	_ delivery.Unhalted         = (*Fake)(nil)
 )
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, behind: map[string]bool{}}
 }
 
 func (f *Fake) fail(operation string) error {

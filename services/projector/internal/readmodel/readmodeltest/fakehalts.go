@@ -93,6 +93,7 @@ func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
 		return false, nil
 	}
 	delete(f.halts, aggregate)
+	delete(f.kept, aggregate)
 	delete(f.haltIDs, aggregate)
 	delete(f.haltedAt, aggregate)
 	f.mark(aggregate, "")

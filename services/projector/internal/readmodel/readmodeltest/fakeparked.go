@@ -27,13 +27,16 @@ func (f *Fake) Park(_ context.Context, messages []delivery.Parked) error {
 func (f *Fake) park(p delivery.Parked) (halted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, halted := f.halts[p.Event.AggregateID]; !halted {
+	halt, halted := f.halts[p.Event.AggregateID]
+	if !halted {
 		return false
 	}
 	at := slices.IndexFunc(f.parked, func(q delivery.Parked) bool { return sameEvent(&q.Event, &p.Event) })
 	switch {
 	case at < 0:
 		f.parked = append(f.parked, p)
+		f.kept[p.Event.AggregateID]++
+		f.behind[p.Event.ID] = p.Event.Sequence < halt.Event.Sequence
 	case f.parked[at].Message.Body == nil && f.parked[at].Message.Properties == nil:
 		p.Failed = f.parked[at].Failed
 		f.parked[at] = p
@@ -75,7 +78,7 @@ func (f *Fake) Next(_ context.Context, aggregate string) (messages []delivery.Sh
 	})
 	for i := range parked {
 		if parked[i].Event.AggregateID == aggregate && len(messages) < fakePage {
-			messages = append(messages, delivery.Shelved{Message: parked[i].Message.Message, FollowedBy: f.FollowedBy, Returned: parked[i].Returned})
+			messages = append(messages, delivery.Shelved{Message: parked[i].Message.Message, FollowedBy: f.FollowedBy, Returned: parked[i].Returned, Behind: f.behind[parked[i].Event.ID]})
 		}
 	}
 	f.open++
@@ -123,5 +126,9 @@ func (f *Fake) Unpark(_ context.Context, e *contract.Event) (bool, error) {
 	defer f.mu.Unlock()
 	before := len(f.parked)
 	f.parked = slices.DeleteFunc(f.parked, func(p delivery.Parked) bool { return sameEvent(&p.Event, e) })
-	return len(f.parked) < before, nil
+	there := len(f.parked) < before
+	if _, halted := f.halts[e.AggregateID]; there && halted {
+		f.kept[e.AggregateID]--
+	}
+	return there, nil
 }
