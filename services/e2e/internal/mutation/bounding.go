@@ -38,7 +38,7 @@ func bounding() []Guard {
 		{
 			Name:    "parked: a message takes the place that was kept for it",
 			File:    readmodel + "/parked.go",
-			Cut:     "return s.fill(ctx, elements[0].Value(), fields)",
+			Cut:     "return s.fill(ctx, id, fields)",
 			With:    "return nil",
 			Package: readmodel,
 			Tests:   []string{"TestStoreConforms"},

@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life.
 func Guards() []Guard {
-	return slices.Concat(leadership(), streams(), dying(), publishing(), sending(), reading(), holding(), delivering(), halting(), owning(), storing(), bounding(), evaluating())
+	return slices.Concat(leadership(), streams(), dying(), publishing(), sending(), reading(), holding(), delivering(), halting(), losing(), owning(), storing(), bounding(), evaluating())
 }
 
 const (

@@ -126,8 +126,8 @@ func halting() []Guard {
 		{
 			Name:    "dead letters: what is halted for another reason stays halted",
 			File:    projector + "/deadredrive.go",
-			Cut:     "if delivery.ForReturn(halts[i].Reason) && !mine {",
-			With:    "if !mine {",
+			Cut:     "if delivery.ForReturn(halts[i].Reason) && !r.tried[halts[i].AggregateID] {",
+			With:    "if !r.tried[halts[i].AggregateID] {",
 			Package: projector,
 			Tests:   []string{"TestDeadRedrive_LeavesOtherHaltsAlone"},
 		},

@@ -198,7 +198,7 @@ func (s *scope) putHaltsBack(ctx context.Context, aggregate string) ([]string, e
 func (s *scope) halted(ctx context.Context, aggregate string, putBack []string) ([]string, error) {
 	if aggregate == "" {
 		halts, err := s.store.List(ctx, 1<<30)
-		return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(putBack[:len(putBack):len(putBack)], maps.Keys(halts))))), err
+		return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clip(putBack), maps.Keys(halts))))), err
 	}
 	halt, err := s.store.Halted(ctx, aggregate)
 	if err == nil && halt == "" && len(putBack) == 0 {

@@ -72,8 +72,20 @@ func TestRedrive_WhatComesAgainIsARepeat(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		decider.done.Store(true)
+		decider.bad = 5
+		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 4, 5)); err != nil {
+			t.Fatal(err)
+		}
 		done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
+		if err != nil || done.FailedEventID != "a-5" || done.Repeated != 2 || done.Applied != 2 {
+			t.Errorf("got %+v and %v, want two repeats, two applied, and the next to fail", done, err)
+		}
+		// So was what a redrive has applied that came half way.
+		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 3, 4)); err != nil {
+			t.Fatal(err)
+		}
+		decider.done.Store(true)
+		done, err = delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
 		if err != nil || !done.Lifted || done.Repeated != 2 || done.Applied != 1 {
 			t.Errorf("got %+v and %v, want two repeats and the failed one applied", done, err)
 		}

@@ -46,7 +46,8 @@ type Shelved struct {
 	// Returned is that of Parked.
 	Returned bool
 	// Behind tells that the aggregate was halted at a later event when the message
-	// was parked: what was applied before the halt may be beyond it.
+	// was parked, or a redrive had taken as late a one away: what was applied before
+	// may be beyond it.
 	Behind bool
 	// Foreign says why the message is not to be applied here at all, "" where it is.
 	Foreign string

@@ -39,6 +39,8 @@ type haltedAggregate struct {
 	// Kept is how many of them nobody has taken away; too low where an older release
 	// has parked some.
 	Kept int64 `bson:"kept" json:"-"`
+	// Taken is how far messages were taken away.
+	Taken contract.Sequence `bson:"taken" json:"-"`
 }
 
 // parkedKey is the key of parked_messages. Its order is the order in which an
@@ -169,14 +171,14 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		var halt haltedAggregate
 		err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
 			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}, {Key: "kept", Value: int64(1)}}}},
-			options.FindOneAndUpdate().SetProjection(bson.D{{Key: "sequence", Value: 1}})).Decode(&halt)
+			options.FindOneAndUpdate().SetProjection(bson.D{{Key: "sequence", Value: 1}, {Key: "taken", Value: 1}})).Decode(&halt)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return delivery.ErrLifted
 		}
 		if err != nil {
 			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
 		}
-		document.Behind = p.Event.Sequence < halt.Sequence
+		document.Behind = p.Event.Sequence < halt.Sequence || p.Event.Sequence <= halt.Taken
 		id, fields, err := document.split()
 		if err != nil {
 			return err
@@ -185,7 +187,7 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		if err != nil || inserted {
 			return err
 		}
-		if err := s.countKept(ctx, p.Event.AggregateID, -1); err != nil || isShell(&p.Message.Message) {
+		if err := s.uncount(ctx, p.Event.AggregateID, ""); err != nil || isShell(&p.Message.Message) {
 			return err
 		}
 		return s.fill(ctx, id, fields)
@@ -209,11 +211,13 @@ func (p *parkedMessage) split() (id any, fields bson.D, err error) {
 	return elements[0].Value(), fields, nil
 }
 
-// countKept counts messages that are parked under an aggregate's halt, or are no
-// more, where it is halted.
-func (s *Store) countKept(ctx context.Context, aggregate string, more int64) error {
-	_, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
-		bson.D{{Key: "$inc", Value: bson.D{{Key: "kept", Value: more}}}})
+// uncount takes one from the messages that are kept under an aggregate's halt, where
+// it is halted: the one at a sequence was taken away, or, with "", none was added.
+func (s *Store) uncount(ctx context.Context, aggregate string, taken contract.Sequence) error {
+	_, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}}, bson.D{
+		{Key: "$inc", Value: bson.D{{Key: "kept", Value: int64(-1)}}},
+		{Key: "$max", Value: bson.D{{Key: "taken", Value: taken}}},
+	})
 	if err != nil {
 		return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
 	}

@@ -171,7 +171,7 @@ func (s *Store) Unpark(ctx context.Context, e *contract.Event) (bool, error) {
 		if there = result.DeletedCount > 0; !there {
 			return nil
 		}
-		return s.countKept(ctx, e.AggregateID, -1)
+		return s.uncount(ctx, e.AggregateID, e.Sequence)
 	})
 	return there && err == nil, err
 }

@@ -370,6 +370,20 @@ func missingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 		}
 	}
 	missing(0)
+	if _, err := m.Unpark(ctx, Event("a", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(3), Event: *Event("a", 3)}}); err != nil {
+		t.Fatal(err)
+	}
+	got, done, err = m.Next(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done(); len(got) != 2 || got[0].Behind || !got[1].Behind {
+		t.Errorf("next: got %+v, want the one that was taken away and came again behind it", got)
+	}
+	missing(0)
 	for n, want := range map[int64]bool{1: false, 2: true} {
 		if there, err := m.Shelved(ctx, Event("a", n)); err != nil || there != want {
 			t.Errorf("shelved %d: got %t and %v, want %t", n, there, err, want)

@@ -41,6 +41,7 @@ type Fake struct {
 	// kept and behind are those of the store. Guarded by mu.
 	kept   map[string]int64
 	behind map[string]bool // by event id
+	taken  map[string]contract.Sequence
 	// open and mostOpen count pages of parked messages. Guarded by mu.
 	open, mostOpen int
 	// positions are those of the ledger. Guarded by mu.
@@ -73,7 +74,7 @@ var (
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, behind: map[string]bool{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, behind: map[string]bool{}, taken: map[string]contract.Sequence{}}
 }
 
 func (f *Fake) fail(operation string) error {

@@ -94,6 +94,7 @@ func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
 	}
 	delete(f.halts, aggregate)
 	delete(f.kept, aggregate)
+	delete(f.taken, aggregate)
 	delete(f.haltIDs, aggregate)
 	delete(f.haltedAt, aggregate)
 	f.mark(aggregate, "")

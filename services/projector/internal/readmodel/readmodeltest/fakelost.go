@@ -52,6 +52,7 @@ func (f *Fake) Lose(aggregate string, halt, parked bool) {
 		delete(f.halts, aggregate)
 		delete(f.haltIDs, aggregate)
 		delete(f.kept, aggregate)
+		delete(f.taken, aggregate)
 	}
 	if parked {
 		f.parked = slices.DeleteFunc(f.parked, func(p delivery.Parked) bool { return p.Event.AggregateID == aggregate })

@@ -36,7 +36,7 @@ func (f *Fake) park(p delivery.Parked) (halted bool) {
 	case at < 0:
 		f.parked = append(f.parked, p)
 		f.kept[p.Event.AggregateID]++
-		f.behind[p.Event.ID] = p.Event.Sequence < halt.Event.Sequence
+		f.behind[p.Event.ID] = p.Event.Sequence < halt.Event.Sequence || p.Event.Sequence <= f.taken[p.Event.AggregateID]
 	case f.parked[at].Message.Body == nil && f.parked[at].Message.Properties == nil:
 		p.Failed = f.parked[at].Failed
 		f.parked[at] = p
@@ -129,6 +129,7 @@ func (f *Fake) Unpark(_ context.Context, e *contract.Event) (bool, error) {
 	there := len(f.parked) < before
 	if _, halted := f.halts[e.AggregateID]; there && halted {
 		f.kept[e.AggregateID]--
+		f.taken[e.AggregateID] = max(f.taken[e.AggregateID], e.Sequence)
 	}
 	return there, nil
 }
