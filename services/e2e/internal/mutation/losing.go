@@ -110,7 +110,7 @@ func losing() []Guard {
 		{
 			Name:    "dead letters: an aggregate that cannot be halted holds up no other",
 			File:    delivery + "/putback.go",
-			Cut:     `failed[i], errs = true, append(errs, fmt.Errorf("halt aggregate %q: %w", letters[0].SessionID, err))`,
+			Cut:     `failed[i], errs = true, append(errs, fmt.Errorf("halt aggregate %q: %w", letters[0].Event.AggregateID, err))`,
 			With:    "return nil, nil, err",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_OneThatFailsHoldsUpNoOther"},
@@ -118,7 +118,7 @@ func losing() []Guard {
 		{
 			Name:    "dead letters: an aggregate that cannot be parked holds up no other",
 			File:    delivery + "/putback.go",
-			Cut:     `errs = append(errs, fmt.Errorf("put dead letters of aggregate %q back: %w", letters[0].SessionID, err))`,
+			Cut:     `errs = append(errs, fmt.Errorf("put dead letters of aggregate %q back: %w", letters[0].Event.AggregateID, err))`,
 			With:    "return returns, nil, err",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_OneThatFailsHoldsUpNoOther"},
