@@ -218,7 +218,7 @@ func (a *App) work(ctx context.Context) error {
 const placeEvery = 10 * time.Second
 
 // keepPlace looks into the ledger until ctx ends, or until what the projector writes is another's:
-// one that stood still while it was moved must not go on.
+// one that stood still while it was moved must not go on. What is lost of what it had noted it notes again.
 func (a *App) keepPlace(ctx context.Context) error {
 	ticker := time.NewTicker(placeEvery)
 	defer ticker.Stop()
@@ -229,7 +229,7 @@ func (a *App) keepPlace(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := a.store.CheckOwner(ctx, a.collections); errors.Is(err, readmodel.ErrElsewhere) {
+		if err := a.store.Keep(ctx, a.collections, a.cfg.InstanceID); errors.Is(err, readmodel.ErrElsewhere) {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // The tests of this package share one sandbox; each has a topic of its own.
 var servers *sandboxtest.Endpoints
 
-var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn"}
+var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost"}
 
 func TestMain(m *testing.M) {
 	var err error

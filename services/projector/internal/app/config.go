@@ -46,7 +46,7 @@ type Config struct {
 	MongoURI settings.Secret `envconfig:"READMODEL_MONGODB_URI" required:"true" desc:"MongoDB connection string of the read models"`
 	Database string          `envconfig:"READMODEL_DATABASE" required:"true" desc:"database of the read models"`
 	// Group is a part of collections' names.
-	Group string `envconfig:"READMODEL_GROUP" desc:"name of these projectors where others share the database: halts and parked messages of each group are apart"`
+	Group string `envconfig:"READMODEL_GROUP" desc:"name of these projectors where others share the database: halts and parked messages of each group are apart, and each needs a subscription of its own"`
 	// MongoTimeout bounds one operation.
 	MongoTimeout time.Duration `envconfig:"READMODEL_TIMEOUT" default:"15s" desc:"longest time for one MongoDB operation"`
 	// Projections are paths.

@@ -29,7 +29,7 @@ func (v *versions) second(t *testing.T, topic, subscription string, n int64) {
 // on makes a subscription that of version 2.
 func (v *versions) on(t *testing.T, topic, subscription string) {
 	t.Helper()
-	t.Setenv("SERVICEBUS_TOPIC", topic)
+	v.topics[2] = topic
 	t.Setenv("SERVICEBUS_SUBSCRIPTION", subscription)
 	v.use(2)
 }

@@ -109,6 +109,9 @@ func movedFrom(m *readmodel.Move) []string {
 	for _, name := range slices.Sorted(maps.Keys(m.Collections)) {
 		was = append(was, fmt.Sprintf("collection %q was of the group %q", name, m.Collections[name]))
 	}
+	if m.Taken != nil {
+		was = append(was, fmt.Sprintf("%s has fed the group %q", m.To, *m.Taken))
+	}
 	if m.From != nil {
 		was = append(was, "the group was fed by "+m.From.String())
 	}

@@ -20,7 +20,12 @@ import (
 // elsewhere starts a projector that must refuse, and end by itself.
 func elsewhere(t *testing.T, cfg app.Config, want string) {
 	t.Helper()
-	p, err := app.New(t.Context(), cfg, parse(t), "test", &logs{})
+	elsewhereWith(t, cfg, parse(t), want)
+}
+
+func elsewhereWith(t *testing.T, cfg app.Config, projections projection.Projections, want string) {
+	t.Helper()
+	p, err := app.New(t.Context(), cfg, projections, "test", &logs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,25 +145,34 @@ func projectorState(t *testing.T, db *mongo.Database) (n int64) {
 	return n
 }
 
-// A projector that stood still while its collections were moved must not go on.
+// A projector that stood still while its collections, or its subscription, were
+// moved must not go on.
 func TestOwner_AProjectorWhoseCollectionsAreMovedStops(t *testing.T) {
 	t.Parallel()
-	client, database := servers.Mongo(t, nil)
-	p, err := app.New(t.Context(), config(t, "place", database), parse(t), "test", &logs{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(t.Context()) }()
-	until(t, "it runs", func() bool { return p.Status().State == "running" })
-	_, err = client.Database(database).Collection(projection.Owners).UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "orders"}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: "other"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it has ended", func() bool { return len(ended) > 0 })
-	if err := <-ended; !errors.Is(err, readmodel.ErrElsewhere) {
-		t.Errorf("it has ended with %v, want that it is elsewhere", err)
+	for topic, moved := range map[string]bson.D{
+		"place":     {{Key: "_id", Value: "orders"}},
+		"place-too": {{Key: "feed.topic", Value: "place-too"}},
+	} {
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			client, database := servers.Mongo(t, nil)
+			p, err := app.New(t.Context(), config(t, topic, database), parse(t), "test", &logs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- p.Run(t.Context()) }()
+			until(t, "it runs", func() bool { return p.Status().State == "running" })
+			result, err := client.Database(database).Collection(projection.Owners).UpdateOne(t.Context(), moved,
+				bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: "other"}}}})
+			if err != nil || result.MatchedCount != 1 {
+				t.Fatalf("move it: got %+v and %v, want it moved", result, err)
+			}
+			until(t, "it has ended", func() bool { return len(ended) > 0 })
+			if err := <-ended; !errors.Is(err, readmodel.ErrElsewhere) {
+				t.Errorf("it has ended with %v, want that it is elsewhere", err)
+			}
+		})
 	}
 }
 

@@ -39,6 +39,7 @@ type versions struct {
 	database string
 	config   app.Config // of a projector of version 2
 	files    []string   // of projections, by version
+	topics   []string   // by version: what feeds one group feeds no other
 	old, new *readmodel.Store
 	use      func(number int)              // makes that version's environment the commands' own
 	as       func(number int, path string) // does so with other projections
@@ -52,11 +53,11 @@ func newVersions(t *testing.T) *versions {
 	t.Setenv("READMODEL_MONGODB_URI", servers.MongoURI)
 	t.Setenv("READMODEL_DATABASE", database)
 	t.Setenv("SERVICEBUS_CONNECTION_STRING", servers.ServiceBus)
-	t.Setenv("SERVICEBUS_TOPIC", "versions")
 	t.Setenv("SERVICEBUS_SUBSCRIPTION", "projector")
 	files := []string{1: file(t, "v1.yaml", versioned), 2: file(t, "v2.yaml", strings.ReplaceAll(versioned, "version: 1", "version: 2"))}
-	groups := []string{1: "", 2: "second"}
+	groups, topics := []string{1: "", 2: "second"}, []string{1: "versions-live", 2: "versions"}
 	as := func(number int, path string) {
+		t.Setenv("SERVICEBUS_TOPIC", topics[number])
 		t.Setenv("PROJECTIONS", path)
 		t.Setenv("READMODEL_GROUP", groups[number])
 		deployed(t, client, readmodel.Config{Database: database, Group: groups[number], Feed: readmodel.Feed{Topic: os.Getenv("SERVICEBUS_TOPIC"), Subscription: os.Getenv("SERVICEBUS_SUBSCRIPTION")}}, path)
@@ -65,7 +66,7 @@ func newVersions(t *testing.T) *versions {
 		client: client, database: database,
 		old:    readmodel.New(client, readmodel.Config{Database: database}),
 		new:    readmodel.New(client, readmodel.Config{Database: database, Group: "second"}),
-		config: cfg, files: files,
+		config: cfg, files: files, topics: topics,
 		as:  as,
 		use: func(number int) { as(number, files[number]) },
 	}

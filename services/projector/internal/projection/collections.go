@@ -21,8 +21,9 @@ const (
 	// each group keeps the last versions of aggregates there, where it waits for
 	// gaps.
 	Positions = "applied_positions"
-	// Owners names the group that each read collection belongs to, and Decisions is
-	// the ledger of what operators have decided. All groups share both.
+	// Owners names the group that each read collection belongs to and that each
+	// subscription feeds, and Decisions is the ledger of what operators have decided.
+	// All groups share both.
 	Owners    = "collection_owners"
 	Decisions = "projector_ledger"
 )

@@ -33,8 +33,15 @@ type deployment struct {
 
 // Deploy notes what the projectors of the store's subscription are from now on.
 func (s *Store) Deploy(ctx context.Context, startedBy string) error {
+	return s.deploy(ctx, "$set", startedBy)
+}
+
+func (s *Store) deployment() deployment { return deployment{s.feed.Topic, s.feed.Subscription} }
+
+// deploy notes it with an operator: $set, or $setOnInsert.
+func (s *Store) deploy(ctx context.Context, operator, startedBy string) error {
 	d := Deployment{s.feed.Topic, s.feed.Subscription, s.parts, s.onGap, startedBy, time.Now()}
-	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: deployment{s.feed.Topic, s.feed.Subscription}}}, bson.D{{Key: "$set", Value: d}}, options.UpdateOne().SetUpsert(true))
+	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: s.deployment()}}, bson.D{{Key: operator, Value: d}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("note the deployment in %q: %w", projection.Processes, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
 )
@@ -16,22 +15,28 @@ import (
 // ErrInUse means that something of those who would be moved from is not done with.
 var ErrInUse = errors.New("it is still in use")
 
-// Move is what makes read collections another group's, or a group another
-// subscription's.
+// Move is what makes read collections another group's, a group another
+// subscription's, or a subscription another group's.
 type Move struct {
 	// Collections are those that change their group, by the group they had.
 	Collections map[string]string `json:"collections,omitempty"`
 	// From is what has fed the group; nil where nothing has, or it stays.
 	From *Feed `json:"from,omitempty"`
 	To   Feed  `json:"to"`
+	// Taken is the group that To has fed; nil where it has fed no other.
+	Taken *string `json:"taken_from,omitempty"`
+	// Released are subscriptions that may feed other groups from now on.
+	Released []Feed `json:"released,omitempty"`
 }
 
 // None tells that everything is where it belongs.
-func (m *Move) None() bool { return len(m.Collections) == 0 && m.From == nil }
+func (m *Move) None() bool {
+	return len(m.Collections) == 0 && m.From == nil && m.Taken == nil && len(m.Released) == 0
+}
 
 // PlanMove says what would have to be moved so that collections are the group's
 // and the store's subscription its feed. ErrInUse while projectors of a group that
-// is concerned live, or messages are parked in one that collections are taken from:
+// is concerned live, or messages are parked in one that something is taken from:
 // nobody would find them any more.
 func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, error) {
 	m := &Move{Collections: map[string]string{}, To: s.feed}
@@ -41,15 +46,19 @@ func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, erro
 	}
 	groups := []string{s.group}
 	for _, o := range owners {
-		if o.Group == s.group {
-			continue
+		switch {
+		case o.Group != s.group && o.Feed != nil:
+			m.Taken = &o.Group
+		case o.Group != s.group:
+			m.Collections[o.Key] = o.Group
+		case o.Feed != nil && !o.Feed.is(s.feed):
+			m.Released = append(m.Released, *o.Feed)
 		}
-		m.Collections[o.Collection] = o.Group
 		if !slices.Contains(groups, o.Group) {
 			groups = append(groups, o.Group)
 		}
 	}
-	f, err := s.feeding(ctx)
+	f, err := s.fed(ctx, owners)
 	if err != nil {
 		return nil, err
 	}
@@ -109,34 +118,46 @@ func (s *Store) idle(ctx context.Context, left bool) error {
 	return nil
 }
 
-// Move does what PlanMove has planned.
+// Move does what PlanMove has planned. One that has failed on the way is planned
+// and done again: what the group was fed by is given up last.
 func (s *Store) Move(ctx context.Context, m *Move, by string) error {
-	now := time.Now()
 	for name, group := range m.Collections {
-		result, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: name}, {Key: "group", Value: group}},
-			bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "since", Value: now}}}})
+		if err := s.take(ctx, name, group, by); err != nil {
+			return err
+		}
+	}
+	if m.Taken != nil {
+		if err := s.take(ctx, m.To.key(), *m.Taken, by); err != nil {
+			return err
+		}
+	}
+	if err := s.claim(ctx, ownership{Key: m.To.key(), Feed: &m.To, By: by}); err != nil {
+		return err
+	}
+	if m.From != nil {
+		if err := s.noteMoved(ctx, *m.From, by); err != nil {
+			return err
+		}
+	}
+	for _, feed := range m.Released {
+		_, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: feed.key()}, {Key: "group", Value: s.group}},
+			bson.D{{Key: "$unset", Value: bson.D{{Key: "group", Value: ""}, {Key: "by", Value: ""}, {Key: "since", Value: ""}}}})
 		if err != nil {
-			return fmt.Errorf("move collection %q: %w", name, err)
-		}
-		if result.MatchedCount == 0 {
-			return fmt.Errorf("move collection %q: %w: somebody else has moved it", name, ErrInUse)
+			return fmt.Errorf("give up %s: %w", feed, err)
 		}
 	}
-	if m.From == nil {
-		return nil
-	}
-	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, bson.D{
-		{Key: "$set", Value: bson.D{
-			{Key: "namespace", Value: m.To.Namespace},
-			{Key: "topic", Value: m.To.Topic},
-			{Key: "subscription", Value: m.To.Subscription},
-			{Key: "by", Value: by},
-			{Key: "since", Value: now},
-		}},
-		{Key: "$addToSet", Value: bson.D{{Key: "before", Value: *m.From}}},
-	}, options.UpdateOne().SetUpsert(true))
+	return nil
+}
+
+// take makes the group's own what was another's.
+func (s *Store) take(ctx context.Context, key, from, by string) error {
+	result, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: key}, {Key: "group", Value: from}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "since", Value: time.Now()}}}})
 	if err != nil {
-		return fmt.Errorf("move the group %q: %w", s.group, err)
+		return fmt.Errorf("move %q: %w", key, err)
+	}
+	if result.MatchedCount == 0 {
+		return fmt.Errorf("move %q: %w: somebody else has moved it", key, ErrInUse)
 	}
 	return nil
 }
