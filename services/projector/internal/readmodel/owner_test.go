@@ -3,7 +3,7 @@ package readmodel_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,12 +12,12 @@ import (
 	"changerelay/services/projector/internal/readmodel"
 )
 
-// meanwhile runs what another one does before a client's first write to a collection.
-func meanwhile(collection string, other func()) *event.CommandMonitor {
-	var once sync.Once
+// meanwhile runs what another one does before a client's nth write to a collection.
+func meanwhile(collection string, nth int32, other func()) *event.CommandMonitor {
+	var writes atomic.Int32
 	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		if to, ok := e.Command.Lookup("update").StringValueOK(); ok && to == collection {
-			once.Do(other)
+		if to, ok := e.Command.Lookup("update").StringValueOK(); ok && to == collection && writes.Add(1) == nth {
+			other()
 		}
 	}}
 }
@@ -27,20 +27,21 @@ func TestOwner_OfTwoThatClaimAtOnceOneIsRefused(t *testing.T) {
 	t.Parallel()
 	feed, another := readmodel.Feed{Topic: "topic", Subscription: "projector"}, readmodel.Feed{Topic: "topic", Subscription: "another"}
 	for name, tt := range map[string]struct {
-		before      string // the write that the other one comes before
+		before      string // the collection before whose nth write the other one comes
+		nth         int32
 		other       readmodel.Config
 		collections []string // the other's
 	}{
-		"the same collections":  {"collection_owners", readmodel.Config{Group: "other", Feed: another}, []string{"c"}},
-		"the same subscription": {"collection_owners", readmodel.Config{Group: "other", Feed: feed}, []string{"d"}},
-		"the same group":        {"projector_processes", readmodel.Config{Feed: another}, []string{"c"}},
+		"the same collections":  {"collection_owners", 1, readmodel.Config{Group: "other", Feed: another}, []string{"c"}},
+		"the same subscription": {"collection_owners", 2, readmodel.Config{Group: "other", Feed: feed}, []string{"d"}},
+		"the same group":        {"projector_processes", 1, readmodel.Config{Feed: another}, []string{"c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calm, database := servers.Mongo(t, nil)
 			tt.other.Database = database
 			other := readmodel.New(calm, tt.other)
-			client, _ := servers.Mongo(t, meanwhile(tt.before, func() {
+			client, _ := servers.Mongo(t, meanwhile(tt.before, tt.nth, func() {
 				if err := other.Claim(t.Context(), tt.collections, "the other"); err != nil {
 					t.Errorf("the other's claim: got %v, want it done", err)
 				}
@@ -62,7 +63,7 @@ func TestOwner_ARefusedClaimKeepsNoSubscription(t *testing.T) {
 	calm, database := servers.Mongo(t, nil)
 	feed := readmodel.Feed{Topic: "topic", Subscription: "projector"}
 	other := readmodel.New(calm, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "another"}})
-	client, _ := servers.Mongo(t, meanwhile("projector_processes", func() {
+	client, _ := servers.Mongo(t, meanwhile("projector_processes", 1, func() {
 		if err := other.Claim(t.Context(), []string{"c"}, "the other"); err != nil {
 			t.Errorf("the other's claim: got %v, want it done", err)
 		}
@@ -176,7 +177,7 @@ func TestMove_OneThatFailedOnTheWayIsDoneAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	client, _ := servers.Mongo(t, meanwhile("projector_processes", cancel))
+	client, _ := servers.Mongo(t, meanwhile("projector_processes", 1, cancel))
 	for _, store := range []*readmodel.Store{
 		readmodel.New(client, readmodel.Config{Database: database, Feed: to}),
 		readmodel.New(calm, readmodel.Config{Database: database, Feed: to}),
