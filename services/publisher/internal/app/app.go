@@ -76,10 +76,12 @@ type App struct {
 	// wholeLease is LEASE_NAME, whatever partition this is.
 	wholeLease string
 	// These belong to the leading loop: the record of the stream as of the last
-	// claim, and when an operator had last decided.
+	// claim, when an operator had last decided, and the term that was confirmed then,
+	// or claimed since: a halt is none of a later one.
 	record    checkpoint.Record
 	decidedAt time.Time
-	made      made // the mark of the stream; while it publishes, of markAside
+	judged    int64
+	made   made // the mark of the stream; while it publishes, of markAside
 	// learning guards the source in the record.
 	learning sync.Mutex
 	knows    knowledge

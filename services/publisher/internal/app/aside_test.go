@@ -55,6 +55,28 @@ func TestAside_AReplicaWithOtherSettingsLeavesTheLeadToOneThatFits(t *testing.T)
 	}
 }
 
+// TestAside_AHaltThatIsWrittenLateIsNotThatOfTheNextLeader holds the halt of a misfit
+// back, as one that is frozen does, until another leads.
+func TestAside_AHaltThatIsWrittenLateIsNotThatOfTheNextLeader(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 20)
+	testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["update"],"delay":"4s","times":1}`)
+	misfit := run(t, config(servers, named("misfit"), documents))
+	misfit.await(t, "the misfit to halt", func(s app.Status) bool { return s.State == "halted" })
+	wipe(t, state(t, servers, "leader_leases")) // as if it was frozen until its lease was over
+	fit := run(t, config(servers, named("fit")))
+	fit.await(t, "the one that fits to lead", leading)
+	misfit.await(t, "the misfit to stand aside", func(s app.Status) bool { return s.Role == "standby" })
+	view, err := say[app.StreamView](t, config(servers), "status")
+	if err != nil || view.Halted != "" {
+		t.Errorf("status = %+v, %v, want no halt of who leads", view, err)
+	}
+	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "x", "2026-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), "is held by") {
+		t.Errorf("checkpoint set = %v, want it refused beside a leader", err)
+	}
+}
+
 // TestAside_APartitionIsLeftToAnInstanceThatFits has the share of an instance that
 // fits nowhere go to another.
 func TestAside_APartitionIsLeftToAnInstanceThatFits(t *testing.T) {

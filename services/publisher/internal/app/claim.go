@@ -30,12 +30,17 @@ func halt(reason changestream.Reason, format string, args ...any) *changestream.
 func (a *App) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, error) {
 	attempt, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
+	found, err := a.read(attempt)
+	if err != nil {
+		return nil, err
+	}
+	a.decidedAt, a.judged = found.record.DecidedAt, found.record.Confirmed
 	source := a.config.stream(a.source)
 	origin, err := source.Identify(attempt)
 	if err != nil {
 		return nil, err
 	}
-	record, err := a.trusted(attempt, origin)
+	record, err := a.trusted(attempt, found, origin)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +60,7 @@ func (a *App) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, err
 	if err != nil {
 		return nil, err
 	}
+	a.judged = claimed.Term
 	if err := a.state.Settle(attempt, a.config.StreamName, claimed.Moved, claimed.Term); err != nil {
 		return nil, err
 	}
@@ -113,14 +119,9 @@ func (a *App) noteSettings(ctx context.Context, claimed *checkpoint.Claimed, rec
 
 // trusted returns the stream's record when the checkpoint and the source go with
 // it. A stream that has neither record nor checkpoint is new, and gets a record;
-// one with a checkpoint alone is older than records, and gets one, too.
-func (a *App) trusted(ctx context.Context, origin checkpoint.Origin) (checkpoint.Record, error) {
+// one with a checkpoint that is older than records gets one, too.
+func (a *App) trusted(ctx context.Context, found kept, origin checkpoint.Origin) (checkpoint.Record, error) {
 	name := a.config.StreamName
-	found, err := a.read(ctx)
-	if err != nil {
-		return found.record, err
-	}
-	a.decidedAt = found.record.DecidedAt
 	switch lost := a.knows.contradicts(found); {
 	case lost != nil:
 		return found.record, lost
@@ -207,10 +208,19 @@ func (a *App) refuseOtherLease(ctx context.Context, record checkpoint.Record) er
 	return nil
 }
 
-// adopt makes the record of a stream that is older than records.
+// adopt makes the record of a stream that is older than records. A checkpoint that
+// was claimed beside a record, or of a stream whose beginning is in the ledger, is
+// none of such a stream: its record, with the settings that it is of, was lost.
 func (a *App) adopt(ctx context.Context, kept checkpoint.Checkpoint, origin checkpoint.Origin) (checkpoint.Record, error) {
 	if !kept.Pinned() && !kept.Anew || kept.Retired {
 		return checkpoint.Record{}, halt(changestream.CheckpointEmpty, "checkpoint %q has no place, and there is no record of its stream", kept.Stream)
+	}
+	begun, err := a.ledger().Begun(ctx)
+	switch {
+	case err != nil:
+		return checkpoint.Record{}, err
+	case kept.Claim != "", begun:
+		return checkpoint.Record{}, halt(changestream.RecordLost, "checkpoint %q is in term %d, and the record that its stream had is not in streams any more", kept.Stream, kept.Term)
 	}
 	record := a.newRecord(checkpoint.Adopted, kept.Place, origin)
 	record.Term, record.Confirmed = kept.Term, kept.Term
@@ -365,7 +375,7 @@ func (a *App) keepHalt(ctx context.Context, why error) {
 	defer cancel()
 	text := a.secrets.Text(why.Error())
 	err := errors.Join(
-		a.state.Streams().Halt(attempt, a.config.StreamName, text),
+		a.state.Streams().Halt(attempt, a.config.StreamName, a.judged, text),
 		a.state.Lease(a.config.LeaseName).Halt(attempt, a.holder, text))
 	found, ok := errors.AsType[*changestream.HaltError](why)
 	if ok && found.Reason.OfState() {

@@ -203,7 +203,7 @@ func TestStream_ACheckpointWithoutARecordIsAdopted(t *testing.T) {
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	checkpoint, _ := published(t, servers, source, 20)
-	for _, collection := range []string{"resume_tokens", "streams"} {
+	for _, collection := range []string{"resume_tokens", "streams", "stream_gaps"} {
 		wipe(t, state(t, servers, collection))
 	}
 	legacy, err := bson.Marshal(bson.D{{Key: "_id", Value: "shop.events"}, {Key: "token", Value: checkpoint.Lookup("token")}})
@@ -225,6 +225,45 @@ func TestStream_ACheckpointWithoutARecordIsAdopted(t *testing.T) {
 		t.Errorf("the record is %s", record)
 	}
 	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestStream_ALostRecordIsNotMadeAnewFromOtherSettings loses the record alone, and
+// starts with another topic: nothing but the record says that it is another one.
+func TestStream_ALostRecordIsNotMadeAnewFromOtherSettings(t *testing.T) {
+	t.Parallel()
+	for known, unknown := range map[string]func(t *testing.T, servers testserver.Servers){
+		"by the claim of its checkpoint": func(t *testing.T, servers testserver.Servers) {
+			t.Helper()
+			wipe(t, state(t, servers, "stream_gaps"))
+		},
+		"by its beginning in the ledger": func(t *testing.T, servers testserver.Servers) {
+			t.Helper()
+			edit(t, state(t, servers, "resume_tokens"), "$unset", "claim", "")
+		},
+	} {
+		t.Run(known, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			published(t, servers, source, 20)
+			wipe(t, state(t, servers, "streams"))
+			unknown(t, servers)
+			other := run(t, config(servers, named("b"), func(c *app.Config) { c.ServiceBusTopic = "elsewhere" }))
+			status := other.awaitHalt(t, "stream record lost", "publisher checkpoint accept")
+			if status.Sent != 0 {
+				t.Errorf("%d events were sent, want none", status.Sent)
+			}
+			if err := other.quit(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "the record was lost"); err != nil {
+				t.Fatal(err)
+			}
+			source.write(t, 20, 5)
+			run(t, config(servers)).await(t, "the stream to go on", func(s app.Status) bool { return leading(s) && s.Sent >= 20 })
+			source.wantAll(t, source.drain(t, servers))
+		})
+	}
 }
 
 func TestStream_ACheckpointWithoutAPlaceHalts(t *testing.T) {

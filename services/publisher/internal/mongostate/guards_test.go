@@ -185,7 +185,10 @@ func TestStreams_AnEarlierTermKeepsNothingOverALaterOne(t *testing.T) {
 	if err := streams.Source(t.Context(), "orders", 1, earlier.Source); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := streams.Read(t.Context(), "orders"); err != nil || got.Confirmed != 2 || got.Lease != "later" || got.Source.Set != "later" {
+	if err := streams.Halt(t.Context(), "orders", 1, "earlier"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := streams.Read(t.Context(), "orders"); err != nil || got.Confirmed != 2 || got.Lease != "later" || got.Source.Set != "later" || got.Halt != "" {
 		t.Errorf("the record is %+v, %v, want that of the later term", got, err)
 	}
 }

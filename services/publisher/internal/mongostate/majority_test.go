@@ -45,7 +45,7 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(streams.Open(ctx, checkpoint.Record{Stream: "orders", Whole: "orders", Partitions: 1})),
 		second(streams.Raise(ctx, "orders", 4)),
 		streams.Confirm(ctx, "orders", 5, mongostate.Kept{Lease: "lease"}),
-		streams.Halt(ctx, "orders", "why"),
+		streams.Halt(ctx, "orders", 9, "why"),
 		streams.Stop(ctx, "orders", checkpoint.ClusterTime{Seconds: 1}),
 		second(state.MoveCheckpoint(ctx, mongostate.Move{Stream: "orders", To: &checkpoint.Place{Anew: true}})),
 		second(state.Scope(ctx, "orders", "lease")),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -130,6 +131,16 @@ func (s *Streams) read(found streamDocument, stream string, err error) (checkpoi
 	return found.record(), nil
 }
 
+// Begun reports whether the ledger says where the stream began, which is entered
+// only for streams that have a record.
+func (g *Gaps) Begun(ctx context.Context) (bool, error) {
+	err := g.entries.FindOne(ctx, append(slices.Clip(g.earlier), bson.E{Key: "decision", Value: Began})).Err()
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return false, fmt.Errorf("look for the beginning of stream %q: %w", g.stream, err)
+	}
+	return err == nil, nil
+}
+
 // Open adds a record unless there is one, and returns the one that is there.
 func (s *Streams) Open(ctx context.Context, record checkpoint.Record) (checkpoint.Record, error) {
 	if _, err := s.records.InsertOne(ctx, streamOf(record)); err != nil && !mongo.IsDuplicateKeyError(err) {
@@ -176,9 +187,10 @@ func upTo(stream string, term int64) bson.D {
 	return append(byStream(stream), bson.E{Key: "confirmed", Value: bson.D{{Key: "$lte", Value: term}}})
 }
 
-// Halt says why the leader waits for an operator.
-func (s *Streams) Halt(ctx context.Context, stream, why string) error {
-	return s.update(ctx, byStream(stream), bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
+// Halt says why the leader waits for an operator. It is nothing where a later term
+// than the one that it has seen was confirmed since, by a leader or an operator.
+func (s *Streams) Halt(ctx context.Context, stream string, seen int64, why string) error {
+	return s.update(ctx, upTo(stream, seen), bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
 }
 
 // Marking says that the topic is about to be marked, and returns how often it was
