@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life.
 func Guards() []Guard {
-	return slices.Concat(leadership(), streams(), dying(), publishing(), sending(), reading(), holding(), delivering(), halting(), losing(), owning(), storing(), bounding(), evaluating())
+	return slices.Concat(leadership(), streams(), dying(), claiming(), publishing(), sending(), reading(), holding(), delivering(), halting(), losing(), owning(), storing(), bounding(), evaluating())
 }
 
 const (
@@ -20,6 +20,7 @@ const (
 	backfill   = "services/publisher/internal/backfill"
 	topic      = "services/publisher/internal/servicebus"
 	publisher  = "services/publisher/internal/app"
+	shares     = "services/publisher/internal/partition"
 	projector  = "services/projector/internal/app"
 	expression = "services/projector/internal/expression"
 )

@@ -196,14 +196,6 @@ func streams() []Guard {
 			Tests:   []string{"TestAside_WhoIsNotEligibleWatchesAndTakesNothing"},
 		},
 		{
-			Name:    "lead: an instance that does not fit has no share of the partitions",
-			File:    publisher + "/partitions.go",
-			Cut:     "aside = aside || part.board.aside() != nil",
-			With:    "aside = false",
-			Package: publisher,
-			Tests:   []string{"TestAside_APartitionIsLeftToAnInstanceThatFits"},
-		},
-		{
 			Name:    "moves: what was announced and not made is void",
 			File:    state + "/moves.go",
 			Cut:     `{gaps, open("unfinished", true, others...)`,

@@ -81,7 +81,7 @@ type App struct {
 	record    checkpoint.Record
 	decidedAt time.Time
 	judged    int64
-	made   made // the mark of the stream; while it publishes, of markAside
+	made      made // the mark of the stream; while it publishes, of markAside
 	// learning guards the source in the record.
 	learning sync.Mutex
 	knows    knowledge

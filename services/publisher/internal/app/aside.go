@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/lease"
 )
 
 // misfitError is a halt because this replica's own configuration is not that of the
@@ -47,4 +49,29 @@ func (a *App) standAgain(ctx context.Context, found kept) {
 		a.board.gapsAre(nil, nil)
 		a.log.Info().Msg("the settings are those of the stream, standing for election again")
 	}
+}
+
+// aside returns the partitions that are left to other instances: those that this
+// one stands aside from, and, where there are any, those whose records say that it
+// would. Each is tried by somebody all the same where it is so for all instances.
+func (a *App) aside(ctx context.Context) []int {
+	if !slices.ContainsFunc(a.parts, func(part *App) bool { return part.board.aside() != nil }) {
+		return nil
+	}
+	origin, err := a.config.stream(a.source).Identify(ctx)
+	known := err == nil
+	var aside []int
+	for i, part := range a.parts {
+		if part.board.aside() != nil || known && part.elector.State().Role != lease.Leader && part.would(ctx, origin) {
+			aside = append(aside, i)
+		}
+	}
+	return aside
+}
+
+// would reports whether this partition is known to be none that the configuration
+// fits, without leading it.
+func (a *App) would(ctx context.Context, origin checkpoint.Origin) bool {
+	found, err := a.read(ctx)
+	return err == nil && a.fits(found.record, found.checkpoint, origin) != nil
 }

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,4 +95,57 @@ func TestAside_APartitionIsLeftToAnInstanceThatFits(t *testing.T) {
 	aside := run(t, config(servers, split(2), named("misfit"), documents))
 	aside.awaitOverview(t, "the misfit to stand aside", func(o app.Overview) bool { return o.State == "halted" && len(o.Led) == 0 })
 	run(t, c).awaitOverview(t, "the one that fits to lead both", leads(2))
+}
+
+// TestAside_PartitionsGoToTheInstancesThatFitThem has two instances of which each
+// fits one partition alone.
+func TestAside_PartitionsGoToTheInstancesThatFitThem(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	first := run(t, config(servers, split(2), patient))
+	first.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 20, 5)
+	first.awaitOverview(t, "the events to be sent", func(o app.Overview) bool { return o.Sent >= 20 })
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	other := config(servers, split(2), patient, named("x"), documents)
+	if _, err := say[app.MoveView](t, other, "checkpoint", "accept", "--partition", "0", "--force", "--why", "test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range [][2]string{{"x", "y"}, {"y", "x"}} {
+		instances := map[string]app.Config{"x": other, "y": config(servers, split(2), patient, named("y"))}
+		fits := map[string]int{"x": 0, "y": 1}
+		var running []*process
+		for _, name := range turn {
+			p := run(t, instances[name])
+			running = append(running, p)
+			p.awaitOverview(t, name+" to lead what fits it, and nothing else", func(o app.Overview) bool {
+				aside := o.Streams[1-fits[name]]
+				return slices.Equal(o.Led, []int{fits[name]}) && o.Streams[fits[name]].State == "publishing" && (len(running) == 2 || aside.State == "halted")
+			})
+		}
+		for _, p := range running {
+			if err := p.quit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestAside_AMisfitTriesOnePartitionAndLeavesTheOthersAlone counts what a misfit took.
+func TestAside_AMisfitTriesOnePartitionAndLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	fit := run(t, config(servers, split(2), patient))
+	fit.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 20, 5)
+	fit.awaitOverview(t, "the events to be sent", func(o app.Overview) bool { return o.Sent >= 20 })
+	misfit := run(t, config(servers, split(2), patient, named("misfit"), documents))
+	tried := func(o app.Overview) int64 { return o.Streams[0].Takeovers + o.Streams[1].Takeovers }
+	misfit.awaitOverview(t, "the misfit to stand aside", func(o app.Overview) bool { return tried(o) > 0 && len(o.Led) == 0 })
+	fit.awaitOverview(t, "the one that fits to lead both again", func(o app.Overview) bool { return leads(2)(o) && tried(o) == 3 })
+	misfit.awaitOverview(t, "the misfit to have tried one", func(o app.Overview) bool { return tried(o) == 1 })
 }

@@ -47,7 +47,7 @@ func (a *App) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, err
 	if err := a.first(attempt, topic, record); err != nil {
 		return nil, err
 	}
-	raised, err := a.state.Streams().Raise(attempt, a.config.StreamName, max(a.knows.highest(), record.Confirmed))
+	raised, err := a.state.Streams().Raise(attempt, a.config.StreamName, a.knows.highest())
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (a *App) trusted(ctx context.Context, found kept, origin checkpoint.Origin)
 func (a *App) judge(ctx context.Context, found kept, origin checkpoint.Origin) error {
 	record, kept, exists := found.record, found.checkpoint, found.exists
 	switch {
-	case record.Confirmed > 0 && (!exists || kept.Retired):
+	case record.Confirmed > 0 && !exists:
 		return a.missing(record)
 	case kept.Term < record.Confirmed:
 		return halt(changestream.CheckpointBehind, "checkpoint %q is of term %d, and was claimed in term %d before", record.Stream, kept.Term, record.Confirmed)

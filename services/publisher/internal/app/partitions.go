@@ -69,24 +69,11 @@ func (a *App) publishParts(ctx context.Context) error {
 		Announce: a.config.LeaseHeartbeat,
 		Present:  a.config.LeaseRenewDeadline,
 		Look:     a.config.LeaseHeartbeat / 5,
-		Out:      a.out,
+		Aside:    a.aside,
 	}, roster, func(ctx context.Context, i int) error {
 		part := a.parts[i]
 		return part.elector.Run(ctx, part.lead)
 	}, a.log).Run(ctx)
-}
-
-// out reports whether this instance stands aside from a partition and leads none:
-// its share is for others.
-func (a *App) out() bool {
-	aside := false
-	for _, part := range a.parts {
-		if part.elector.State().Role == lease.Leader {
-			return false
-		}
-		aside = aside || part.board.aside() != nil
-	}
-	return aside
 }
 
 // checkPartitions refuses to start beside checkpoints of another number of

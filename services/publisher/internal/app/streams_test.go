@@ -158,6 +158,13 @@ func TestStream_ARestoredStateIsCaughtByTheProcessThatKnewIt(t *testing.T) {
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	checkpoint, record := published(t, servers, source, 50)
+	for range 3 { // terms that neither the record nor a command knows of
+		p := run(t, config(servers))
+		p.await(t, "the publisher to lead", leading)
+		if err := p.quit(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := run(t, config(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 50, 5)
@@ -342,6 +349,14 @@ func TestStream_TwoLeasesOfOneStreamAreToldApart(t *testing.T) {
 	if got := first.status(t); !leading(got) || got.Term != 1 {
 		t.Errorf("the first is at %+v, want it to lead undisturbed", got)
 	}
+}
+
+func TestStream_ARetiredCheckpointIsAMissingOne(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 20)
+	edit(t, state(t, servers, "resume_tokens"), "$set", "retired", true)
+	run(t, config(servers)).awaitHalt(t, "checkpoint missing", "publisher checkpoint set PLACE")
 }
 
 func TestStream_ARetiredStreamIsNotLed(t *testing.T) {

@@ -124,3 +124,37 @@ func TestParked_APurgeRemovesOnlyWhatWasDealtWithLongAgo(t *testing.T) {
 		}
 	}
 }
+
+// TestParked_APurgeCountsFromTheLastAction has an attempt long before what dealt with
+// the change.
+func TestParked_APurgeCountsFromTheLastAction(t *testing.T) {
+	t.Parallel()
+	for _, as := range []mongostate.Resolution{mongostate.Replayed, mongostate.Discarded} {
+		client, name := testserver.Mongo(t), testserver.Name(t)
+		store := mongostate.New(client, name).Parked("orders")
+		fillParked(t, store, 1)
+		id := listed(t, store)[0]
+		failed, err := store.Claim(t.Context(), id, "an operator", time.Minute)
+		if err == nil {
+			err = store.Unclaim(t.Context(), failed, "no connection")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed, err := store.Claim(t.Context(), id, "an operator", time.Minute)
+		if err == nil {
+			err = store.Resolve(t.Context(), claimed, as, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Database(name).Collection("parked_changes").UpdateByID(t.Context(), id,
+			bson.D{{Key: "$set", Value: bson.D{{Key: "actions.0.at", Value: time.Now().AddDate(-1, 0, 0)}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.Purge(t.Context(), time.Now().Add(-time.Hour), "an operator", false); err != nil || got != 0 {
+			t.Errorf("Purge of what was %s just now = %d, %v, want it left", as, got, err)
+		}
+	}
+}

@@ -16,11 +16,11 @@ func TestTheRosterShowsWhoIsThereAndWhoHoldsWhat(t *testing.T) {
 	names := mongostate.PartitionNames("orders", 3)
 	roster := state.Roster("orders", names)
 	for member, during := range map[string]time.Duration{"a": time.Hour, "b": time.Hour, "gone": -time.Second} {
-		if err := roster.Announce(t.Context(), member, during); err != nil {
+		if err := roster.Announce(t.Context(), member, []int{2}, during); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := state.Roster("customers", nil).Announce(t.Context(), "c", time.Hour); err != nil {
+	if err := state.Roster("customers", nil).Announce(t.Context(), "c", nil, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := roster.Withdraw(t.Context(), "b"); err != nil {
@@ -35,8 +35,8 @@ func TestTheRosterShowsWhoIsThereAndWhoHoldsWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	picture, err := roster.Picture(t.Context())
-	if err != nil || !slices.Equal(picture.Members, []string{"a"}) || !slices.Equal(picture.Holders, []string{"", "a", ""}) {
-		t.Errorf("picture is %+v, %v, want a alone, holding the second", picture, err)
+	if err != nil || !slices.Equal(picture.Members, []string{"a"}) || !slices.Equal(picture.Aside["a"], []int{2}) || !slices.Equal(picture.Holders, []string{"", "a", ""}) {
+		t.Errorf("picture is %+v, %v, want a alone, holding the second, aside from the third", picture, err)
 	}
 }
 

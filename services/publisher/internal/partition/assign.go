@@ -18,13 +18,15 @@ func Of(aggregateID string, n int) int {
 type Picture struct {
 	// Members are the instances that announced themselves.
 	Members []string
+	// Aside are the partitions that a member stands aside from.
+	Aside map[string][]int
 	// Holders are the holders by partition, empty where there is none.
 	Holders []string
 }
 
 // Assign divides the partitions among the members: each gets the same number,
-// or one more, and keeps what it holds as far as that goes. Members that hold
-// more have the first claim on one more.
+// or one more, and keeps what it holds as far as that goes. None gets one that it
+// stands aside from, unless all do; then they are as even as single moves make it.
 func Assign(p Picture) map[string][]int {
 	members := slices.Compact(slices.Sorted(slices.Values(p.Members)))
 	if len(members) == 0 {
@@ -34,33 +36,52 @@ func Assign(p Picture) map[string][]int {
 	for _, m := range members {
 		assigned[m] = nil
 	}
+	may := p.eligible(members)
+	// The first of them in order of their names, where several hold as few.
+	least := func(partition int) string {
+		return slices.MinFunc(may[partition], func(a, b string) int { return cmp.Compare(len(assigned[a]), len(assigned[b])) })
+	}
 	var pool []int
 	for partition, holder := range p.Holders {
-		if _, present := assigned[holder]; present {
+		if slices.Contains(may[partition], holder) {
 			assigned[holder] = append(assigned[holder], partition)
 		} else {
 			pool = append(pool, partition)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b string) int { return cmp.Compare(len(assigned[b]), len(assigned[a])) })
-	target := func(rank int) int {
-		share := len(p.Holders) / len(members)
-		if rank < len(p.Holders)%len(members) {
-			share++
-		}
-		return share
+	for _, partition := range pool {
+		m := least(partition)
+		assigned[m] = append(assigned[m], partition)
 	}
-	for rank, m := range members {
-		if most := target(rank); len(assigned[m]) > most {
-			pool = append(pool, assigned[m][most:]...)
-			assigned[m] = assigned[m][:most]
-		}
-	}
-	slices.Sort(pool)
-	for rank, m := range members {
-		lacks := target(rank) - len(assigned[m])
-		assigned[m] = append(assigned[m], pool[:lacks]...)
-		pool = pool[lacks:]
+	for level(members, assigned, least) {
 	}
 	return assigned
+}
+
+// eligible are the members that may get each partition.
+func (p Picture) eligible(members []string) [][]string {
+	may := make([][]string, len(p.Holders))
+	for partition := range may {
+		may[partition] = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return slices.Contains(p.Aside[m], partition) })
+		if len(may[partition]) == 0 {
+			may[partition] = members
+		}
+	}
+	return may
+}
+
+// level moves one partition from a member that has at least two more than who may
+// get it, and reports whether there was one.
+func level(members []string, assigned map[string][]int, least func(partition int) string) bool {
+	most := slices.SortedStableFunc(slices.Values(members), func(a, b string) int { return cmp.Compare(len(assigned[b]), len(assigned[a])) })
+	for _, from := range most {
+		for i, partition := range slices.Backward(assigned[from]) {
+			if to := least(partition); len(assigned[from]) > len(assigned[to])+1 {
+				assigned[from] = slices.Delete(assigned[from], i, i+1)
+				assigned[to] = append(assigned[to], partition)
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -83,6 +83,44 @@ func TestEveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
 	})
 }
 
+// TestAPartitionGoesToWhoDoesNotStandAsideFromIt draws who stands aside from what.
+func TestAPartitionGoesToWhoDoesNotStandAsideFromIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		picture := partition.Picture{
+			Members: rapid.SliceOfNDistinct(rapid.StringMatching(`[a-f]`), 1, 6, rapid.ID[string]).Draw(t, "members"),
+			Holders: rapid.SliceOfN(rapid.StringMatching(`[a-h]?`), 1, 12).Draw(t, "holders"),
+			Aside:   rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.SliceOf(rapid.IntRange(0, 11))).Draw(t, "aside"),
+		}
+		owners := make([]string, len(picture.Holders))
+		assigned := partition.Assign(picture)
+		for m, mine := range assigned {
+			for _, p := range mine {
+				if owners[p] != "" {
+					t.Fatalf("partition %d is given to %s and %s", p, owners[p], m)
+				}
+				owners[p] = m
+			}
+		}
+		for p, owner := range owners {
+			fitting := slices.DeleteFunc(slices.Clone(picture.Members), func(m string) bool { return slices.Contains(picture.Aside[m], p) })
+			if owner == "" || len(fitting) > 0 && !slices.Contains(fitting, owner) {
+				t.Fatalf("partition %d is given to %q, want one of %q", p, owner, fitting)
+			}
+			for _, m := range fitting {
+				if len(assigned[owner]) > len(assigned[m])+1 {
+					t.Fatalf("%s has %v, and %s, which may have %d, has %v", owner, assigned[owner], m, p, assigned[m])
+				}
+			}
+		}
+		settled := picture
+		settled.Holders = owners
+		if again := partition.Assign(settled); !maps.EqualFunc(again, assigned, sameSet) {
+			t.Fatalf("%v becomes %v once it is settled", assigned, again)
+		}
+	})
+}
+
 func sameSet(a, b []int) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

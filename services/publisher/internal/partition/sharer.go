@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 
 // Roster is where instances announce themselves.
 type Roster interface {
-	// Announce says that member is there, for a while from now.
-	Announce(ctx context.Context, member string, during time.Duration) error
+	// Announce says that member is there, for a while from now, and which partitions
+	// it stands aside from.
+	Announce(ctx context.Context, member string, aside []int, during time.Duration) error
 	// Withdraw says that member is not there any more.
 	Withdraw(ctx context.Context, member string) error
 	// Picture returns who is there, and who holds what.
@@ -32,8 +34,9 @@ type Config struct {
 	Present time.Duration
 	// Look is the time between two looks at the picture.
 	Look time.Duration
-	// Out says that this instance takes no part now; nil is never.
-	Out func() bool
+	// Aside returns the partitions that are left to other instances now, in their
+	// order; nil stands aside from none.
+	Aside func(ctx context.Context) []int
 }
 
 // patience is how many pictures in a row must say that a partition is not ours
@@ -78,20 +81,18 @@ func (s *Sharer) share(ctx context.Context, group *errgroup.Group) error {
 	defer s.withdraw(ctx)
 	running := map[int]*campaign{}
 	var announcedAt time.Time
-	failing, out := false, false
+	var aside []int
+	failing := false
 	for {
-		was := out
-		if out = s.config.Out != nil && s.config.Out(); out && !was {
-			announcedAt = time.Time{}
-			s.withdraw(ctx)
-		}
-		if !out && time.Since(announcedAt) >= s.config.Announce {
+		was := aside
+		aside = s.aside(ctx)
+		if !slices.Equal(aside, was) || time.Since(announcedAt) >= s.config.Announce {
 			announcedAt = time.Now()
-			if err := s.announce(ctx); err != nil {
+			if err := s.announce(ctx, aside); err != nil {
 				announcedAt = time.Time{}
 			}
 		}
-		picture, err := s.look(ctx, !out)
+		picture, err := s.look(ctx, aside)
 		switch {
 		case err == nil:
 			failing = false
@@ -108,24 +109,37 @@ func (s *Sharer) share(ctx context.Context, group *errgroup.Group) error {
 	}
 }
 
-func (s *Sharer) announce(ctx context.Context) error {
+func (s *Sharer) aside(ctx context.Context) []int {
+	if s.config.Aside == nil {
+		return nil
+	}
 	attempt, cancel := context.WithTimeout(ctx, s.config.Announce)
 	defer cancel()
-	return s.roster.Announce(attempt, s.config.Member, s.config.Present)
+	return s.config.Aside(attempt)
 }
 
-// look returns the picture, with this instance in it where it takes part, whether or
-// not its announcement is there yet.
-func (s *Sharer) look(ctx context.Context, takesPart bool) (Picture, error) {
+func (s *Sharer) announce(ctx context.Context, aside []int) error {
+	attempt, cancel := context.WithTimeout(ctx, s.config.Announce)
+	defer cancel()
+	return s.roster.Announce(attempt, s.config.Member, aside, s.config.Present)
+}
+
+// look returns the picture, with this instance in it, whether or not its
+// announcement is there yet.
+func (s *Sharer) look(ctx context.Context, aside []int) (Picture, error) {
 	attempt, cancel := context.WithTimeout(ctx, s.config.Announce)
 	defer cancel()
 	picture, err := s.roster.Picture(attempt)
 	if err != nil {
 		return Picture{}, err
 	}
-	if takesPart {
-		picture.Members = append(picture.Members, s.config.Member)
+	picture.Members = append(picture.Members, s.config.Member)
+	others := maps.Clone(picture.Aside)
+	if others == nil {
+		others = map[string][]int{}
 	}
+	others[s.config.Member] = aside
+	picture.Aside = others
 	return picture, nil
 }
 

@@ -43,7 +43,7 @@ func newWorld(partitions int) *world {
 	return &world{members: map[string]time.Time{}, holders: make([]string, partitions), until: make([]time.Time, partitions)}
 }
 
-func (w *world) Announce(_ context.Context, member string, during time.Duration) error {
+func (w *world) Announce(_ context.Context, member string, _ []int, during time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down {
