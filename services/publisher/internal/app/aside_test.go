@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -56,19 +57,17 @@ func TestAside_AReplicaWithOtherSettingsLeavesTheLeadToOneThatFits(t *testing.T)
 	}
 }
 
-// TestAside_AHaltThatIsWrittenLateIsNotThatOfTheNextLeader holds the halt of a misfit
-// back, as one that is frozen does, until another leads.
+// TestAside_AHaltThatIsWrittenLateIsNotThatOfTheNextLeader writes what one that was
+// frozen over a takeover writes.
 func TestAside_AHaltThatIsWrittenLateIsNotThatOfTheNextLeader(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	published(t, servers, events(t, servers), 20)
-	testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["update"],"delay":"4s","times":1}`)
-	misfit := run(t, config(servers, named("misfit"), documents))
-	misfit.await(t, "the misfit to halt", func(s app.Status) bool { return s.State == "halted" })
-	wipe(t, state(t, servers, "leader_leases")) // as if it was frozen until its lease was over
-	fit := run(t, config(servers, named("fit")))
-	fit.await(t, "the one that fits to lead", leading)
-	misfit.await(t, "the misfit to stand aside", func(s app.Status) bool { return s.Role == "standby" })
+	_, judged := published(t, servers, events(t, servers), 20)
+	run(t, config(servers)).await(t, "the next to lead", leading)
+	streams := mongostate.New(testserver.Connect(t, servers.MongoURI), "change_relay").Streams()
+	if err := streams.Halt(t.Context(), "shop.events", judged.Lookup("confirmed").AsInt64(), "late"); err != nil {
+		t.Fatal(err)
+	}
 	view, err := say[app.StreamView](t, config(servers), "status")
 	if err != nil || view.Halted != "" {
 		t.Errorf("status = %+v, %v, want no halt of who leads", view, err)

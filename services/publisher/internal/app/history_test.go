@@ -58,6 +58,10 @@ func TestLostHistoryStopsLoudlyByDefaultAndIsWrittenDown(t *testing.T) {
 			t.Errorf("/metrics is without %s", want)
 		}
 	}
+	testserver.Eventually(t, "the halt to be in the record", func() bool {
+		why, _ := only(t, state(t, servers, "streams")).Lookup("halt").StringValueOK()
+		return why != ""
+	})
 }
 
 func TestHealingSendsWhatTheStreamLostWithTheSameIDsInOrder(t *testing.T) {
