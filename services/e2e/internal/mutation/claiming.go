@@ -73,7 +73,7 @@ func claiming() []Guard {
 			Cut:     "for level(members, assigned, least) {",
 			With:    "for false && level(members, assigned, least) {",
 			Package: shares,
-			Tests:   []string{"TestEveryPictureIsDividedEvenlyWithTheFewestMoves"},
+			Tests:   []string{"TestAPartitionGoesToWhoDoesNotStandAsideFromIt"},
 		},
 		{
 			Name:    "partitions: an instance that stands aside from one leaves others that it does not fit alone",
