@@ -64,8 +64,8 @@ func claiming() []Guard {
 			File:    shares + "/assign.go",
 			Cut:     "slices.Contains(p.Aside[m], partition)",
 			With:    "slices.Contains(p.Aside[m], -1)",
-			Package: publisher,
-			Tests:   []string{"TestAside_PartitionsGoToTheInstancesThatFitThem"},
+			Package: shares,
+			Tests:   []string{"TestAPartitionGoesToWhoDoesNotStandAsideFromIt"},
 		},
 		{
 			Name:    "partitions: they are evened out",
@@ -74,14 +74,6 @@ func claiming() []Guard {
 			With:    "for false && level(members, assigned, least) {",
 			Package: shares,
 			Tests:   []string{"TestAPartitionGoesToWhoDoesNotStandAsideFromIt"},
-		},
-		{
-			Name:    "partitions: an instance that stands aside from one leaves others that it does not fit alone",
-			File:    publisher + "/aside.go",
-			Cut:     " && part.would(ctx, origin)",
-			With:    " && ctx.Err() != nil && part.would(ctx, origin)",
-			Package: publisher,
-			Tests:   []string{"TestAside_AMisfitTriesOnePartitionAndLeavesTheOthersAlone"},
 		},
 		{
 			Name:    "purge: what somebody dealt with since is left alone",

@@ -132,19 +132,3 @@ func TestAside_PartitionsGoToTheInstancesThatFitThem(t *testing.T) {
 		}
 	}
 }
-
-// TestAside_AMisfitTriesOnePartitionAndLeavesTheOthersAlone counts what a misfit took.
-func TestAside_AMisfitTriesOnePartitionAndLeavesTheOthersAlone(t *testing.T) {
-	t.Parallel()
-	servers := testserver.Start(t)
-	source := events(t, servers)
-	fit := run(t, config(servers, split(2), patient))
-	fit.awaitOverview(t, "both partitions to be led", leads(2))
-	source.write(t, 20, 5)
-	fit.awaitOverview(t, "the events to be sent", func(o app.Overview) bool { return o.Sent >= 20 })
-	misfit := run(t, config(servers, split(2), patient, named("misfit"), documents))
-	tried := func(o app.Overview) int64 { return o.Streams[0].Takeovers + o.Streams[1].Takeovers }
-	misfit.awaitOverview(t, "the misfit to stand aside", func(o app.Overview) bool { return tried(o) > 0 && len(o.Led) == 0 })
-	fit.awaitOverview(t, "the one that fits to lead both again", func(o app.Overview) bool { return leads(2)(o) && tried(o) == 3 })
-	misfit.awaitOverview(t, "the misfit to have tried one", func(o app.Overview) bool { return tried(o) == 1 })
-}
