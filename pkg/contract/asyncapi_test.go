@@ -16,7 +16,7 @@ import (
 
 // The AsyncAPI document, the schema and the code name the same properties, and
 // call the same ones optional.
-func TestTheAsyncAPIDocumentListsWhatIsWritten(t *testing.T) {
+func TestAsyncAPI_TheAsyncAPIDocumentListsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	written, always := writtenProperties(t)
 	headers := at(t, readAsyncAPI(t), "components/messages/change/headers")
@@ -55,7 +55,7 @@ func writtenProperties(t *testing.T) (written, always []string) {
 	return written, always
 }
 
-func TestEveryReferenceOfTheAsyncAPIDocumentLeadsSomewhere(t *testing.T) {
+func TestAsyncAPI_EveryReferenceOfTheAsyncAPIDocumentLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	document := readAsyncAPI(t)
 	found := references(document)
@@ -72,7 +72,7 @@ func TestEveryReferenceOfTheAsyncAPIDocumentLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestAPropertyOfTheAsyncAPIDocumentRefersToItsOwnSchema(t *testing.T) {
+func TestAsyncAPI_APropertyOfTheAsyncAPIDocumentRefersToItsOwnSchema(t *testing.T) {
 	t.Parallel()
 	properties := at(t, readAsyncAPI(t), "components/messages/change/headers/properties").(map[string]any)
 	for name, property := range properties {
@@ -83,7 +83,7 @@ func TestAPropertyOfTheAsyncAPIDocumentRefersToItsOwnSchema(t *testing.T) {
 	}
 }
 
-func TestTheAsyncAPIDocumentIsOfThisContract(t *testing.T) {
+func TestAsyncAPI_TheAsyncAPIDocumentIsOfThisContract(t *testing.T) {
 	t.Parallel()
 	document := readAsyncAPI(t)
 	if got, want := at(t, document, "asyncapi"), "3.0.0"; got != want {

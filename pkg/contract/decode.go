@@ -46,8 +46,10 @@ func Decode(m Message, o DecodeOptions) (Event, error) {
 	}
 	e.Version.Number, e.Version.Known = r.integer(attrVersion)
 	e.Term, _ = r.integer(attrTerm)
-	if m.ID != e.ID && !r.has(attrID) {
-		r.add(partMessageID, "is %s, but the event's id is %s", quote(m.ID), quote(e.ID))
+	id := e.ID
+	r.resend(&e)
+	if m.ID != id && !r.has(attrID) {
+		r.add(partMessageID, "is %s, but the event's id is %s", quote(m.ID), quote(id))
 	}
 	if m.SessionID != e.AggregateID && !r.has(attrSubject) {
 		r.add(partSessionID, "is %s, but the event's subject is %s", quote(m.SessionID), quote(e.AggregateID))
@@ -176,6 +178,9 @@ func (r *reader) integer(attr string) (int64, bool) {
 
 func (r *reader) data(m Message, limit int64) []byte {
 	data := m.Body
+	if m.OtherBody != "" {
+		r.add(partBody, "is an AMQP value or sequence, not data")
+	}
 	switch m.ContentEncoding {
 	case "":
 	case encodingGzip:

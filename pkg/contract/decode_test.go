@@ -15,7 +15,7 @@ import (
 // foreign is some sender's own type.
 type foreign struct{ Text string }
 
-func TestDecodeSaysWhatIsWrong(t *testing.T) {
+func TestDecode_DecodeSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -199,7 +199,7 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDecodeIsTolerant(t *testing.T) {
+func TestDecode_DecodeIsTolerant(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -278,7 +278,7 @@ func TestDecodeIsTolerant(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesEveryIntegerType(t *testing.T) {
+func TestDecode_DecodeTakesEveryIntegerType(t *testing.T) {
 	t.Parallel()
 	for _, version := range []any{int(42), int8(42), int16(42), int32(42), int64(42), uint8(42), uint16(42), uint32(42), uint64(42)} {
 		m := mustEncode(t, newEvent(), contract.EncodeOptions{})
@@ -289,7 +289,7 @@ func TestDecodeTakesEveryIntegerType(t *testing.T) {
 	}
 }
 
-func TestDecodeBoundsTheData(t *testing.T) {
+func TestDecode_DecodeBoundsTheData(t *testing.T) {
 	t.Parallel()
 	data := []byte(`{"a":"` + strings.Repeat("a", 1000) + `"}`)
 	tests := []struct {
@@ -333,7 +333,7 @@ func TestDecodeBoundsTheData(t *testing.T) {
 }
 
 // It measures what the whole process allocates, so it runs alone.
-func TestUnpackingCostsNoMoreThanTheBound(t *testing.T) {
+func TestDecode_UnpackingCostsNoMoreThanTheBound(t *testing.T) {
 	tests := []struct {
 		name  string
 		edit  func(*contract.Message)

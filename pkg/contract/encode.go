@@ -10,7 +10,7 @@ type EncodeOptions struct {
 }
 
 // attributes is how many properties a message has at most.
-const attributes = 14
+const attributes = 17
 
 // Encode writes the event as a message. It returns the joined *FieldErrors of
 // an event that breaks the contract. The message's body may share memory with
@@ -20,7 +20,7 @@ func Encode(e Event, o EncodeOptions) (Message, error) {
 		return Message{}, err
 	}
 	m := Message{
-		ID:           e.ID,
+		ID:           e.messageID(),
 		SessionID:    e.AggregateID,
 		PartitionKey: e.AggregateID,
 		Subject:      e.Type,
@@ -40,7 +40,7 @@ func properties(e *Event) map[string]any {
 	p := make(map[string]any, attributes)
 	p[prefix+attrSpecVersion] = specVersion
 	p[prefix+attrContract] = ContractVersion
-	p[prefix+attrID] = e.ID
+	p[prefix+attrID] = e.messageID()
 	p[prefix+attrSource] = e.Source
 	p[prefix+attrType] = e.Type
 	p[prefix+attrSubject] = e.AggregateID
@@ -59,6 +59,13 @@ func properties(e *Event) map[string]any {
 	}
 	if e.DataSchema != "" {
 		p[prefix+attrDataSchema] = e.DataSchema
+	}
+	if e.Resend.ID != "" {
+		p[prefix+attrResend] = e.Resend.ID
+		p[prefix+attrResendOf] = e.ID
+		if e.Resend.Group != "" {
+			p[prefix+attrResendGroup] = e.Resend.Group
+		}
 	}
 	return p
 }

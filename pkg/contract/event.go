@@ -59,7 +59,8 @@ func VersionOf(n int64) Version { return Version{Number: n, Known: true} }
 
 // Event is one change of one aggregate.
 type Event struct {
-	// ID names the change: see Identity.MessageID. At most MaxIDLength characters.
+	// ID names the change: see Identity.MessageID. With that of a resend behind it,
+	// at most MaxIDLength characters.
 	ID string
 	// Source is the CloudEvents source, a URI reference: see Source.
 	Source string
@@ -86,6 +87,9 @@ type Event struct {
 	// DataSchema says what Data is where it is not the event's own payload:
 	// DocumentChange, or empty.
 	DataSchema string
+	// Resend says for which resend the change is sent again; zero where it is sent as
+	// it comes.
+	Resend Resend
 	// ContentType is the format of Data; empty when there is no data (a delete).
 	ContentType string
 	// Data is the event's payload.

@@ -74,6 +74,11 @@ func samples() []sample {
 		{name: "insert-sender-traced", event: change(func(e *contract.Event) {
 			e.TraceParent = originParent
 		}), sender: contract.TraceContext{Parent: senderParent, State: "vendor=00f067aa0ba902b7"}},
+		{name: "snapshot-resent", event: change(func(e *contract.Event) {
+			e.Operation = contract.Snapshot
+			e.Position = contract.SnapshotPosition(0x6921d1e1, 1, 3)
+			e.Resend = contract.Resend{ID: "k3v9q2mx", Group: "orders-2"}
+		})},
 		{name: "insert-compressed", event: change(func(e *contract.Event) {
 			e.Data = []byte(`{"note":"` + strings.Repeat("again and ", 50) + `"}`)
 		}), options: contract.EncodeOptions{CompressAbove: 256}},

@@ -31,7 +31,7 @@ type goldenMessage struct {
 // Every message is written as it always was, and what was written is read. A
 // changed file is a changed contract: consumers and messages on their way
 // know the old one.
-func TestMessagesStayAsTheyAre(t *testing.T) {
+func TestGolden_MessagesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, tt := range samples() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestMessagesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestEveryGoldenMessageIsASample(t *testing.T) {
+func TestGolden_EveryGoldenMessageIsASample(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/messages/*.json")
 	if err != nil || len(files) != len(samples()) {

@@ -24,7 +24,7 @@ func unversioned() contract.Identity {
 
 // A changed id makes a broker take changes for new that it has, and makes two
 // releases that run side by side send everything twice.
-func TestMessageIDsNeverChange(t *testing.T) {
+func TestID_MessageIDsNeverChange(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
@@ -45,7 +45,7 @@ func TestMessageIDsNeverChange(t *testing.T) {
 	}
 }
 
-func TestTheSameChangeHasTheSameID(t *testing.T) {
+func TestID_TheSameChangeHasTheSameID(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -71,7 +71,7 @@ func TestTheSameChangeHasTheSameID(t *testing.T) {
 	}
 }
 
-func TestDifferentChangesHaveDifferentIDs(t *testing.T) {
+func TestID_DifferentChangesHaveDifferentIDs(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -102,7 +102,7 @@ func TestDifferentChangesHaveDifferentIDs(t *testing.T) {
 	}
 }
 
-func TestAnIDIsShortWhateverItIsMadeOf(t *testing.T) {
+func TestID_AnIDIsShortWhateverItIsMadeOf(t *testing.T) {
 	t.Parallel()
 	i := inserted()
 	i.DocumentKey = make([]byte, 1<<20)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestThePackageImportsOnlyTheStandardLibrary(t *testing.T) {
+func TestImports_ThePackageImportsOnlyTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
 	text, err := list.Output()

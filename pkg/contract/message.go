@@ -15,6 +15,10 @@ type Message struct {
 	ContentEncoding string         // properties.content-encoding
 	Properties      map[string]any // application properties
 	Body            []byte         // one data section
+
+	// OtherBody is what a receiver has found in place of data, an AMQP value or
+	// sequence, as a text for people. Decode refuses such a message.
+	OtherBody string
 }
 
 // Names of message parts and CloudEvents attributes, as errors call them.
@@ -40,6 +44,9 @@ const (
 	attrContract    = "contractversion"
 	attrTraceParent = "traceparent"
 	attrDataSchema  = "dataschema"
+	attrResend      = "resend"
+	attrResendOf    = "resendof"
+	attrResendGroup = "resendgroup"
 )
 
 // Prefixes of CloudEvents attributes among the application properties. The

@@ -29,6 +29,7 @@ func Place(m Message) (Event, bool) {
 	}
 	r.same(attrID, m.ID)
 	r.same(attrSubject, m.SessionID)
+	r.resend(&e)
 	r.checkCharacters(attrID, e.ID, MaxIDLength)
 	r.checkCharacters(attrSubject, e.AggregateID, MaxAggregateIDLength)
 	r.checkCharacters(attrSequence, string(e.Sequence), MaxPropertyBytes)

@@ -8,7 +8,7 @@ import (
 	"changerelay/pkg/contract"
 )
 
-func TestEveryEventSurvivesTheJourney(t *testing.T) {
+func TestRoundTrip_EveryEventSurvivesTheJourney(t *testing.T) {
 	t.Parallel()
 	for _, tt := range samples() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestEveryEventSurvivesTheJourney(t *testing.T) {
 	}
 }
 
-func TestAMessageGoesToItsAggregatesSession(t *testing.T) {
+func TestRoundTrip_AMessageGoesToItsAggregatesSession(t *testing.T) {
 	t.Parallel()
 	e := newEvent()
 	m := mustEncode(t, e, contract.EncodeOptions{})
@@ -30,7 +30,7 @@ func TestAMessageGoesToItsAggregatesSession(t *testing.T) {
 	}
 }
 
-func TestABodyIsCompressedWhereThatHelps(t *testing.T) {
+func TestRoundTrip_ABodyIsCompressedWhereThatHelps(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("again and "), 20)
 	noise := []byte("\x8a\x01\x5c\xe3\x77\x90\x2b\xd4\x19\xfe")
@@ -61,7 +61,7 @@ func TestABodyIsCompressedWhereThatHelps(t *testing.T) {
 	}
 }
 
-func TestOnlyAWellFormedTraceContextTravels(t *testing.T) {
+func TestRoundTrip_OnlyAWellFormedTraceContextTravels(t *testing.T) {
 	t.Parallel()
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	tests := []struct{ name, value, want string }{

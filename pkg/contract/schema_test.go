@@ -14,7 +14,7 @@ import (
 
 const schemaFile = "schema/event.schema.json"
 
-func TestEveryGoldenMessageFitsTheSchema(t *testing.T) {
+func TestSchema_EveryGoldenMessageFitsTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := readSchema(t)
 	files, err := filepath.Glob("testdata/messages/*.json")
@@ -29,7 +29,7 @@ func TestEveryGoldenMessageFitsTheSchema(t *testing.T) {
 }
 
 // What Decode refuses, the schema refuses, as far as a schema can tell.
-func TestTheSchemaRefusesWhatDecodeRefuses(t *testing.T) {
+func TestSchema_TheSchemaRefusesWhatDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	attribute := func(name string, value any) func(map[string]any) {
 		return func(message map[string]any) {
@@ -89,7 +89,7 @@ func TestTheSchemaRefusesWhatDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestTheSchemaNeedsEveryPart(t *testing.T) {
+func TestSchema_TheSchemaNeedsEveryPart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, file string

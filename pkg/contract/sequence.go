@@ -34,6 +34,10 @@ func SnapshotPosition(seconds, increment uint32, n uint64) Position {
 	return StreamPosition(seconds, increment, fmt.Sprintf("%016X", n))
 }
 
+// OfSnapshot reports whether the position is that of a snapshot's document, which no
+// stream goes on from.
+func (p Position) OfSnapshot() bool { return len(p) > stampLength+1 && p[stampLength+1] < '8' }
+
 // appendStamp appends a position's cluster time and the dot after it.
 func appendStamp(p []byte, seconds, increment uint32) []byte {
 	var raw [stampLength / 2]byte

@@ -53,7 +53,7 @@ func randomPlace(random *rand.Rand) place {
 	}
 }
 
-func TestALaterStreamPositionSortsHigher(t *testing.T) {
+func TestSequence_ALaterStreamPositionSortsHigher(t *testing.T) {
 	t.Parallel()
 	const seed = 1
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -68,7 +68,7 @@ func TestALaterStreamPositionSortsHigher(t *testing.T) {
 	}
 }
 
-func TestASnapshotPositionSortsBelowTheStreamOfItsTime(t *testing.T) {
+func TestSequence_ASnapshotPositionSortsBelowTheStreamOfItsTime(t *testing.T) {
 	t.Parallel()
 	const seed = 2
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -83,7 +83,7 @@ func TestASnapshotPositionSortsBelowTheStreamOfItsTime(t *testing.T) {
 	}
 }
 
-func TestSnapshotPositionsSortAsTheyAreCounted(t *testing.T) {
+func TestSequence_SnapshotPositionsSortAsTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	previous := contract.SnapshotPosition(1, 1, 0)
 	for _, n := range []uint64{1, 9, 10, 15, 16, 255, 256, 1 << 32, math.MaxInt64} {
@@ -95,7 +95,7 @@ func TestSnapshotPositionsSortAsTheyAreCounted(t *testing.T) {
 	}
 }
 
-func TestVersionsSortAsNumbers(t *testing.T) {
+func TestSequence_VersionsSortAsNumbers(t *testing.T) {
 	t.Parallel()
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -116,7 +116,7 @@ func TestVersionsSortAsNumbers(t *testing.T) {
 	}
 }
 
-func TestSequenceAndPositionAreWrittenAsDocumented(t *testing.T) {
+func TestSequence_SequenceAndPositionAreWrittenAsDocumented(t *testing.T) {
 	t.Parallel()
 	stream := contract.StreamPosition(0x6921d1e1, 10, "82AB")
 	tests := []struct{ name, got, want string }{
@@ -137,7 +137,7 @@ func TestSequenceAndPositionAreWrittenAsDocumented(t *testing.T) {
 	}
 }
 
-func TestClusterTimeIsReadFromAPosition(t *testing.T) {
+func TestSequence_ClusterTimeIsReadFromAPosition(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name               string

@@ -12,7 +12,7 @@ const (
 	senderParent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
 )
 
-func TestAReaderContinuesTheSendersSpanElseTheEventsOwn(t *testing.T) {
+func TestTraceContext_AReaderContinuesTheSendersSpanElseTheEventsOwn(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name       string
@@ -59,7 +59,7 @@ func TestAReaderContinuesTheSendersSpanElseTheEventsOwn(t *testing.T) {
 	}
 }
 
-func TestASendersTraceContextLeavesTheEventAsItIs(t *testing.T) {
+func TestTraceContext_ASendersTraceContextLeavesTheEventAsItIs(t *testing.T) {
 	t.Parallel()
 	e := newEvent()
 	e.TraceParent = originParent
@@ -73,7 +73,7 @@ func TestASendersTraceContextLeavesTheEventAsItIs(t *testing.T) {
 	}
 }
 
-func TestAMalformedTraceContextIsLeftOut(t *testing.T) {
+func TestTraceContext_AMalformedTraceContextIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []contract.TraceContext{{}, {State: "a=1"}, {Parent: "00-xyz", State: "a=1"}} {
 		m := mustEncode(t, newEvent(), contract.EncodeOptions{})

@@ -106,6 +106,7 @@ func (p *problems) check(e *Event) {
 		p.checkCharacters(attrDataSchema, e.DataSchema, MaxPropertyBytes)
 		p.checkBytes(attrDataSchema, e.DataSchema)
 	}
+	p.checkResend(e)
 	p.checkData(e)
 	if size := propertiesBytes(e); size > MaxPropertiesBytes {
 		p.add(partProperties, "take about %d bytes, more than %d", size, MaxPropertiesBytes)
@@ -167,7 +168,14 @@ func noncharacter(r rune) bool {
 // type and aggregate travel as message properties and as attributes.
 func propertiesBytes(e *Event) int {
 	return propertiesOverhead + 2*len(e.ID) + 3*len(e.AggregateID) + 2*len(e.Type) +
-		len(e.Source) + len(e.Sequence) + len(e.Position) + len(e.DataSchema)
+		len(e.Source) + len(e.Sequence) + len(e.Position) + len(e.DataSchema) + resendBytes(e)
+}
+
+func resendBytes(e *Event) int {
+	if e.Resend.ID == "" {
+		return 0
+	}
+	return len(e.ID) + 4*len(e.Resend.ID) + len(e.Resend.Group)
 }
 
 // quote quotes the beginning of a value that may be hostile and long.

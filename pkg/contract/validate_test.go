@@ -9,7 +9,7 @@ import (
 	"changerelay/pkg/contract"
 )
 
-func TestValidateNamesEachField(t *testing.T) {
+func TestValidate_ValidateNamesEachField(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -183,7 +183,7 @@ func TestValidateNamesEachField(t *testing.T) {
 	}
 }
 
-func TestAProblemIsAFieldError(t *testing.T) {
+func TestValidate_AProblemIsAFieldError(t *testing.T) {
 	t.Parallel()
 	e := newEvent()
 	e.ID = ""
@@ -193,7 +193,7 @@ func TestAProblemIsAFieldError(t *testing.T) {
 	}
 }
 
-func TestSourceIsAURIReference(t *testing.T) {
+func TestValidate_SourceIsAURIReference(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, database, collection, want string }{
 		{"plain names stay as they are", "shop", "events", "/shop/events"},
