@@ -52,7 +52,7 @@ func wantBusy(t *testing.T, err error) {
 	}
 }
 
-func TestAFaultIsStartedAndEndedByHTTP(t *testing.T) {
+func TestFaults_AFaultIsStartedAndEndedByHTTP(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	if status, body := ask(t, s.URL(), http.MethodPost, "/faults", `{"kind":"servicebus.throttle","path":"changes"}`); status != http.StatusCreated {
@@ -68,7 +68,7 @@ func TestAFaultIsStartedAndEndedByHTTP(t *testing.T) {
 	must(t, trySend(t, s))
 }
 
-func TestAFaultIsStartedAndEndedByCall(t *testing.T) {
+func TestFaults_AFaultIsStartedAndEndedByCall(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	fault, err := s.StartFault(map[string]string{"kind": "servicebus.throttle", "path": "changes"})

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/sandbox"
 )
 
-func TestTokensAreCheckedWhenAskedFor(t *testing.T) {
+func TestKeys_TokensAreCheckedWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{
 		CheckSAS: true, SASKeys: []sandbox.SASKey{{Name: "listener", Secret: "secret", Rights: "Listen"}},
@@ -31,7 +31,7 @@ func TestTokensAreCheckedWhenAskedFor(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsNoneIsRefused(t *testing.T) {
+func TestKeys_AKeyThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, key := range []sandbox.SASKey{{Name: "a", Secret: "b", Rights: "Read"}, {Name: "a", Rights: "Send"}, {Secret: "b", Rights: "Send"}} {
 		if _, err := sandbox.New(sandbox.Config{CheckSAS: true, SASKeys: []sandbox.SASKey{key}}); !errors.Is(err, sandbox.ErrKey) {

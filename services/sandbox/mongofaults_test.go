@@ -15,9 +15,9 @@ import (
 	"changerelay/services/sandbox"
 )
 
-// TestCommandsFailOnDemand starts each kind of fault of the MongoDB side by HTTP
+// TestMongoFaults_CommandsFailOnDemand starts each kind of fault of the MongoDB side by HTTP
 // and looks at what the driver is told.
-func TestCommandsFailOnDemand(t *testing.T) {
+func TestMongoFaults_CommandsFailOnDemand(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	things := database(t, s).Collection("things")
@@ -64,7 +64,7 @@ func hasCode(err error, code int) bool {
 	return ok && failure.HasErrorCode(code)
 }
 
-func TestCutConnectionsAreMadeAnew(t *testing.T) {
+func TestMongoFaults_CutConnectionsAreMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	things := database(t, s).Collection("things")
@@ -83,7 +83,7 @@ func TestCutConnectionsAreMadeAnew(t *testing.T) {
 	}
 }
 
-func TestAFaultThatMakesNoSenseIsRefused(t *testing.T) {
+func TestMongoFaults_AFaultThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	refused := []string{

@@ -68,7 +68,7 @@ const (
 	fromObserver = "/messages?entity=" + observer
 )
 
-func TestWithAccountsThePageAsksForAUser(t *testing.T) {
+func TestPageAccess_WithAccountsThePageAsksForAUser(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{Accounts: strings.NewReader(pageAccounts)})
 	check(t, s, map[string]request{
@@ -94,7 +94,7 @@ func TestWithAccountsThePageAsksForAUser(t *testing.T) {
 	})
 }
 
-func TestWithKeysThePageAsksForOne(t *testing.T) {
+func TestPageAccess_WithKeysThePageAsksForOne(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{CheckSAS: true, SASKeys: []sandbox.SASKey{
 		{Name: "in", Secret: "secret", Rights: "Send"}, {Name: "out", Secret: "secret", Rights: "Listen"},
@@ -118,7 +118,7 @@ func TestWithKeysThePageAsksForOne(t *testing.T) {
 	})
 }
 
-func TestWithBothAUserOrAKeyMayOperate(t *testing.T) {
+func TestPageAccess_WithBothAUserOrAKeyMayOperate(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{Accounts: strings.NewReader(pageAccounts), CheckSAS: true})
 	check(t, s, map[string]request{
@@ -128,9 +128,9 @@ func TestWithBothAUserOrAKeyMayOperate(t *testing.T) {
 	})
 }
 
-// TestAPageOfTheWebGetsNothing sends what a browser sends for a page of another
+// TestPageAccess_APageOfTheWebGetsNothing sends what a browser sends for a page of another
 // origin, and for one whose name was pointed at this machine.
-func TestAPageOfTheWebGetsNothing(t *testing.T) {
+func TestPageAccess_APageOfTheWebGetsNothing(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	for _, r := range []request{
@@ -167,7 +167,7 @@ func TestAPageOfTheWebGetsNothing(t *testing.T) {
 	}
 }
 
-func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestPageAccess_RequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	check(t, s, map[string]request{

@@ -9,9 +9,9 @@ import (
 	"changerelay/services/sandbox"
 )
 
-// TestTheCommandsOfTheDocumentationWork runs the block of commands under Looking
+// TestPageDocs_TheCommandsOfTheDocumentationWork runs the block of commands under Looking
 // and trying. Each must succeed, and what was written must be found.
-func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
+func TestPageDocs_TheCommandsOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("NOT RUN: there is no curl")

@@ -44,7 +44,7 @@ func (f foundDocuments) compact(t *testing.T) string {
 	return string(text)
 }
 
-func TestDocumentsOfAClientAreFoundByFilter(t *testing.T) {
+func TestPageDocuments_DocumentsOfAClientAreFoundByFilter(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	_, err := database(t, s).Collection("things").InsertMany(t.Context(), []any{
@@ -76,7 +76,7 @@ func TestDocumentsOfAClientAreFoundByFilter(t *testing.T) {
 	}
 }
 
-func TestDocumentsComeInPages(t *testing.T) {
+func TestPageDocuments_DocumentsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	_, err := database(t, s).Collection("things").InsertMany(t.Context(), []any{
@@ -98,7 +98,7 @@ func TestDocumentsComeInPages(t *testing.T) {
 	}
 }
 
-func TestAnInsertedDocumentReachesChangeStreams(t *testing.T) {
+func TestPageDocuments_AnInsertedDocumentReachesChangeStreams(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	things := database(t, s).Collection("things")
@@ -126,9 +126,9 @@ func TestAnInsertedDocumentReachesChangeStreams(t *testing.T) {
 	}
 }
 
-// TestLookingIsNoClient: what somebody looks at uses no fault up and is refused
+// TestPageDocuments_LookingIsNoClient: what somebody looks at uses no fault up and is refused
 // by none, while what somebody writes meets them as a client's writes do.
-func TestLookingIsNoClient(t *testing.T) {
+func TestPageDocuments_LookingIsNoClient(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	things := database(t, s).Collection("things")

@@ -84,7 +84,7 @@ func packed(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-func TestMessagesOfAClientAreShownAndStay(t *testing.T) {
+func TestPageMessages_MessagesOfAClientAreShownAndStay(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	bus := client(t, s)
@@ -140,7 +140,7 @@ func TestMessagesOfAClientAreShownAndStay(t *testing.T) {
 	must(t, receiver.Close(t.Context()))
 }
 
-func TestMessagesComeInPages(t *testing.T) {
+func TestPageMessages_MessagesComeInPages(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	bus := client(t, s)
@@ -157,7 +157,7 @@ func TestMessagesComeInPages(t *testing.T) {
 	}
 }
 
-func TestCompressedBodiesAreUnpacked(t *testing.T) {
+func TestPageMessages_CompressedBodiesAreUnpacked(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	bus := client(t, s)
@@ -178,7 +178,7 @@ func TestCompressedBodiesAreUnpacked(t *testing.T) {
 	}
 }
 
-func TestASentMessageIsReceivedAsItWasWritten(t *testing.T) {
+func TestPageMessages_ASentMessageIsReceivedAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	bus := client(t, s)
@@ -208,7 +208,7 @@ func TestASentMessageIsReceivedAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestScheduledMessagesWait(t *testing.T) {
+func TestPageMessages_ScheduledMessagesWait(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{Entities: strings.NewReader(
 		`{"UserConfig":{"Namespaces":[{"Name":"ns","Queues":[{"Name":"q","Properties":{}}],"Topics":[]}],"Logging":{"Type":"File"}}}`)})
@@ -218,7 +218,7 @@ func TestScheduledMessagesWait(t *testing.T) {
 	}
 }
 
-func TestSessionsAreShownWithTheirHolders(t *testing.T) {
+func TestPageMessages_SessionsAreShownWithTheirHolders(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	bus := client(t, s)
@@ -254,8 +254,8 @@ func TestSessionsAreShownWithTheirHolders(t *testing.T) {
 	must(t, receiver.Close(t.Context()))
 }
 
-// TestLookingAtMessagesCostsNothing looks at an entity that clients may not use.
-func TestLookingAtMessagesCostsNothing(t *testing.T) {
+// TestPageMessages_LookingAtMessagesCostsNothing looks at an entity that clients may not use.
+func TestPageMessages_LookingAtMessagesCostsNothing(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	sendAll(t, client(t, s), "a", &azservicebus.Message{})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -37,7 +38,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestBothSidesServeTheirOfficialClients(t *testing.T) {
+func TestSandbox_BothSidesServeTheirOfficialClients(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	coll := database(t, s).Collection("things")
@@ -86,7 +87,7 @@ func get(t *testing.T, url string) (string, string) {
 	return response.Header.Get("Content-Type"), string(body)
 }
 
-func TestTheStatusPageShowsWhatIsThere(t *testing.T) {
+func TestSandbox_TheStatusPageShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s := running(t, sandbox.Config{})
 	_, err := database(t, s).Collection("things").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
@@ -131,15 +132,12 @@ func TestTheStatusPageShowsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseLeavesNothingBound(t *testing.T) {
+func TestSandbox_AnAddressInUseLeavesNothingBound(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
+	address := freeAddress(t)
 	if _, err := sandbox.New(sandbox.Config{MongoAddress: address, HTTPAddress: taken.Addr().String()}); err == nil {
 		t.Fatal("got no error, want one for the address in use")
 	}
@@ -148,15 +146,30 @@ func TestAnAddressInUseLeavesNothingBound(t *testing.T) {
 	must(t, again.Close())
 }
 
-func TestAConfigurationThatIsNoneIsRefused(t *testing.T) {
+// freeAddress returns an address that nobody listens on, below the ports that systems
+// give to outgoing connections and to listeners of port 0, so that no other test is
+// given it meanwhile.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var listener net.Listener
+	err := errors.New("not tried")
+	for tries := 0; err != nil && tries < 100; tries++ {
+		listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+	}
+	must(t, err)
+	must(t, listener.Close())
+	return listener.Addr().String()
+}
+
+func TestSandbox_AConfigurationThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := sandbox.New(sandbox.Config{Entities: strings.NewReader("{")}); !errors.Is(err, sandbox.ErrEntities) {
 		t.Errorf("got %v, want ErrEntities", err)
 	}
 }
 
-// TestTheDataDirectoryKeepsBothSides restarts a sandbox.
-func TestTheDataDirectoryKeepsBothSides(t *testing.T) {
+// TestSandbox_TheDataDirectoryKeepsBothSides restarts a sandbox.
+func TestSandbox_TheDataDirectoryKeepsBothSides(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var token bson.Raw

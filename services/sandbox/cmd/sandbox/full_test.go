@@ -15,10 +15,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestAFullDiskRefusesWritesAndLosesNone gives the sandbox room for a small
+// TestFull_AFullDiskRefusesWritesAndLosesNone gives the sandbox room for a small
 // journal only: a limit on the size of files ends a write as a full disk does,
 // in the middle.
-func TestAFullDiskRefusesWritesAndLosesNone(t *testing.T) {
+func TestFull_AFullDiskRefusesWritesAndLosesNone(t *testing.T) {
 	t.Parallel()
 	path, err := os.Executable()
 	must(t, err)

@@ -20,11 +20,11 @@ import (
 // kills is how often the sandbox is killed.
 const kills = 50
 
-// TestAcknowledgedWritesOutliveFiftyKills loads both sides of a sandbox and
+// TestKill_AcknowledgedWritesOutliveFiftyKills loads both sides of a sandbox and
 // kills it at a random moment, again and again, on the same directory. What was
 // acknowledged must be there after each kill. KILL_SEED repeats a run's choices,
 // as far as the machine's timing lets it.
-func TestAcknowledgedWritesOutliveFiftyKills(t *testing.T) {
+func TestKill_AcknowledgedWritesOutliveFiftyKills(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -91,7 +91,7 @@ func (p *process) client(t *testing.T) *mongo.Client {
 	return client
 }
 
-func TestTheAddressesArePrintedAndATermSignalStops(t *testing.T) {
+func TestSandbox_TheAddressesArePrintedAndATermSignalStops(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t)
 	for _, name := range []string{"MONGODB_URI", "SERVICEBUS_CONNECTION_STRING", "SERVICEBUS_MANAGEMENT_URL", "SANDBOX_URL"} {
@@ -106,7 +106,7 @@ func TestTheAddressesArePrintedAndATermSignalStops(t *testing.T) {
 	}
 }
 
-func TestTheSandboxSaysItsVersionAndWhetherItIsUp(t *testing.T) {
+func TestSandbox_TheSandboxSaysItsVersionAndWhetherItIsUp(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t)
 	up := strings.TrimPrefix(p.vars["SANDBOX_URL"], "http://")
@@ -128,7 +128,7 @@ func TestTheSandboxSaysItsVersionAndWhetherItIsUp(t *testing.T) {
 	}
 }
 
-func TestExitCodes(t *testing.T) {
+func TestSandbox_ExitCodes(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "Config.json")
 	must(t, os.WriteFile(broken, []byte("{"), 0o600))

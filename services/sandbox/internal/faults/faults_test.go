@@ -55,7 +55,7 @@ func call(t *testing.T, r *faults.Registry, method, path, body string, header ..
 	return recorder.Code, decoded
 }
 
-func TestAFaultThatLastsIsListedAndEnded(t *testing.T) {
+func TestFaults_AFaultThatLastsIsListedAndEnded(t *testing.T) {
 	t.Parallel()
 	r, delay := example()
 	status, started := call(t, r, http.MethodPost, "/faults", `{"kind":"example.lasting", "delay":"20ms"}`)
@@ -73,7 +73,7 @@ func TestAFaultThatLastsIsListedAndEnded(t *testing.T) {
 	}
 }
 
-func TestAFaultThatIsOverHasNoID(t *testing.T) {
+func TestFaults_AFaultThatIsOverHasNoID(t *testing.T) {
 	t.Parallel()
 	r, _ := example()
 	status, answer := call(t, r, http.MethodPost, "/faults", `{"kind":"example.at-once"}`)
@@ -82,7 +82,7 @@ func TestAFaultThatIsOverHasNoID(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreEndedTogether(t *testing.T) {
+func TestFaults_AllFaultsAreEndedTogether(t *testing.T) {
 	t.Parallel()
 	r, delay := example()
 	call(t, r, http.MethodPost, "/faults", `{"kind":"example.lasting", "delay":"1s"}`)
@@ -92,7 +92,7 @@ func TestAllFaultsAreEndedTogether(t *testing.T) {
 	}
 }
 
-func TestAFaultEndsByItselfAfterItsTime(t *testing.T) {
+func TestFaults_AFaultEndsByItselfAfterItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, delay := example()
@@ -110,7 +110,7 @@ func TestAFaultEndsByItselfAfterItsTime(t *testing.T) {
 	})
 }
 
-func TestAWrongBodyIsRefusedWithTheReason(t *testing.T) {
+func TestFaults_AWrongBodyIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	for body, reason := range map[string]string{
 		`{"kind":"other"}`: "there are example.at-once, example.lasting",
@@ -131,7 +131,7 @@ func TestAWrongBodyIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestAPageOfAnotherOriginCanNotStartFaults(t *testing.T) {
+func TestFaults_APageOfAnotherOriginCanNotStartFaults(t *testing.T) {
 	t.Parallel()
 	r, _ := example()
 	status, _ := call(t, r, http.MethodPost, "/faults", `{"kind":"example.lasting","delay":"1s"}`, "Sec-Fetch-Site", "cross-site")

@@ -25,7 +25,7 @@ func (s *brokenStorage) Sync() error {
 	return s.storage.Sync()
 }
 
-func TestACommitThatStorageRefusesFailsForGood(t *testing.T) {
+func TestFlush_ACommitThatStorageRefusesFailsForGood(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk is full")
 	for name, fault := range map[string]brokenStorage{

@@ -62,7 +62,7 @@ func onlyFile(t *testing.T, dir, pattern string) string {
 	return found[0]
 }
 
-func TestRecordsComeBackInOrder(t *testing.T) {
+func TestJournal_RecordsComeBackInOrder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "by", "open")
 	j, records, _ := open(t, dir)
@@ -81,7 +81,7 @@ func TestRecordsComeBackInOrder(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestCommittedRecordsAreThereWithoutClose(t *testing.T) {
+func TestJournal_CommittedRecordsAreThereWithoutClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -103,7 +103,7 @@ func copyDir(t *testing.T, dir string) string {
 	return to
 }
 
-func TestATornTailIsCutAtEveryLength(t *testing.T) {
+func TestJournal_ATornTailIsCutAtEveryLength(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -136,7 +136,7 @@ func TestATornTailIsCutAtEveryLength(t *testing.T) {
 	}
 }
 
-func TestATailOfZeroesIsCut(t *testing.T) {
+func TestJournal_ATailOfZeroesIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -158,7 +158,7 @@ func TestATailOfZeroesIsCut(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestASegmentTornWhileItWasMadeIsMadeAgain(t *testing.T) {
+func TestJournal_ASegmentTornWhileItWasMadeIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "segment-0000000000000001"), []byte("change"), 0o600); err != nil {
@@ -173,7 +173,7 @@ func TestASegmentTornWhileItWasMadeIsMadeAgain(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestDamageThatIsNoTornTailIsAnError(t *testing.T) {
+func TestJournal_DamageThatIsNoTornTailIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -244,7 +244,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func TestCompactReplacesWhatIsBeforeTheCut(t *testing.T) {
+func TestJournal_CompactReplacesWhatIsBeforeTheCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -266,7 +266,7 @@ func TestCompactReplacesWhatIsBeforeTheCut(t *testing.T) {
 	onlyFile(t, dir, "snapshot-*")
 }
 
-func TestACompactionThatFailsLosesNothing(t *testing.T) {
+func TestJournal_ACompactionThatFailsLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -292,7 +292,7 @@ func TestACompactionThatFailsLosesNothing(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestAKillBeforeTheSnapshotIsWholeLosesNothing(t *testing.T) {
+func TestJournal_AKillBeforeTheSnapshotIsWholeLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -316,7 +316,7 @@ func TestAKillBeforeTheSnapshotIsWholeLosesNothing(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestConcurrentCommitsAreAllKept(t *testing.T) {
+func TestJournal_ConcurrentCommitsAreAllKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -353,7 +353,7 @@ func TestConcurrentCommitsAreAllKept(t *testing.T) {
 	}
 }
 
-func TestASecondOpenIsRefusedUntilClose(t *testing.T) {
+func TestJournal_ASecondOpenIsRefusedUntilClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)
@@ -365,7 +365,7 @@ func TestASecondOpenIsRefusedUntilClose(t *testing.T) {
 	closeJournal(t, j)
 }
 
-func TestNothingIsCommittedAfterAFailure(t *testing.T) {
+func TestJournal_NothingIsCommittedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	j, _, _ := open(t, t.TempDir())
 	position := j.Append(bytes.Repeat([]byte("x"), journal.MaxRecord+1))
@@ -383,7 +383,7 @@ func TestNothingIsCommittedAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestReplayEndsAtItsError(t *testing.T) {
+func TestJournal_ReplayEndsAtItsError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _, _ := open(t, dir)

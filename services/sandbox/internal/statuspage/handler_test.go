@@ -30,7 +30,7 @@ func asked(t *testing.T, s *Server, method, path, body string) *httptest.Respons
 	return w
 }
 
-func TestAnAnswerHasItsTime(t *testing.T) {
+func TestHandler_AnAnswerHasItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Config: Config{Database: stuck{}, Faults: http.NotFoundHandler(), World: http.NotFoundHandler()}}
@@ -44,7 +44,7 @@ func TestAnAnswerHasItsTime(t *testing.T) {
 	})
 }
 
-func TestBodiesAreShownByWhatTheyAre(t *testing.T) {
+func TestHandler_BodiesAreShownByWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body, contentType, encoding, form, text string

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-func TestAGrantReachesAsFarAsItsResource(t *testing.T) {
+func TestAccess_AGrantReachesAsFarAsItsResource(t *testing.T) {
 	t.Parallel()
 	everything := map[string]Resource{
 		"shop.events": Collection("shop", "events"), "shop.orders": Collection("shop", "orders"), "shop": Database("shop"),
@@ -44,7 +44,7 @@ func TestAGrantReachesAsFarAsItsResource(t *testing.T) {
 	}
 }
 
-func TestRolesHoldRoles(t *testing.T) {
+func TestAccess_RolesHoldRoles(t *testing.T) {
 	t.Parallel()
 	a, b, c := Name{"a", "admin"}, Name{"b", "admin"}, Name{"c", "admin"}
 	roles := map[Name]Role{
@@ -66,7 +66,7 @@ func TestRolesHoldRoles(t *testing.T) {
 	}
 }
 
-func TestBuiltInRolesNameKnownActions(t *testing.T) {
+func TestAccess_BuiltInRolesNameKnownActions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"read", "readWrite", "dbAdmin", "userAdmin", "dbOwner", "readAnyDatabase", "readWriteAnyDatabase", "dbAdminAnyDatabase",
@@ -87,7 +87,7 @@ func TestBuiltInRolesNameKnownActions(t *testing.T) {
 	}
 }
 
-func TestAnAccountsFileIsReadOrRefused(t *testing.T) {
+func TestAccess_AnAccountsFileIsReadOrRefused(t *testing.T) {
 	t.Parallel()
 	accounts, err := Read(strings.NewReader(`{
 		"roles": [{"role": "r", "privileges": [
@@ -113,7 +113,7 @@ func TestAnAccountsFileIsReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestAResourceIsTheSameAfterBSON(t *testing.T) {
+func TestAccess_AResourceIsTheSameAfterBSON(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Resource{Cluster(), {Any: true}, {}, Database("d"), Collection("d", "c")} {
 		doc, err := bson.Marshal(Privilege{Resource: r})

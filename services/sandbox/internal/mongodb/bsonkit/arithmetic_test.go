@@ -18,7 +18,7 @@ func canonical(v bson.RawValue) string {
 	return bsonkit.TypeName(v.Type) + " " + short(v)
 }
 
-func TestArithmeticKeepsTheWiderType(t *testing.T) {
+func TestArithmetic_ArithmeticKeepsTheWiderType(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, a, b, sum, product string }{
 		{"ints", `2`, `3`, "int 5", "int 6"},
@@ -44,7 +44,7 @@ func TestArithmeticKeepsTheWiderType(t *testing.T) {
 	}
 }
 
-func TestIntegerArithmeticIsExactOrRefused(t *testing.T) {
+func TestArithmetic_IntegerArithmeticIsExactOrRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := rapid.Int64().Draw(t, "x"), rapid.Int64().Draw(t, "y")
@@ -72,7 +72,7 @@ func decimal(t testing.TB, s string) bson.Decimal128 {
 	return d
 }
 
-func TestDecimalDivision(t *testing.T) {
+func TestArithmetic_DecimalDivision(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ a, b, quotient, remainder string }{
 		{"1", "4", "0.25", "1"},
@@ -99,7 +99,7 @@ func TestDecimalDivision(t *testing.T) {
 	}
 }
 
-func TestDecimalSumsAreRoundedTo34Digits(t *testing.T) {
+func TestArithmetic_DecimalSumsAreRoundedTo34Digits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ a, b, want string }{
 		{"1", "1E-40", "1.000000000000000000000000000000000"},
@@ -120,7 +120,7 @@ func TestDecimalSumsAreRoundedTo34Digits(t *testing.T) {
 	}
 }
 
-func TestRounding(t *testing.T) {
+func TestArithmetic_Rounding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v      string
@@ -153,7 +153,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-func TestWholeNumbers(t *testing.T) {
+func TestArithmetic_WholeNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    string

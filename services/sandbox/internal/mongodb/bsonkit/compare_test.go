@@ -73,7 +73,7 @@ func ascending(t testing.TB) [][]bson.RawValue {
 	}
 }
 
-func TestValuesAreInTheServersOrder(t *testing.T) {
+func TestCompare_ValuesAreInTheServersOrder(t *testing.T) {
 	t.Parallel()
 	lines := ascending(t)
 	for i, line := range lines {
@@ -92,7 +92,7 @@ func TestValuesAreInTheServersOrder(t *testing.T) {
 
 func sign(n int) int { return big.NewInt(int64(n)).Sign() }
 
-func TestCompareIsATotalOrder(t *testing.T) {
+func TestCompare_CompareIsATotalOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := anyValue().Draw(t, "a"), anyValue().Draw(t, "b"), anyValue().Draw(t, "c")
@@ -136,7 +136,7 @@ func exact(v bson.RawValue) (*big.Rat, bool) {
 	return new(big.Rat).SetInt64(v.AsInt64()), bsonkit.IsNumber(v.Type)
 }
 
-func TestNumbersCompareByTheirExactValue(t *testing.T) {
+func TestCompare_NumbersCompareByTheirExactValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyNumber().Draw(t, "a"), anyNumber().Draw(t, "b")

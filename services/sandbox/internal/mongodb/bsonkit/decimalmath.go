@@ -133,6 +133,27 @@ func RemainderDecimals(a, b bson.Decimal128) bson.Decimal128 {
 	return roundDecimal(x.Rem(x, y), exponent, false)
 }
 
+// SquareRoot is the root of a decimal that is not negative, to 34 digits.
+func SquareRoot(d bson.Decimal128) bson.Decimal128 {
+	n, exponent, err := d.BigInt()
+	switch {
+	case err != nil: // it is NaN or infinite, and so is its root
+		return d
+	case n.Sign() == 0:
+		return roundDecimal(n, exponent>>1, false)
+	}
+	// Twice the digits give a root that only lacks what decides how the last one
+	// rounds; half of the exponent has to be whole.
+	shift := max(0, 2*(decimalDigits+1)-decimalLength(n))
+	shift += (exponent - shift) & 1
+	n.Mul(n, powerOfTen(shift))
+	root := new(big.Int).Sqrt(n)
+	if new(big.Int).Mul(root, root).Cmp(n) == 0 {
+		return shortest(root, (exponent-shift)/2, exponent>>1)
+	}
+	return roundDecimal(root, (exponent-shift)/2, true)
+}
+
 // shortest takes the zeros off an exact quotient down to the exponent that the
 // operands suggest.
 func shortest(n *big.Int, exponent, wanted int) bson.Decimal128 {

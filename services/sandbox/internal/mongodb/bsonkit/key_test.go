@@ -10,7 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 )
 
-func TestKeysSortLikeTheServersOrder(t *testing.T) {
+func TestKey_KeysSortLikeTheServersOrder(t *testing.T) {
 	t.Parallel()
 	lines := ascending(t)
 	for i, line := range lines {
@@ -26,7 +26,7 @@ func TestKeysSortLikeTheServersOrder(t *testing.T) {
 	}
 }
 
-func TestKeysAgreeWithCompare(t *testing.T) {
+func TestKey_KeysAgreeWithCompare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyValue().Draw(t, "a"), anyValue().Draw(t, "b")
@@ -44,7 +44,7 @@ func TestKeysAgreeWithCompare(t *testing.T) {
 	})
 }
 
-func TestJoinedKeysSortFieldByField(t *testing.T) {
+func TestKey_JoinedKeysSortFieldByField(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var a, b, c, d bson.RawValue
@@ -63,7 +63,7 @@ func TestJoinedKeysSortFieldByField(t *testing.T) {
 	})
 }
 
-func TestKeyAfterIsBehindEverythingThatBeginsWithTheKey(t *testing.T) {
+func TestKey_KeyAfterIsBehindEverythingThatBeginsWithTheKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0xfe, 0xff}), 1, 3).Draw(t, "key")

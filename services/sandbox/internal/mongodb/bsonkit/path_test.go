@@ -34,7 +34,7 @@ func short(v bson.RawValue) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(json), `{"v":`), `}`)
 }
 
-func TestLookupGoesThroughDocumentsOnly(t *testing.T) {
+func TestPath_LookupGoesThroughDocumentsOnly(t *testing.T) {
 	t.Parallel()
 	doc := document(t, `{"a":{"b":{"c":1},"":2},"d":[{"e":3}],"f":4,"g.h":5}`)
 	for path, want := range map[string]string{
@@ -51,7 +51,7 @@ func TestLookupGoesThroughDocumentsOnly(t *testing.T) {
 	}
 }
 
-func TestWalkGivesWhatAConditionSees(t *testing.T) {
+func TestPath_WalkGivesWhatAConditionSees(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, doc, path, want, whole string }{
 		{"a plain field", `{"a":1}`, "a", "1", "1"},
@@ -90,7 +90,7 @@ func TestWalkGivesWhatAConditionSees(t *testing.T) {
 	}
 }
 
-func TestWalkTellsTheIndexInTheOutermostArray(t *testing.T) {
+func TestPath_WalkTellsTheIndexInTheOutermostArray(t *testing.T) {
 	t.Parallel()
 	doc := document(t, `{"a":[{"b":[7,8]},{"b":[9]}],"c":1}`)
 	type step struct {
@@ -120,7 +120,7 @@ func TestWalkTellsTheIndexInTheOutermostArray(t *testing.T) {
 	})
 }
 
-func TestWalkStopsWhenTold(t *testing.T) {
+func TestPath_WalkStopsWhenTold(t *testing.T) {
 	t.Parallel()
 	doc := document(t, `{"a":[{"b":[1,2]},{"b":3}]}`)
 	for stop := 1; stop <= 4; stop++ {
@@ -135,7 +135,7 @@ func TestWalkStopsWhenTold(t *testing.T) {
 	}
 }
 
-func TestIndexValues(t *testing.T) {
+func TestPath_IndexValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, doc, path, want string

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 )
 
-func TestNodeEdits(t *testing.T) {
+func TestTree_NodeEdits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -44,7 +44,7 @@ func TestNodeEdits(t *testing.T) {
 	}
 }
 
-func TestNodeFindsByNameOrIndex(t *testing.T) {
+func TestTree_NodeFindsByNameOrIndex(t *testing.T) {
 	t.Parallel()
 	root := bsonkit.NewNode(bsonkit.Document(document(t, `{"0":"x","a":[5,6],"s":1}`)))
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestNodeFindsByNameOrIndex(t *testing.T) {
 	}
 }
 
-func TestNodeTakenApartIsTheSameAgain(t *testing.T) {
+func TestTree_NodeTakenApartIsTheSameAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := bsonkit.NewBuilder(nil)

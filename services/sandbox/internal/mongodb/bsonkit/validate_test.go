@@ -27,7 +27,7 @@ func everything(t testing.TB) bson.Raw {
 	return b.Finish()
 }
 
-func TestValidateAcceptsEveryType(t *testing.T) {
+func TestValidate_ValidateAcceptsEveryType(t *testing.T) {
 	t.Parallel()
 	doc := everything(t)
 	if err := bsonkit.Validate(doc, bsonkit.MaxDepth); err != nil {
@@ -42,7 +42,7 @@ func TestValidateAcceptsEveryType(t *testing.T) {
 	}
 }
 
-func TestValidateRefusesBrokenDocuments(t *testing.T) {
+func TestValidate_ValidateRefusesBrokenDocuments(t *testing.T) {
 	t.Parallel()
 	good := document(t, `{"s":"abc","d":{"x":1},"b":true}`)
 	// element makes a document of one element.
@@ -89,7 +89,7 @@ func TestValidateRefusesBrokenDocuments(t *testing.T) {
 	}
 }
 
-func TestValidateLimitsTheDepth(t *testing.T) {
+func TestValidate_ValidateLimitsTheDepth(t *testing.T) {
 	t.Parallel()
 	v := bsonkit.Int32(1)
 	for range 9 {

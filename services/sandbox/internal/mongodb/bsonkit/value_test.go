@@ -135,7 +135,7 @@ func valueOfDepth(depth int) *rapid.Generator[bson.RawValue] {
 	)
 }
 
-func TestMadeValuesAreWhatTheDriverMakes(t *testing.T) {
+func TestValue_MadeValuesAreWhatTheDriverMakes(t *testing.T) {
 	t.Parallel()
 	id := bson.NewObjectID()
 	now := time.UnixMilli(1_600_000_000_123)

@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/interrupt"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
@@ -32,11 +33,15 @@ type Call struct {
 	Retry   *engine.Retry
 	// Now is the clock for the whole command ($$NOW).
 	Now time.Time
+	// arrived is when the command came, by the machine's clock.
+	arrived time.Time
+	// let are the command's own variables, evaluated.
+	let bson.Raw
 	// Streaming tells commands of change streams, whose errors clients resume
 	// after.
 	Streaming bool
 	// work is what the command, and the cursor that it opens, reads under.
-	work *interruptible
+	work *interrupt.Context
 	// begun tells that the command has begun to run.
 	begun bool
 	// hangUp closes the connection instead of an answer.
@@ -72,7 +77,7 @@ type Command struct {
 // everything else, errors of commands too, is a reply.
 func (s *Server) run(ctx context.Context, conn *conn, request *mongowire.Request) (body bson.Raw, more bool, err error) {
 	s.Commands.Add(1)
-	c := &Call{Server: s, Conn: conn, Request: request, Body: request.Body, Now: s.Engine.Now()}
+	c := &Call{Server: s, Conn: conn, Request: request, Body: request.Body, Now: s.Engine.Now(), arrived: time.Now()}
 	r := NewReply()
 	failure := c.prepare()
 	if failure == nil {
@@ -89,6 +94,7 @@ func (s *Server) run(ctx context.Context, conn *conn, request *mongowire.Request
 	if failure != nil {
 		r = c.failed(failure)
 	}
+	s.Profiler.note(ctx, c, len(r.Doc))
 	return r.finish(s.Engine.OperationTime()), c.More && failure == nil, nil
 }
 
@@ -140,7 +146,8 @@ func (c *Call) runPast(ctx context.Context, r *Reply) error {
 	if err != nil {
 		return err
 	}
-	if c.command.Write && c.Name != "findAndModify" && c.Name != "findandmodify" && c.Generic.writeConcern.silent() {
+	if c.command.Write && c.Name != "findAndModify" && c.Name != "findandmodify" && c.Generic.writeConcern.silent() &&
+		c.Request.Flags&mongowire.MoreToCome == 0 { // what is not sent is for getLastError
 		*r = *NewReply()
 	}
 	if unsatisfied := c.Generic.writeConcern.unsatisfied(); unsatisfied != nil {
@@ -164,7 +171,7 @@ func (c *Call) failWrite() error {
 func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	if err := c.Generic.check(c.command); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	if err := c.reached(); err != nil {
@@ -181,14 +188,18 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 			return timedOut(ctx, err)
 		}
 		defer session.CheckIn()
+		session.UsedBy(engine.Client{Application: c.Conn.AppName, Address: c.Conn.Nc.RemoteAddr().String()})
 		c.Session = session
 		if err := c.begin(); err != nil {
 			return err
 		}
 	}
+	if c.Generic.MaxTime > 0 && c.Name != "getMore" && c.Server.FailPoints.MaxTime.Meets(c) {
+		return ErrTimedOut()
+	}
 	c.Server.Counters.add(c)
 	c.begun = true
-	ctx, c.work = withInterruptible(ctx)
+	ctx, c.work = interrupt.New(ctx)
 	err = c.command.Run(ctx, c, r)
 	if err != nil {
 		c.Abort()
@@ -233,9 +244,14 @@ func (c *Call) deadline(ctx context.Context) (context.Context, context.CancelFun
 // timedOut turns the end of maxTimeMS into the server's error.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return mongoerr.New(mongoerr.MaxTimeMSExpired, "operation exceeded time limit")
+		return ErrTimedOut()
 	}
 	return err
+}
+
+// ErrTimedOut is the answer to a command that had no time left.
+func ErrTimedOut() error {
+	return mongoerr.New(mongoerr.MaxTimeMSExpired, "operation exceeded time limit")
 }
 
 // View takes a view of a collection. A majority read waits until all that it
@@ -270,10 +286,13 @@ func (c *Call) Write() engine.Write {
 	return w
 }
 
-// Env is what expressions of the command may read.
-func (c *Call) Env(let bson.Raw) expression.Env {
+// Env is what expressions of the command may read: constants of a statement come
+// before the variables of the command.
+func (c *Call) Env(constants bson.Raw) expression.Env {
 	at := c.Server.Engine.OperationTime()
-	return expression.Env{Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: let, Interrupted: c.Interrupted}
+	return expression.Env{
+		Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: c.behind(constants), Interrupted: c.Interrupted,
+	}
 }
 
 // Interrupted is why the command is to end, nil for none.
@@ -281,7 +300,7 @@ func (c *Call) Interrupted() error {
 	if c.work == nil {
 		return nil
 	}
-	return c.work.interrupted()
+	return c.work.Interrupted()
 }
 
 // Collection is the namespace in the command's first field.

@@ -60,7 +60,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	}
 	s.open.add(nc)
 	defer s.open.remove(nc)
-	c := &conn{server: s, ID: id, Nc: nc, Log: s.log.With().Int64("connection_id", id).Logger()}
+	c := &conn{server: s, ID: id, Nc: &metered{Conn: nc, server: s}, Log: s.log.With().Int64("connection_id", id).Logger()}
 	c.Log.Debug().Stringer("remote", nc.RemoteAddr()).Msg("connection opened")
 	group, ctx := errgroup.WithContext(ctx)
 	requests := make(chan *mongowire.Request)
@@ -216,6 +216,24 @@ func (c *conn) secure(in *bufio.Reader) (*bufio.Reader, error) {
 	}
 	c.Nc = tls.Server(&bufferedConn{Conn: c.Nc, in: in}, c.server.tls)
 	return bufio.NewReaderSize(c.Nc, bufferBytes), nil
+}
+
+// metered counts what goes over a connection.
+type metered struct {
+	net.Conn
+	server *Server
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.server.BytesIn.Add(int64(n))
+	return n, err
+}
+
+func (m *metered) Write(p []byte) (int, error) {
+	n, err := m.Conn.Write(p)
+	m.server.BytesOut.Add(int64(n))
+	return n, err
 }
 
 // bufferedConn reads through what has been looked at.

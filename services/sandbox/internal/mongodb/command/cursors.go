@@ -11,6 +11,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/interrupt"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
@@ -40,7 +41,11 @@ type Cursor struct {
 	// Streams tells change streams.
 	Streams bool
 	// Work is what the source reads under.
-	Work *interruptible
+	Work *interrupt.Context
+	// Left is what is left of the time limit of the command that opened it, for those
+	// that go on with it; Limited tells that there was one.
+	Left    time.Duration
+	Limited bool
 	// kept is a document that did not fit into the last batch.
 	kept bson.Raw
 
@@ -217,6 +222,9 @@ func (s *cursors) OfOthers(user access.Name, ids []int64) bool {
 // NewCursor makes a cursor of the command's session.
 func (c *Call) NewCursor(ns oplog.Namespace, source Source) *Cursor {
 	cur := &Cursor{NS: ns.String(), Source: source, Work: c.work, Lsid: string(c.Generic.lsid), user: c.Conn.Login.User, appName: c.Conn.AppName}
+	if c.Generic.MaxTime > 0 {
+		cur.Limited, cur.Left = true, c.Generic.MaxTime-time.Since(c.arrived)
+	}
 	if c.Generic.InTransaction() {
 		cur.TxnNumber = c.Generic.TxnNumber
 	}

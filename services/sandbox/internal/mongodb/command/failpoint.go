@@ -22,6 +22,9 @@ type failPoints struct {
 	// TransactionalWrite is onPrimaryTransactionalWrite: retryable writes lose
 	// their connection, and are not done if it says so.
 	TransactionalWrite FailPoint
+	// MaxTime is maxTimeAlwaysTimeOut: commands with a time limit, and what goes on
+	// with their cursors, have none left.
+	MaxTime FailPoint
 }
 
 // Named gives a fail point by the server's name for it, nil for none.
@@ -33,13 +36,15 @@ func (f *failPoints) Named(name string) *FailPoint {
 		return &f.GetMore
 	case "onPrimaryTransactionalWrite":
 		return &f.TransactionalWrite
+	case "maxTimeAlwaysTimeOut":
+		return &f.MaxTime
 	}
 	return nil
 }
 
 // armed reports that commands are being made to fail.
 func (f *failPoints) armed() bool {
-	return f.Command.armed() || f.GetMore.armed() || f.TransactionalWrite.armed()
+	return f.Command.armed() || f.GetMore.armed() || f.TransactionalWrite.armed() || f.MaxTime.armed()
 }
 
 // FailPoint is a place where things go wrong when a client asks for it.
@@ -54,7 +59,8 @@ type FailPoint struct {
 type FailRule struct {
 	// Commands are the names of those that fail; nil means any.
 	Commands []string
-	AppName  string
+	// AppName and Namespace, if not empty, are those of the commands that fail.
+	AppName, Namespace string
 	// skip is how many are let through first, times how many then fail; -1 for
 	// all.
 	Skip, Times int64
@@ -92,6 +98,9 @@ func (p *FailPoint) Take(c *Call) Mishap {
 	return rule.Fault
 }
 
+// Meets is Take of a fail point that has nothing but its name: whether it is set.
+func (p *FailPoint) Meets(c *Call) bool { return p.armed() && p.Take(c).ErrorCode != 0 }
+
 func (p *FailPoint) armed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,9 +121,25 @@ func (rule *FailRule) matches(c *Call) bool {
 	if c.Name == "configureFailPoint" || rule.AppName != "" && rule.AppName != c.Conn.AppName {
 		return false
 	}
+	if rule.Namespace != "" && rule.Namespace != c.target() {
+		return false
+	}
 	return rule.Commands == nil || slices.ContainsFunc(rule.Commands, func(name string) bool {
 		return c.Server.commandsByName[name] == c.command
 	})
+}
+
+// target is the collection that the command is for, or else the database.
+func (c *Call) target() string {
+	first, _ := c.Body.IndexErr(0)
+	name, _ := first.Value().StringValueOK()
+	if c.Name == "getMore" {
+		name, _ = c.Body.Lookup("collection").StringValueOK()
+	}
+	if name == "" {
+		return c.DB
+	}
+	return c.DB + "." + name
 }
 
 // Before is what happens instead of the command, or before it.

@@ -109,7 +109,8 @@ func ParseSessionID(a *Arguments, v bson.RawValue, owner []byte) bson.Raw {
 func (g generic) InTransaction() bool { return g.autocommit != nil }
 
 // check refuses arguments that do not go together, or not with the command.
-func (g *generic) check(c *Command) error {
+func (c *Call) check() error {
+	g := &c.Generic
 	switch {
 	case g.TxnNumber == nil && (g.autocommit != nil || g.startTransaction):
 		return mongoerr.New(mongoerr.InvalidOptions, "'autocommit' and 'startTransaction' need a txnNumber")
@@ -121,13 +122,35 @@ func (g *generic) check(c *Command) error {
 		return mongoerr.New(mongoerr.InvalidOptions, "Specifying autocommit=true is not allowed.")
 	case g.startTransaction && g.autocommit == nil:
 		return mongoerr.New(mongoerr.InvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
-	case g.InTransaction() && !c.InTransaction:
-		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "the command cannot be run in a transaction")
-	case !g.InTransaction() && g.TxnNumber != nil && !c.Write:
-		return mongoerr.New(50768, "the command cannot be part of a retryable write")
+	case !g.InTransaction() && g.TxnNumber != nil && !c.command.Write:
+		return mongoerr.New(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. "+
+			"autocommit:false was not provided, and %s is not a retryable write command.", c.Name)
 	}
-	if err := g.checkReadConcern(c); err != nil {
+	if g.InTransaction() {
+		if err := c.checkInTransaction(); err != nil {
+			return err
+		}
+	}
+	if err := g.checkReadConcern(c.command); err != nil {
 		return err
 	}
-	return g.checkWriteConcern(c)
+	return g.checkWriteConcern(c.command)
+}
+
+// checkInTransaction refuses what cannot be run in a transaction
+// (https://www.mongodb.com/docs/v4.4/core/transactions/#restricted-operations).
+func (c *Call) checkInTransaction() error {
+	switch {
+	case !c.command.InTransaction:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", c.Name)
+	case c.command.Admin: // it ends the transaction
+		return nil
+	case c.DB == "admin" || c.DB == "config" || c.DB == "local":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Cannot run command against the '%s' database in a transaction.", c.DB)
+	case c.Generic.startTransaction && c.Name == "killCursors":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Cannot run killCursors as the first operation in a multi-document transaction.")
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ const (
 // called when it has run.
 func (c *Call) enter() (leave func(), err error) {
 	if c.writes() {
-		return c.Server.Election.enter()
+		return c.Server.Election.Enter()
 	}
 	if c.command.Member == PrimaryUnlessTold && !c.secondaryOK() && !c.Server.Election.Now().Primary {
 		return nil, mongoerr.New(mongoerr.NotPrimaryNoSecondaryOk, "not master and slaveOk=false")

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -27,8 +28,10 @@ type operation struct {
 	call *Call
 	// AppName is that of the client when the command began.
 	appName string
-	began   time.Time
-	stop    context.CancelCauseFunc
+	// owner is the uid of the sessions of its user.
+	owner []byte
+	began time.Time
+	stop  context.CancelCauseFunc
 	// killed tells that it has been asked to end.
 	killed bool
 }
@@ -45,7 +48,7 @@ func (o *operations) begin(ctx context.Context, c *Call) (_ context.Context, end
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last++
-	op := &operation{id: o.last, call: c, appName: c.Conn.AppName, began: time.Now(), stop: stop}
+	op := &operation{id: o.last, call: c, appName: c.Conn.AppName, owner: c.Conn.Login.SessionOwner(), began: time.Now(), stop: stop}
 	o.byID[op.id] = op
 	return ctx, func() {
 		o.mu.Lock()
@@ -65,13 +68,30 @@ func (o *operations) Kill(id int32) {
 	}
 }
 
-// Describe lists the commands under way, the oldest first.
-func (o *operations) Describe() []bson.Raw {
+// Running counts the commands under way, those that write and all others.
+func (o *operations) Running() (readers, writers int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, op := range o.byID {
+		if op.call.command != nil && op.call.command.Write {
+			writers++
+		} else {
+			readers++
+		}
+	}
+	return readers, writers
+}
+
+// Describe lists the commands under way, the oldest first: those of the user whose
+// sessions have the uid owner, or all for nil.
+func (o *operations) Describe(owner []byte) []bson.Raw {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var docs []bson.Raw
 	for _, op := range slices.SortedFunc(maps.Values(o.byID), func(a, b *operation) int { return cmp.Compare(a.id, b.id) }) {
-		docs = append(docs, op.describe())
+		if owner == nil || bytes.Equal(op.owner, owner) {
+			docs = append(docs, op.describe())
+		}
 	}
 	return docs
 }

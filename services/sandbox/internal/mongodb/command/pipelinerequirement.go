@@ -40,6 +40,10 @@ func sourcePrivileges(c *Call, pipeline bson.Raw) []access.Privilege {
 	case "$listLocalSessions", "$listSessions":
 		return on(access.Cluster(), access.ListSessions)
 	case "$currentOp":
+		options, _ := bsonkit.Get(first, name)
+		if doc, ok := options.DocumentOK(); ok && !IsTrue(doc, "allUsers") {
+			return nil
+		}
 		return on(access.Cluster(), "inprog")
 	case "$collStats":
 		return on(own, access.CollStats)

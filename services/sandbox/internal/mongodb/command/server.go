@@ -15,6 +15,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/accounts"
+	"changerelay/services/sandbox/internal/mongodb/election"
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 )
@@ -54,8 +55,9 @@ type Server struct {
 	FailPoints *failPoints
 	faults     demanded
 	open       open
-	Election   *election
+	Election   *election.Election
 	// commandsByName are all that can be run.
+	Profiler       *Profiler
 	commandsByName map[string]*Command
 	Accounts       *accounts.Store
 	// authorization tells that clients may do only what they are granted.
@@ -70,6 +72,8 @@ type Server struct {
 	Connections    atomic.Int64
 	lastRequest    atomic.Int32
 	Commands       atomic.Int64
+	// BytesIn and BytesOut are those of all connections.
+	BytesIn, BytesOut atomic.Int64
 }
 
 // New binds the address, so that Addr is known, and serves nothing yet.
@@ -89,7 +93,7 @@ func New(config Config) (*Server, error) {
 	}
 	return &Server{
 		Engine: config.Engine, log: config.Log, listener: listener,
-		Cursors: newCursors(), Operations: newOperations(), Version: config.Version, inbox: mongowire.NewInbox(inboxBytes, inboxPatience), FailPoints: &failPoints{}, Election: newElection(config.Engine), commandsByName: config.Commands,
+		Cursors: newCursors(), Operations: newOperations(), Profiler: newProfiler(), Version: config.Version, inbox: mongowire.NewInbox(inboxBytes, inboxPatience), FailPoints: &failPoints{}, Election: election.New(config.Engine), commandsByName: config.Commands,
 		Accounts: accounts, authorization: config.Accounts != nil, tls: config.TLS,
 		Process: bson.NewObjectID(), Started: time.Now(),
 	}, nil
@@ -112,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.listener.Close()
 	})
 	group.Go(func() error { return s.reapCursors(ctx) })
-	group.Go(func() error { return s.Election.run(ctx) })
+	group.Go(func() error { return s.Election.Run(ctx) })
 	group.Go(func() error {
 		for {
 			nc, err := s.listener.Accept()

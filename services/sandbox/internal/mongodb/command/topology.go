@@ -1,6 +1,10 @@
 package command
 
-import "net"
+import (
+	"net"
+
+	"changerelay/services/sandbox/internal/mongodb/election"
+)
 
 const (
 	// MaxWriteBatch is how many statements a command may have.
@@ -10,7 +14,7 @@ const (
 )
 
 // TopologyVersion writes which state of the replica set a reply is of.
-func (s *Server) TopologyVersion(r *Reply, now Standing) {
+func (s *Server) TopologyVersion(r *Reply, now election.Standing) {
 	r.OpenDocument("topologyVersion")
 	r.ObjectID("processId", s.Process)
 	r.Int64("counter", now.Counter)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -9,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 )
 
 // MaxViewDepth is how many views may stand on each other.
@@ -36,6 +38,19 @@ func (c *Call) Resolve(ns oplog.Namespace, stages []bson.Raw) (_ oplog.Namespace
 		ns.Collection = view.On
 	}
 	return ns, nil, false, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)
+}
+
+// CollationOfView is the collation of a view, which no command can change.
+func (c *Call) CollationOfView(ns oplog.Namespace, given *collation.Collation) (*collation.Collation, error) {
+	own := c.Server.Engine.Options(ns).Collation
+	if own == nil {
+		own = &collation.Collation{}
+	}
+	same := given == nil || given.IsSimple() && own.IsSimple() || bytes.Equal(given.Spec(), own.Spec())
+	if !same {
+		return nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
+	}
+	return own, nil
 }
 
 // StageOf makes a stage with a document; nil for an empty one.

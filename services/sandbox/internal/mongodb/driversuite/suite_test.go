@@ -8,7 +8,7 @@ import (
 
 func test(name string) Test { return Test{Package: "unified", Name: name} }
 
-func TestATestThatBeganAndDidNotEndHasFailed(t *testing.T) {
+func TestSuite_ATestThatBeganAndDidNotEndHasFailed(t *testing.T) {
 	t.Parallel()
 	output := "\x16=== RUN   TestA\n\x16=== RUN   TestA/b\nprinted without an end \x16    --- PASS: TestA/b (0.00s)\n" +
 		"\x16=== RUN   TestA/c\n--- PASS: TestA/c (0.00s)\npanic: …\n"
@@ -24,7 +24,7 @@ func TestATestThatBeganAndDidNotEndHasFailed(t *testing.T) {
 	}
 }
 
-func TestADifferenceNeedsAReasonAndAReasonADifference(t *testing.T) {
+func TestSuite_ADifferenceNeedsAReasonAndAReasonADifference(t *testing.T) {
 	t.Parallel()
 	recorded := Results{
 		test("TestA"): Pass, test("TestA/b"): Pass, test("TestA/c"): Skip, test("TestA/d"): Pass, test("TestA/e"): Fail, test("TestA/f"): Pass,
@@ -54,7 +54,7 @@ func TestADifferenceNeedsAReasonAndAReasonADifference(t *testing.T) {
 	}
 }
 
-func TestAKnownDifferenceHasAReasonAboveIt(t *testing.T) {
+func TestSuite_AKnownDifferenceHasAReasonAboveIt(t *testing.T) {
 	t.Parallel()
 	known, err := ParseKnown("# first\n# reason\nunified TestA\nunified TestB/c\n\n# second\nintegration TestC\n")
 	if err != nil || known[test("TestB/c")] != "first reason" || known[Test{"integration", "TestC"}] != "second" {
@@ -65,7 +65,7 @@ func TestAKnownDifferenceHasAReasonAboveIt(t *testing.T) {
 	}
 }
 
-func TestEveryRecordedTestRunsInOneUnit(t *testing.T) {
+func TestSuite_EveryRecordedTestRunsInOneUnit(t *testing.T) {
 	t.Parallel()
 	recorded, err := ParseRecording(recordedText)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 )
 
-func TestClusterTimeNeverFalls(t *testing.T) {
+func TestClock_ClusterTimeNeverFalls(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	e := New(Config{Now: func() time.Time { return now }})

@@ -44,6 +44,9 @@ func (e *Engine) create(txn *Txn, ns oplog.Namespace, options CollectionOptions)
 	if options.Listed != nil {
 		c.Listed = []bson.Raw{options.Listed}
 	}
+	if options.View == nil {
+		c.Further = createDescription(coll)
+	}
 	if txn != nil {
 		return txn.create(coll, c)
 	}
@@ -73,7 +76,7 @@ func (txn *Txn) create(coll *collection, c oplog.Change) error {
 	}
 	txn.engine.creating[coll.ns] = txn
 	txn.own[coll.ns] = &ownCollection{
-		coll: coll, table: coll.table.Snapshot(), made: true, inserted: map[int64]bool{},
+		coll: coll, ns: coll.ns, table: coll.table.Snapshot(), made: true, inserted: map[int64]bool{},
 	}
 	txn.ops = append(txn.ops, txnOp{coll: coll, Change: c})
 	return nil
@@ -145,6 +148,9 @@ func (e *Engine) Rename(ctx context.Context, from, to oplog.Namespace, dropTarge
 		if from == to || present != nil && !dropTarget {
 			return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 		}
+		if maker := e.creating[to]; maker != nil {
+			return &blocked{by: maker}
+		}
 		if err := coll.busy(); err != nil {
 			return err
 		}
@@ -162,8 +168,9 @@ func (e *Engine) Rename(ctx context.Context, from, to oplog.Namespace, dropTarge
 }
 
 // SetOptions changes a collection's options by what alter makes of them.
+// Described is how an event tells it, nil for no event.
 func (e *Engine) SetOptions(
-	ctx context.Context, ns oplog.Namespace, alter func(CollectionOptions) (CollectionOptions, error),
+	ctx context.Context, ns oplog.Namespace, described bson.Raw, alter func(CollectionOptions) (CollectionOptions, error),
 ) error {
 	return e.write(ctx, func() error {
 		coll := e.collections[ns]
@@ -174,10 +181,14 @@ func (e *Engine) SetOptions(
 		if err != nil {
 			return err
 		}
+		before := coll.stateBefore(nil)
 		coll.options = options
 		c := oplog.Change{Entry: oplog.Entry{Operation: oplog.OpCollMod, NS: ns, UUID: coll.uuid}}
 		if options.Listed != nil {
 			c.Listed = []bson.Raw{options.Listed}
+		}
+		if described != nil {
+			c.Further = modifyDescription(described, before)
 		}
 		e.logChange(c)
 		return nil

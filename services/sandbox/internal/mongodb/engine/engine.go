@@ -70,6 +70,7 @@ type Engine struct {
 
 	mu          sync.Mutex // guards what follows, and every table but snapshots
 	collections map[oplog.Namespace]*collection
+	writeLock   writeLock
 	// halfDone tells that a statement panicked.
 	halfDone bool
 	// databases are those that have had a collection and were not dropped.
@@ -253,17 +254,29 @@ type blocked struct{ by *Txn }
 func (b *blocked) Error() string { return "waits for a transaction" }
 
 // write runs a statement under the lock, as often as it takes for the
-// transactions in its way to end. The statement must be able to go on from
+// transactions in its way to end, and for all writes to be let in. The statement must be able to go on from
 // where it was blocked.
 func (e *Engine) write(ctx context.Context, statement func() error) error {
 	for {
-		err := e.locked(statement)
+		err := e.locked(func() error {
+			if e.writeLock.times > 0 {
+				return &locked{e.writeLock.free}
+			}
+			return statement()
+		})
+		var free <-chan struct{}
 		var wait *blocked
-		if !errors.As(err, &wait) {
+		var kept *locked
+		switch {
+		case errors.As(err, &wait):
+			free = wait.by.ended
+		case errors.As(err, &kept):
+			free = kept.free
+		default:
 			return err
 		}
 		select {
-		case <-wait.by.ended:
+		case <-free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

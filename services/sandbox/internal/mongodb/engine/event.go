@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -22,7 +23,7 @@ func (s *Stream) document(e *oplog.Entry, token oplog.ResumeToken) bson.Raw {
 		full = e.After
 	}
 	dst := make([]byte, 4, eventOverhead+2*len(e.Key)+len(full)+len(e.Updated))
-	dst = s.appendEventHead(dst, token, e.Operation.String(), e.Time)
+	dst = s.appendEventHead(dst, token, e, operationType(e))
 	if e.Txn != nil {
 		dst = bsoncore.AppendInt64Element(dst, "txnNumber", e.Txn.Number)
 		dst = bsoncore.AppendDocumentElement(dst, "lsid", e.Txn.Session)
@@ -41,7 +42,9 @@ func (s *Stream) document(e *oplog.Entry, token oplog.ResumeToken) bson.Raw {
 		dst = bsoncore.AppendDocumentElement(dst, "documentKey", e.Key)
 	}
 	if e.Operation == oplog.OpUpdate {
-		dst = appendUpdateDescription(dst, e, s.options.TruncatedArrays)
+		dst = s.appendUpdateDescription(dst, e)
+	} else if s.options.Expanded && e.Further != nil {
+		dst = append(dst, e.Further[4:len(e.Further)-1]...)
 	}
 	switch {
 	case s.options.PreImage == NoImage || !e.HasPreImage():
@@ -56,19 +59,30 @@ func (s *Stream) document(e *oplog.Entry, token oplog.ResumeToken) bson.Raw {
 }
 
 func (s *Stream) invalidateEvent(e *oplog.Entry, token oplog.ResumeToken) *Event {
-	dst := s.appendEventHead(make([]byte, 4, eventOverhead), token, "invalidate", e.Time)
+	dst := s.appendEventHead(make([]byte, 4, eventOverhead), token, e, "invalidate")
 	dst = append(dst, 0)
 	putLength(dst)
 	return &Event{Token: token, Doc: dst, Invalidates: true}
 }
 
-func (s *Stream) appendEventHead(dst []byte, token oplog.ResumeToken, operation string, at oplog.Timestamp) []byte {
+// operationType names what happened. The server's name for a collMod is modify.
+func operationType(e *oplog.Entry) string {
+	if _, modified := bsonkit.Get(e.Further, "stateBeforeChange"); modified {
+		return "modify"
+	}
+	return e.Operation.String()
+}
+
+func (s *Stream) appendEventHead(dst []byte, token oplog.ResumeToken, e *oplog.Entry, operation string) []byte {
 	dst = bsoncore.AppendHeader(dst, bsoncore.TypeEmbeddedDocument, "_id")
 	dst = token.AppendTo(dst)
 	dst = bsoncore.AppendStringElement(dst, "operationType", operation)
-	dst = bsoncore.AppendTimestampElement(dst, "clusterTime", at.Seconds(), at.Increment())
+	dst = bsoncore.AppendTimestampElement(dst, "clusterTime", e.Time.Seconds(), e.Time.Increment())
+	if s.options.Expanded && e.UUID != uuid.Nil && operation != "invalidate" {
+		dst = bsoncore.AppendBinaryElement(dst, "collectionUUID", 4, e.UUID[:])
+	}
 	if s.options.WallTime {
-		dst = bsoncore.AppendDateTimeElement(dst, "wallTime", int64(at.Seconds())*1000)
+		dst = bsoncore.AppendDateTimeElement(dst, "wallTime", int64(e.Time.Seconds())*1000)
 	}
 	return dst
 }
@@ -83,7 +97,7 @@ func appendNamespace(dst []byte, field string, ns oplog.Namespace) []byte {
 	return bsonkit.CloseDocument(dst, at)
 }
 
-func appendUpdateDescription(dst []byte, e *oplog.Entry, truncated bool) []byte {
+func (s *Stream) appendUpdateDescription(dst []byte, e *oplog.Entry) []byte {
 	at, dst := bsoncore.AppendDocumentElementStart(dst, "updateDescription")
 	updated := e.Updated
 	if updated == nil {
@@ -95,10 +109,21 @@ func appendUpdateDescription(dst []byte, e *oplog.Entry, truncated bool) []byte 
 		dst = bsoncore.AppendStringElement(dst, bsonkit.ArrayKey(i), path)
 	}
 	dst = bsonkit.CloseDocument(dst, removed)
-	if truncated {
-		// Arrays that become shorter are reported whole.
-		cut, none := bsoncore.AppendArrayElementStart(dst, "truncatedArrays")
-		dst = bsonkit.CloseDocument(none, cut)
+	if s.options.TruncatedArrays {
+		cut, _ := bsonkit.Get(e.Further, "truncatedArrays")
+		dst = bsoncore.AppendArrayElement(dst, "truncatedArrays", orEmpty(cut))
+	}
+	if s.options.DisambiguatedPaths {
+		paths, _ := bsonkit.Get(e.Further, "disambiguatedPaths")
+		dst = bsoncore.AppendDocumentElement(dst, "disambiguatedPaths", orEmpty(paths))
 	}
 	return bsonkit.CloseDocument(dst, at)
+}
+
+// orEmpty is a document or an array, or an empty one.
+func orEmpty(v bson.RawValue) []byte {
+	if v.Type == bsonkit.Missing {
+		return bsonkit.Empty
+	}
+	return v.Value
 }

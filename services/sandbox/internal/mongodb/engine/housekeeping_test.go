@@ -18,7 +18,7 @@ func ttlOn(path string, after int32, descending bool) storage.IndexSpec {
 	}
 }
 
-func TestExpiredDocumentsAreDeleted(t *testing.T) {
+func TestHousekeeping_ExpiredDocumentsAreDeleted(t *testing.T) {
 	t.Parallel()
 	for name, descending := range map[string]bool{"by an ascending index": false, "by a descending index": true} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func ids(t testing.TB, e *Engine) []string {
 	}
 }
 
-func TestExpiryLeavesWhatATransactionHasWritten(t *testing.T) {
+func TestHousekeeping_ExpiryLeavesWhatATransactionHasWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{TTLInterval: time.Second, TransactionLifetime: time.Hour})
@@ -105,7 +105,7 @@ func TestExpiryLeavesWhatATransactionHasWritten(t *testing.T) {
 	})
 }
 
-func TestTheTTLIntervalCanBeChanged(t *testing.T) {
+func TestHousekeeping_TheTTLIntervalCanBeChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{TTLInterval: time.Hour})
@@ -123,7 +123,7 @@ func TestTheTTLIntervalCanBeChanged(t *testing.T) {
 	})
 }
 
-func TestAnIdleOplogMovesOn(t *testing.T) {
+func TestHousekeeping_AnIdleOplogMovesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{NoopInterval: 10 * time.Second})
@@ -143,7 +143,7 @@ func TestAnIdleOplogMovesOn(t *testing.T) {
 	})
 }
 
-func TestAnIdleSessionIsForgotten(t *testing.T) {
+func TestHousekeeping_AnIdleSessionIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{SessionTimeout: time.Minute, TransactionLifetime: time.Hour})

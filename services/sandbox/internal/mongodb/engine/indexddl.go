@@ -45,18 +45,22 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 			return ns.Named(err)
 		}
 		built.After = len(t.table.Indexes)
-		c := oplog.Change{Entry: oplog.Entry{Operation: oplog.OpCreateIndexes, NS: ns, UUID: t.coll.uuid}}
+		var listed []bson.Raw
 		for _, ix := range t.table.Indexes[built.Before:] {
-			c.Listed = append(c.Listed, ix.Spec.Listed)
+			listed = append(listed, ix.Spec.Listed)
 		}
 		switch {
 		case txn != nil:
-			txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: c})
+			txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.coll.indexed(listed)})
 			// The collection is the transaction's own until the commit: nobody
 			// reads its live table.
 			return t.coll.table.Adopt(t.table.Indexes[built.Before:])
+		case t.table.Records.Len() == 0:
+			for _, one := range listed {
+				e.logChange(t.coll.indexed([]bson.Raw{one}))
+			}
 		case built.After > built.Before:
-			e.logChange(c)
+			e.logChange(t.coll.indexed(listed))
 		}
 		t.coll.view = nil
 		return nil
@@ -83,9 +87,10 @@ func (t *target) addIndexes(specs []storage.IndexSpec) (some bool, err error) {
 }
 
 // AlterIndex exchanges the specification of an index for another of the same
-// name and key, which choose makes of the one that it picks.
+// name and key, which choose makes of the one that it picks. Described is how an
+// event tells it.
 func (e *Engine) AlterIndex(
-	ctx context.Context, ns oplog.Namespace, choose func([]storage.IndexSpec) (storage.IndexSpec, error),
+	ctx context.Context, ns oplog.Namespace, described bson.Raw, choose func([]storage.IndexSpec) (storage.IndexSpec, error),
 ) error {
 	return e.write(ctx, func() error {
 		coll := e.collections[ns]
@@ -100,11 +105,15 @@ func (e *Engine) AlterIndex(
 		if bytes.Equal(ix.Spec.Listed, spec.Listed) {
 			return nil
 		}
+		before := coll.stateBefore(ix.Spec.Listed)
 		ix.Spec = spec
 		coll.view = nil
-		// Who restores the collection drops the index and builds it again.
+		// Who restores the collection drops the index and builds it again. Only the
+		// second makes an event.
 		e.logChange(oplog.Change{Entry: oplog.Entry{Operation: oplog.OpDropIndexes, NS: ns, UUID: coll.uuid}, Names: []string{spec.Name}})
-		e.logChange(oplog.Change{Entry: oplog.Entry{Operation: oplog.OpCreateIndexes, NS: ns, UUID: coll.uuid}, Listed: []bson.Raw{spec.Listed}})
+		built := coll.indexed([]bson.Raw{spec.Listed})
+		built.Further = modifyDescription(described, before)
+		e.logChange(built)
 		return nil
 	})
 }
@@ -129,12 +138,17 @@ func (e *Engine) DropIndexes(
 		}
 		before = len(coll.table.Indexes)
 		for _, name := range names {
-			if ix := coll.table.IndexNamed(name); ix != nil {
-				coll.table.DropIndex(ix)
+			ix := coll.table.IndexNamed(name)
+			if ix == nil {
+				continue
 			}
+			coll.table.DropIndex(ix)
+			e.logChange(oplog.Change{
+				Entry: oplog.Entry{Operation: oplog.OpDropIndexes, NS: ns, UUID: coll.uuid, Further: indexesDescription([]bson.Raw{ix.Spec.Listed})},
+				Names: []string{name},
+			})
 		}
 		coll.view = nil
-		e.logChange(oplog.Change{Entry: oplog.Entry{Operation: oplog.OpDropIndexes, NS: ns, UUID: coll.uuid}, Names: names})
 		return nil
 	})
 	return before, err

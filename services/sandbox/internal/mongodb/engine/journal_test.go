@@ -65,10 +65,10 @@ func withoutLast(lines []string, kept int) []string {
 	return slices.Delete(slices.Clone(lines), at, at+1)
 }
 
-// TestEverythingOutlivesTheProcess makes random changes of every kind, opens
+// TestJournal_EverythingOutlivesTheProcess makes random changes of every kind, opens
 // the directory again after some of them, with and without a compaction before,
 // and compares.
-func TestEverythingOutlivesTheProcess(t *testing.T) {
+func TestJournal_EverythingOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
@@ -153,11 +153,11 @@ func anyChange(t *testing.T, rt *rapid.T, e *Engine) {
 		options, err := NewCollectionOptions(doc(t, "validator", doc(t, "n", doc(t, "$lt", 100))))
 		must(t, err)
 		_ = e.CreateCollection(ctx, nil, ns, options)
-		_ = e.SetOptions(ctx, ns, func(CollectionOptions) (CollectionOptions, error) { return options, nil })
+		_ = e.SetOptions(ctx, ns, nil, func(CollectionOptions) (CollectionOptions, error) { return options, nil })
 	}
 }
 
-func TestARetryIsRecognisedAfterARestart(t *testing.T) {
+func TestJournal_ARetryIsRecognisedAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e, j := recovered(t, dir)
@@ -178,7 +178,7 @@ func TestARetryIsRecognisedAfterARestart(t *testing.T) {
 	must(t, j.Close())
 }
 
-func TestAStreamResumesAfterARestart(t *testing.T) {
+func TestJournal_AStreamResumesAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e, j := recovered(t, dir)
@@ -230,7 +230,7 @@ func (*fakeJournal) Compact(uint64, func(func([]byte) error) error) error {
 	return nil
 }
 
-func TestNothingRunsAheadOfTheJournal(t *testing.T) {
+func TestJournal_NothingRunsAheadOfTheJournal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := &fakeJournal{}
@@ -259,7 +259,7 @@ func TestNothingRunsAheadOfTheJournal(t *testing.T) {
 	})
 }
 
-func TestAJournalThatFailsEndsTheEngine(t *testing.T) {
+func TestJournal_AJournalThatFailsEndsTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := &fakeJournal{}

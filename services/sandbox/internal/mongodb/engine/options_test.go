@@ -8,10 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestOptionsOutliveTheProcess shows that what a collection keeps and drops by
+// TestOptions_OptionsOutliveTheProcess shows that what a collection keeps and drops by
 // its options is the same when its journal is done again, change by change and
 // out of a picture.
-func TestOptionsOutliveTheProcess(t *testing.T) {
+func TestOptions_OptionsOutliveTheProcess(t *testing.T) {
 	t.Parallel()
 	for name, listed := range map[string]bson.Raw{
 		"capped":    doc(t, "capped", true, "size", 4096, "max", 2),

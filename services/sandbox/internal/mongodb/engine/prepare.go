@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,27 +14,44 @@ import (
 // stored: with an _id, in the first place, empty timestamps at the top filled
 // in, and in memory of its own. It refuses documents that cannot be stored.
 func (e *Engine) PrepareInsert(doc bson.Raw) (bson.Raw, error) {
+	stored, emptyTimestamp, err := prepareInsert(doc)
+	if emptyTimestamp {
+		e.fillTimestamps(stored)
+	}
+	return stored, err
+}
+
+// PrepareReplacement gives the document of an update without operators, with
+// empty timestamps at the top filled in.
+func (e *Engine) PrepareReplacement(doc bson.Raw) bson.Raw {
+	if _, _, emptyTimestamp, err := inspect(doc); err != nil || !emptyTimestamp {
+		return doc
+	}
+	filled := bytes.Clone(doc)
+	e.fillTimestamps(filled)
+	return filled
+}
+
+// prepareInsert is PrepareInsert but for the timestamps.
+func prepareInsert(doc bson.Raw) (_ bson.Raw, emptyTimestamp bool, _ error) {
 	if len(doc) > bsonkit.MaxDocument {
-		return nil, mongoerr.New(mongoerr.BadValue,
+		return nil, false, mongoerr.New(mongoerr.BadValue,
 			"object to insert too large. size in bytes: %d, max size: %d", len(doc), bsonkit.MaxDocument)
 	}
 	id, hasID, emptyTimestamp, err := inspect(doc)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !hasID {
 		oid := bson.NewObjectID()
 		id = bson.RawValue{Type: bson.TypeObjectID, Value: oid[:]}
 	}
 	stored := appendWithID(make([]byte, 0, len(doc)+extraForID(hasID, id)), id, doc)
-	if emptyTimestamp {
-		e.fillTimestamps(stored)
-	}
 	if len(stored) > bsonkit.MaxDocument {
-		return nil, mongoerr.New(mongoerr.BadValue,
+		return nil, false, mongoerr.New(mongoerr.BadValue,
 			"object to insert too large. size in bytes: %d, max size: %d", len(stored), bsonkit.MaxDocument)
 	}
-	return stored, nil
+	return stored, emptyTimestamp, nil
 }
 
 // inspect looks at the top level of a document that is to be inserted.
@@ -114,7 +132,7 @@ func putLength(doc []byte) {
 }
 
 // fillTimestamps replaces empty timestamps at the top level by the cluster
-// time, but for the _id.
+// time, but for the _id. It takes mu.
 func (e *Engine) fillTimestamps(doc bson.Raw) {
 	e.mu.Lock()
 	now := e.tick()

@@ -18,6 +18,12 @@ const (
 	itemCounters   = 6 // clock and counters, in a picture
 )
 
+// What an entry may have.
+const (
+	entryTxn     = 1
+	entryFurther = 2
+)
+
 func (w *encoder) change(c *oplog.Change) {
 	w.uint(itemChange)
 	w.entry(&c.Entry)
@@ -48,10 +54,20 @@ func (w *encoder) entry(e *oplog.Entry) {
 	w.texts(e.Removed)
 	w.bytes(e.Before)
 	w.bytes(e.After)
-	w.flag(e.Txn != nil)
+	has := uint64(0)
+	if e.Txn != nil {
+		has |= entryTxn
+	}
+	if e.Further != nil {
+		has |= entryFurther
+	}
+	w.uint(has)
 	if e.Txn != nil {
 		w.bytes(e.Txn.Session)
 		w.uint(uint64(e.Txn.Number))
+	}
+	if e.Further != nil {
+		w.bytes(e.Further)
 	}
 	if e.Operation == oplog.OpRename {
 		w.namespace(e.To)
@@ -77,8 +93,12 @@ func (r *decoder) entry() oplog.Entry {
 	e.Removed = r.texts()
 	e.Before = r.document()
 	e.After = r.document()
-	if r.flag() {
+	has := r.uint()
+	if has&entryTxn != 0 {
 		e.Txn = &oplog.TxnID{Session: r.document(), Number: int64(r.uint())}
+	}
+	if has&entryFurther != 0 {
+		e.Further = r.document()
 	}
 	if e.Operation == oplog.OpRename {
 		e.To = r.namespace()

@@ -23,7 +23,11 @@ type Session struct {
 	txn        *Txn
 
 	lastUse time.Time // guarded by sessions.mu
+	client  Client    // guarded by sessions.mu
 }
+
+// Client is who has used a session last.
+type Client struct{ Application, Address string }
 
 type sessionState uint8
 
@@ -68,8 +72,24 @@ func (e *Engine) CheckOut(ctx context.Context, id []byte) (*Session, error) {
 	}
 }
 
+// UsedBy notes who uses the session.
+func (s *Session) UsedBy(c Client) {
+	s.engine.sessions.mu.Lock()
+	defer s.engine.sessions.mu.Unlock()
+	s.client = c
+}
+
 // CheckIn ends the use of a session that CheckOut gave.
 func (s *Session) CheckIn() { <-s.gate }
+
+// KillSession aborts the transaction of a session, as soon as no command uses
+// it. What the session has done stays known.
+func (e *Engine) KillSession(ctx context.Context, id []byte) error {
+	e.sessions.mu.Lock()
+	s := e.sessions.byID[string(id)]
+	e.sessions.mu.Unlock()
+	return s.stop(ctx)
+}
 
 // EndSession forgets a session and aborts its transaction, as soon as no
 // command uses it.
@@ -78,6 +98,16 @@ func (e *Engine) EndSession(ctx context.Context, id []byte) error {
 	s := e.sessions.byID[string(id)]
 	delete(e.sessions.byID, string(id))
 	e.sessions.mu.Unlock()
+	if err := s.stop(ctx); err != nil {
+		return err
+	}
+	e.forget(string(id))
+	return nil
+}
+
+// stop aborts the transaction of a session, nil for none, as soon as no command
+// uses it.
+func (s *Session) stop(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
@@ -88,7 +118,6 @@ func (e *Engine) EndSession(ctx context.Context, id []byte) error {
 	}
 	defer s.CheckIn()
 	s.abandon()
-	e.forget(string(id))
 	return nil
 }
 
@@ -183,7 +212,7 @@ func (s *Session) Transaction(number int64) (*Txn, error) {
 		return nil, err
 	}
 	switch {
-	case number > s.id.Number:
+	case number > s.id.Number, s.state == sessionRetryable:
 		return nil, errNoTransaction(number)
 	case s.state == sessionCommitted:
 		return nil, mongoerr.New(mongoerr.TransactionCommitted, "Transaction %d has been committed.", number)
@@ -225,7 +254,11 @@ func (s *Session) Abort(number int64) error {
 
 // Retry remembers the statements of one retryable write. A nil Retry
 // remembers nothing.
-type Retry struct{ session *Session }
+type Retry struct {
+	session *Session
+	// Repeated are the statements that had been done before.
+	Repeated []int32
+}
 
 // Retryable begins or repeats the retryable write of a number.
 func (s *Session) Retryable(number int64) (*Retry, error) {
@@ -236,8 +269,8 @@ func (s *Session) Retryable(number int64) (*Retry, error) {
 		s.moveTo(number, sessionRetryable)
 	}
 	if s.state != sessionRetryable {
-		return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress,
-			"transaction number %d is that of a transaction, not of a retryable write", number)
+		return nil, mongoerr.New(mongoerr.InvalidOptions,
+			"Must specify autocommit=false on all operations of a multi-statement transaction.")
 	}
 	return &Retry{session: s}, nil
 }
@@ -248,13 +281,19 @@ func (r *Retry) result(statement int32) (Result, bool) {
 		return Result{}, false
 	}
 	result, ok := r.session.statements[statement]
+	if ok {
+		r.Repeated = append(r.Repeated, statement)
+	}
 	return result, ok
 }
+
+// NotRetryable is the number of a statement that nobody repeats.
+const NotRetryable int32 = -1
 
 // record remembers a statement that has written something. It needs
 // Engine.mu.
 func (r *Retry) record(statement int32, result Result) {
-	if r == nil || result.Operation == oplog.OpNoop {
+	if r == nil || result.Operation == oplog.OpNoop || statement == NotRetryable {
 		return
 	}
 	if r.session.statements == nil {

@@ -15,7 +15,7 @@ func checkOut(t testing.TB, e *Engine) *Session {
 	return s
 }
 
-func TestARetriedStatementIsNotDoneAgain(t *testing.T) {
+func TestSession_ARetriedStatementIsNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	s := checkOut(t, e)
@@ -42,7 +42,7 @@ func TestARetriedStatementIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-func TestANewNumberForgetsTheOldStatements(t *testing.T) {
+func TestSession_ANewNumberForgetsTheOldStatements(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	s := checkOut(t, e)
@@ -59,7 +59,7 @@ func TestANewNumberForgetsTheOldStatements(t *testing.T) {
 	}
 }
 
-func TestSessionStates(t *testing.T) {
+func TestSession_SessionStates(t *testing.T) {
 	t.Parallel()
 	retryable := func(s *Session) error { _, err := s.Retryable(5); return err }
 	startAt := func(number int64) func(s *Session) error {
@@ -82,7 +82,7 @@ func TestSessionStates(t *testing.T) {
 		"starting an older number":                    {[]func(*Session) error{startAt(5)}, startAt(4), mongoerr.TransactionTooOld},
 		"starting the same number":                    {[]func(*Session) error{startAt(5)}, startAt(5), mongoerr.ConflictingOperationInProgress},
 		"starting the number of a retryable write":    {[]func(*Session) error{retryable}, startAt(5), mongoerr.ConflictingOperationInProgress},
-		"a retryable write of a transaction's number": {[]func(*Session) error{startAt(5)}, retryable, mongoerr.ConflictingOperationInProgress},
+		"a retryable write of a transaction's number": {[]func(*Session) error{startAt(5)}, retryable, mongoerr.InvalidOptions},
 		"a commit":                {[]func(*Session) error{startAt(5)}, commit, 0},
 		"a commit again":          {[]func(*Session) error{startAt(5), commit}, commit, 0},
 		"a commit after an abort": {[]func(*Session) error{startAt(5), abort}, commit, mongoerr.NoSuchTransaction},
@@ -104,7 +104,7 @@ func TestSessionStates(t *testing.T) {
 	}
 }
 
-func TestASessionIsUsedByOneCommandAtATime(t *testing.T) {
+func TestSession_ASessionIsUsedByOneCommandAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
@@ -122,7 +122,7 @@ func TestASessionIsUsedByOneCommandAtATime(t *testing.T) {
 	})
 }
 
-func TestEndingASessionAbortsItsTransaction(t *testing.T) {
+func TestSession_EndingASessionAbortsItsTransaction(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1, "n", 0))

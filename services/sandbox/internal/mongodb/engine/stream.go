@@ -14,6 +14,9 @@ import (
 type StreamOptions struct {
 	// TruncatedArrays and WallTime are fields that events have since 5.0 and 6.0.
 	TruncatedArrays, WallTime bool
+	// Expanded adds events of what concerns collections and indexes, and the
+	// collection's id to each; DisambiguatedPaths a field to updates.
+	Expanded, DisambiguatedPaths bool
 
 	// NS is the collection to watch; all of a database without a Collection,
 	// the whole cluster without a DB.
@@ -219,7 +222,9 @@ func (s *Stream) covers(e *oplog.Entry) bool {
 	switch e.Operation {
 	case oplog.OpInsert, oplog.OpUpdate, oplog.OpReplace, oplog.OpDelete, oplog.OpDrop, oplog.OpRename, oplog.OpDropDatabase:
 	default:
-		return false
+		if !s.options.Expanded || e.Further == nil {
+			return false
+		}
 	}
 	watched := s.options.NS
 	switch {

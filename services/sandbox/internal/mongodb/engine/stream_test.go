@@ -48,9 +48,9 @@ func expect(t testing.TB, s *Stream, want ...string) {
 	}
 }
 
-// TestResumingAtEveryPlace resumes after every event and after every mark of a
+// TestStream_ResumingAtEveryPlace resumes after every event and after every mark of a
 // history with transactions in it, and expects exactly the rest.
-func TestResumingAtEveryPlace(t *testing.T) {
+func TestStream_ResumingAtEveryPlace(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	whole := watch(t, e, StreamOptions{NS: things})
@@ -105,7 +105,7 @@ func TestResumingAtEveryPlace(t *testing.T) {
 	}
 }
 
-func TestAStreamStartsAtATime(t *testing.T) {
+func TestStream_AStreamStartsAtATime(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1))
@@ -122,7 +122,7 @@ func TestAStreamStartsAtATime(t *testing.T) {
 	expect(t, watch(t, e, StreamOptions{NS: things, Resume: &place}), "insert 3")
 }
 
-func TestAStreamOfTheFutureWaitsForIt(t *testing.T) {
+func TestStream_AStreamOfTheFutureWaitsForIt(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0) // so that the next write is at the next increment
 	e := New(Config{Now: func() time.Time { return now }})
@@ -134,7 +134,7 @@ func TestAStreamOfTheFutureWaitsForIt(t *testing.T) {
 	expect(t, s, "insert 2")
 }
 
-func TestLostHistory(t *testing.T) {
+func TestStream_LostHistory(t *testing.T) {
 	t.Parallel()
 	e := New(Config{OplogEntries: 10})
 	s := watch(t, e, StreamOptions{NS: things})
@@ -162,7 +162,7 @@ func TestLostHistory(t *testing.T) {
 	expect(t, watch(t, e, StreamOptions{NS: things}))
 }
 
-func TestATokenThatIsNotInTheOplogIsRefused(t *testing.T) {
+func TestStream_ATokenThatIsNotInTheOplogIsRefused(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1))
@@ -181,7 +181,7 @@ func TestATokenThatIsNotInTheOplogIsRefused(t *testing.T) {
 	}
 }
 
-func TestScopes(t *testing.T) {
+func TestStream_Scopes(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	collection := watch(t, e, StreamOptions{NS: things})
@@ -207,7 +207,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestARenameOntoTheWatchedCollectionInvalidates(t *testing.T) {
+func TestStream_ARenameOntoTheWatchedCollectionInvalidates(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1))
@@ -217,7 +217,7 @@ func TestARenameOntoTheWatchedCollectionInvalidates(t *testing.T) {
 	expect(t, s, "rename", "invalidate")
 }
 
-func TestUpdateLookup(t *testing.T) {
+func TestStream_UpdateLookup(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1), doc(t, "_id", 2))
@@ -242,9 +242,9 @@ func TestUpdateLookup(t *testing.T) {
 	}
 }
 
-// TestReadingPastManyEntries crosses the read-ahead of a stream and the chunks
+// TestStream_ReadingPastManyEntries crosses the read-ahead of a stream and the chunks
 // of the oplog.
-func TestReadingPastManyEntries(t *testing.T) {
+func TestStream_ReadingPastManyEntries(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	s := watch(t, e, StreamOptions{NS: things})

@@ -16,7 +16,9 @@ type target struct {
 	engine *Engine
 	coll   *collection
 	table  *storage.Table
-	write  Write
+	// own is the transaction's version of the collection; nil without one.
+	own   *ownCollection
+	write Write
 }
 
 // target finds the collection of a statement; nil if it is not there.
@@ -214,11 +216,34 @@ func (t *target) replaced(id int64, before bson.Raw, applied modify.Applied) opl
 	} else {
 		c = t.change(oplog.OpUpdate, id, applied.Doc)
 		c.Updated, c.Removed, c.Stored = applied.Delta.Updated, applied.Delta.Removed, applied.Doc
+		c.Further = further(applied.Delta)
 	}
 	if t.coll.options.Images {
 		c.Before, c.After = before, c.Stored
 	}
 	return c
+}
+
+// further is what an entry has beside what was set and removed.
+func further(d *modify.Delta) bson.Raw {
+	if len(d.Truncated) == 0 && d.Ambiguous == nil {
+		return nil
+	}
+	b := bsonkit.NewBuilder(nil)
+	if len(d.Truncated) > 0 {
+		arrays := make([]bson.RawValue, len(d.Truncated))
+		for i, cut := range d.Truncated {
+			array := bsonkit.NewBuilder(nil)
+			array.Append("field", bsonkit.String(cut.Path))
+			array.Append("newSize", bsonkit.Int32(int32(cut.Size)))
+			arrays[i] = bsonkit.Document(array.Finish())
+		}
+		b.Append("truncatedArrays", bsonkit.Array(arrays))
+	}
+	if d.Ambiguous != nil {
+		b.Append("disambiguatedPaths", bsonkit.Document(d.Ambiguous))
+	}
+	return b.Finish()
 }
 
 func (t *target) removed(id int64, doc bson.Raw) oplog.Change {

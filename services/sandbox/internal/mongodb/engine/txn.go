@@ -38,7 +38,9 @@ type seenCollection struct {
 
 // ownCollection is a collection as the transaction sees it.
 type ownCollection struct {
-	coll  *collection
+	coll *collection
+	// ns is its name in the snapshot; the collection may have another one since.
+	ns    oplog.Namespace
 	table *storage.Table
 	// made tells that the transaction creates the collection.
 	made bool
@@ -89,10 +91,10 @@ func (txn *Txn) target(w Write, ns oplog.Namespace) *target {
 		if !ok {
 			return nil
 		}
-		own = &ownCollection{coll: seen.coll, table: seen.view.Snapshot(), inserted: map[int64]bool{}}
+		own = &ownCollection{coll: seen.coll, ns: ns, table: seen.view.Snapshot(), inserted: map[int64]bool{}}
 		txn.own[ns] = own
 	}
-	return &target{engine: txn.engine, coll: own.coll, table: own.table, write: w}
+	return &target{engine: txn.engine, coll: own.coll, table: own.table, own: own, write: w}
 }
 
 func (txn *Txn) insert(t *target, id int64, doc bson.Raw) error {
@@ -105,7 +107,7 @@ func (txn *Txn) insert(t *target, id int64, doc bson.Raw) error {
 	if err := txn.claimKeys(t, doc); err != nil {
 		return err
 	}
-	txn.own[t.coll.ns].inserted[id] = true
+	t.own.inserted[id] = true
 	txn.claim(t, id)
 	txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.inserted(id, doc), doc: doc})
 	return nil
@@ -136,12 +138,13 @@ func (txn *Txn) remove(t *target, id int64, before storage.Record) error {
 	return nil
 }
 
-// still refuses a write to a collection that has gone since the snapshot.
+// still refuses a write to a collection that has gone since the snapshot, or has
+// another name.
 func (txn *Txn) still(t *target) error {
 	if txn.over {
 		return errNoTransaction(txn.id.Number)
 	}
-	if own := txn.own[t.coll.ns]; own.made || txn.engine.collections[t.coll.ns] == t.coll {
+	if t.own.made || txn.engine.collections[t.own.ns] == t.coll {
 		return nil
 	}
 	return errConflict()
@@ -153,7 +156,7 @@ func (txn *Txn) unchanged(t *target, id int64) error {
 	if err := txn.still(t); err != nil {
 		return err
 	}
-	if txn.own[t.coll.ns].inserted[id] || t.coll.records[id] == txn {
+	if t.own.inserted[id] || t.coll.records[id] == txn {
 		return nil
 	}
 	live, there := t.coll.table.Records.Get(id)
@@ -166,8 +169,7 @@ func (txn *Txn) unchanged(t *target, id int64) error {
 func (txn *Txn) claim(t *target, id int64) {
 	if t.coll.records[id] != txn {
 		t.coll.records[id] = txn
-		own := txn.own[t.coll.ns]
-		own.records = append(own.records, id)
+		t.own.records = append(t.own.records, id)
 	}
 }
 
@@ -189,8 +191,7 @@ func (txn *Txn) claimKeys(t *target, doc bson.Raw) error {
 		}
 		if t.coll.keys[name] == nil {
 			t.coll.keys[name] = txn
-			own := txn.own[t.coll.ns]
-			own.keys = append(own.keys, name)
+			t.own.keys = append(t.own.keys, name)
 		}
 		return nil
 	})

@@ -28,9 +28,9 @@ func code(err error) mongoerr.Code {
 	return mongoerr.From(err).Code
 }
 
-// TestWriteConflicts runs a write of a second transaction after writes of a
+// TestTransaction_WriteConflicts runs a write of a second transaction after writes of a
 // first one and of nobody's.
-func TestWriteConflicts(t *testing.T) {
+func TestTransaction_WriteConflicts(t *testing.T) {
 	t.Parallel()
 	type step func(t *testing.T, e *Engine, w Write) error
 	insertKeyed := func(id, key any) step {
@@ -89,7 +89,7 @@ func TestWriteConflicts(t *testing.T) {
 	}
 }
 
-func TestATransactionFreesAndTakesAKeyAgain(t *testing.T) {
+func TestTransaction_ATransactionFreesAndTakesAKeyAgain(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	e.mustInsert(t, Write{}, doc(t, "_id", 1, "v", "old"))
@@ -105,9 +105,9 @@ func TestATransactionFreesAndTakesAKeyAgain(t *testing.T) {
 	}
 }
 
-// TestAWriteWaitsForTheTransactionInItsWay lets writes outside a transaction
+// TestTransaction_AWriteWaitsForTheTransactionInItsWay lets writes outside a transaction
 // meet what it has written, and ends it.
-func TestAWriteWaitsForTheTransactionInItsWay(t *testing.T) {
+func TestTransaction_AWriteWaitsForTheTransactionInItsWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		inside  func(t *testing.T, e *Engine, w Write)
@@ -190,9 +190,9 @@ func updatesOne(t *testing.T, e *Engine, w Write) {
 
 func insertsNine(t *testing.T, e *Engine, w Write) { e.mustInsert(t, w, doc(t, "_id", 9)) }
 
-// TestAnIndexThatIsThereWaitsForNoTransaction asks for indexes while a transaction
+// TestTransaction_AnIndexThatIsThereWaitsForNoTransaction asks for indexes while a transaction
 // is open whose client may be gone for good.
-func TestAnIndexThatIsThereWaitsForNoTransaction(t *testing.T) {
+func TestTransaction_AnIndexThatIsThereWaitsForNoTransaction(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn("key")})
@@ -213,7 +213,7 @@ func TestAnIndexThatIsThereWaitsForNoTransaction(t *testing.T) {
 	}
 }
 
-func TestAWaitingWriteEndsWithItsContext(t *testing.T) {
+func TestTransaction_AWaitingWriteEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
@@ -229,9 +229,9 @@ func TestAWaitingWriteEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAMultiUpdateGoesOnWhereItWasBlocked counts how often each document is
+// TestTransaction_AMultiUpdateGoesOnWhereItWasBlocked counts how often each document is
 // changed when the statement meets a transaction half way.
-func TestAMultiUpdateGoesOnWhereItWasBlocked(t *testing.T) {
+func TestTransaction_AMultiUpdateGoesOnWhereItWasBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
@@ -263,7 +263,7 @@ func TestAMultiUpdateGoesOnWhereItWasBlocked(t *testing.T) {
 	})
 }
 
-func TestAnOldTransactionIsAborted(t *testing.T) {
+func TestTransaction_AnOldTransactionIsAborted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{TransactionLifetime: 10 * time.Second})
@@ -295,7 +295,7 @@ func running(t testing.TB, e *Engine) (stop func()) {
 	}
 }
 
-func TestATransactionSeesOneMomentOfAllCollections(t *testing.T) {
+func TestTransaction_ATransactionSeesOneMomentOfAllCollections(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	others := oplog.Namespace{DB: "test", Collection: "others"}
@@ -318,7 +318,7 @@ func TestATransactionSeesOneMomentOfAllCollections(t *testing.T) {
 	txn.Abort()
 }
 
-func TestATransactionMakesACollection(t *testing.T) {
+func TestTransaction_ATransactionMakesACollection(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
 	txn := begin(t, e, 1)
@@ -336,4 +336,55 @@ func TestATransactionMakesACollection(t *testing.T) {
 	if got := e.contents(t, nil, things); !slices.Equal(got, want) {
 		t.Errorf("after the commit: got %v, want %v", got, want)
 	}
+}
+
+// What a transaction has seen under a name is no longer there to be written to.
+func TestTransaction_ATransactionConflictsWithARename(t *testing.T) {
+	t.Parallel()
+	elsewhere := oplog.Namespace{DB: "test", Collection: "elsewhere"}
+	for name, write := range map[string]func(e *Engine, w Write) error{
+		"an insert": func(e *Engine, w Write) error {
+			_, err := e.Insert(t.Context(), w, things, []bson.Raw{doc(t, "_id", 9)})
+			return err
+		},
+		"an update": func(e *Engine, w Write) error {
+			_, err := e.Update(t.Context(), w, things, set(t, 1, "n", 1))
+			return err
+		},
+		"a removal": func(e *Engine, w Write) error {
+			_, err := e.Delete(t.Context(), w, things, Selection{Filter: filter(t, "_id", 1)})
+			return err
+		},
+	} {
+		e := New(Config{})
+		e.mustInsert(t, Write{}, doc(t, "_id", 1))
+		txn := begin(t, e, 1)
+		must(t, e.Rename(t.Context(), things, elsewhere, false))
+		if got := code(write(e, Write{Txn: txn})); got != mongoerr.WriteConflict || e.Broken() {
+			t.Errorf("%s: got code %d, want WriteConflict", name, got)
+		}
+		txn.Abort()
+	}
+}
+
+// Otherwise the commit would put an empty collection in the place of the renamed.
+func TestTransaction_ARenameWaitsForTheTransactionThatMakesItsTarget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		elsewhere := oplog.Namespace{DB: "test", Collection: "elsewhere"}
+		e := New(Config{})
+		e.mustInsert(t, Write{}, doc(t, "_id", 1))
+		txn := begin(t, e, 1)
+		must(t, e.CreateCollection(t.Context(), txn, elsewhere, CollectionOptions{}))
+		renamed := make(chan error, 1)
+		go func() { renamed <- e.Rename(t.Context(), things, elsewhere, false) }()
+		synctest.Wait()
+		must(t, txn.Commit())
+		if got := code(<-renamed); got != mongoerr.NamespaceExists {
+			t.Errorf("got code %d, want NamespaceExists", got)
+		}
+		if got := e.contents(t, nil, things); len(got) != 1 {
+			t.Errorf("got %v, want the document of the collection that was to be renamed", got)
+		}
+	})
 }

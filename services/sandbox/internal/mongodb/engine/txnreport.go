@@ -34,3 +34,25 @@ func (e *Engine) OpenTransactions() []OpenTransaction {
 	slices.SortFunc(list, func(a, b OpenTransaction) int { return a.Began.Compare(b.Began) })
 	return list
 }
+
+// IdleTransaction is an open transaction that no command works in.
+type IdleTransaction struct {
+	OpenTransaction
+	// LastUse is when its last command began.
+	LastUse time.Time
+	Client  Client
+}
+
+// IdleTransactions describes those that no command works in, the oldest first.
+func (e *Engine) IdleTransactions() []IdleTransaction {
+	open := e.OpenTransactions()
+	e.sessions.mu.Lock()
+	defer e.sessions.mu.Unlock()
+	var idle []IdleTransaction
+	for i := range open {
+		if s := e.sessions.byID[string(open[i].ID.Session)]; s != nil && len(s.gate) == 0 {
+			idle = append(idle, IdleTransaction{open[i], s.lastUse, s.client})
+		}
+	}
+	return idle
+}

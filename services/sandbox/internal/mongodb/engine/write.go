@@ -20,8 +20,10 @@ type Write struct {
 	// Retry records what the statement did, for when it comes again; nil for
 	// writes that are not retryable.
 	Retry *Retry
-	// Statement numbers the (first) statement within its command.
-	Statement int32
+	// Statement numbers the (first) statement within its command, Statements each
+	// document of an insert; nil for one after another.
+	Statement  int32
+	Statements []int32
 	// Documents asks for the document before and after a statement for one.
 	Documents bool
 	// Fault, if not nil, is asked before each document of a retryable write is
@@ -46,7 +48,7 @@ func (e *Engine) Insert(ctx context.Context, w Write, ns oplog.Namespace, docs [
 		err := e.write(ctx, func() error {
 			t, err := e.targetOrNew(w, ns)
 			for ; err == nil && done < end; done++ {
-				statement := w.Statement + int32(done)
+				statement := w.statement(done)
 				if _, before := w.Retry.result(statement); before {
 					continue
 				}
@@ -62,6 +64,14 @@ func (e *Engine) Insert(ctx context.Context, w Write, ns oplog.Namespace, docs [
 		}
 	}
 	return done, nil
+}
+
+// statement numbers a document of an insert.
+func (w Write) statement(i int) int32 {
+	if w.Statements != nil {
+		return w.Statements[i]
+	}
+	return w.Statement + int32(i)
 }
 
 // Selection finds the documents of an update or delete.
@@ -152,7 +162,8 @@ func (e *Engine) upsert(w Write, ns oplog.Namespace, u Update, result *Result) e
 	if err != nil {
 		return err
 	}
-	if doc, err = e.PrepareInsert(doc); err != nil {
+	// Empty timestamps of operators stay, those of replacements were filled before.
+	if doc, _, err = prepareInsert(doc); err != nil {
 		return err
 	}
 	t, err := e.targetOrNew(w, ns)

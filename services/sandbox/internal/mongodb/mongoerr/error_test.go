@@ -8,7 +8,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
-func TestCodesHaveTheServersNames(t *testing.T) {
+func TestError_CodesHaveTheServersNames(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[mongoerr.Code]string{
 		2: "BadValue", 9: "FailedToParse", 14: "TypeMismatch", 26: "NamespaceNotFound", 28: "PathNotViable",
@@ -23,7 +23,7 @@ func TestCodesHaveTheServersNames(t *testing.T) {
 	}
 }
 
-func TestErrorsAreFoundInAChain(t *testing.T) {
+func TestError_ErrorsAreFoundInAChain(t *testing.T) {
 	t.Parallel()
 	e := mongoerr.New(mongoerr.BadValue, "value %d", 7)
 	wrapped := fmt.Errorf("update orders: %w", e)
@@ -44,7 +44,7 @@ func TestErrorsAreFoundInAChain(t *testing.T) {
 	}
 }
 
-func TestAdditionsLeaveTheErrorAsItWas(t *testing.T) {
+func TestError_AdditionsLeaveTheErrorAsItWas(t *testing.T) {
 	t.Parallel()
 	e := mongoerr.New(mongoerr.WriteConflict, "conflict").WithLabels("TransientTransactionError")
 	more := e.WithLabels("Other").WithExtra("keyValue", 1).Prefixed("plan %d", 2)

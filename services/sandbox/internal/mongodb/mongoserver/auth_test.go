@@ -61,7 +61,7 @@ func expectCode(t *testing.T, what string, err error, code int, text string) {
 	}
 }
 
-func TestTheDriverAuthenticates(t *testing.T) {
+func TestAuth_TheDriverAuthenticates(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	for name, credential := range map[string]options.Credential{
@@ -82,7 +82,7 @@ func TestTheDriverAuthenticates(t *testing.T) {
 	}
 }
 
-func TestWrongCredentialsAreRefused(t *testing.T) {
+func TestAuth_WrongCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	for name, credential := range map[string]options.Credential{
@@ -99,7 +99,7 @@ func TestWrongCredentialsAreRefused(t *testing.T) {
 }
 
 // A user of one mechanism is told of by it, so that a driver takes that one.
-func TestAUserHasTheMechanismsItWasMadeWith(t *testing.T) {
+func TestAuth_AUserHasTheMechanismsItWasMadeWith(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	admin := h.as(t, "root", "root's").Database("admin")
@@ -142,7 +142,7 @@ func TestAUserHasTheMechanismsItWasMadeWith(t *testing.T) {
 	expectCode(t, "a digest for all mechanisms", err, 2, "undigested")
 }
 
-func TestWithoutAuthenticationOnlyGreetingsAreAnswered(t *testing.T) {
+func TestAuth_WithoutAuthenticationOnlyGreetingsAreAnswered(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	db := h.connect(t).Database("shop")
@@ -154,9 +154,9 @@ func TestWithoutAuthenticationOnlyGreetingsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestAUserMayDoWhatItsRolesSay tries the built-in roles: "+" is allowed, "-"
+// TestAuth_AUserMayDoWhatItsRolesSay tries the built-in roles: "+" is allowed, "-"
 // is not.
-func TestAUserMayDoWhatItsRolesSay(t *testing.T) {
+func TestAuth_AUserMayDoWhatItsRolesSay(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	_, err := h.as(t, "root", "root's").Database("shop").Collection("events").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}})
@@ -243,9 +243,9 @@ func ignoring(err, ignored error) error {
 	return err
 }
 
-// TestARoleOfOnesOwnAllowsItsActionsOnItsCollection is the shape of the roles in
+// TestAuth_ARoleOfOnesOwnAllowsItsActionsOnItsCollection is the shape of the roles in
 // docs/security.md.
-func TestARoleOfOnesOwnAllowsItsActionsOnItsCollection(t *testing.T) {
+func TestAuth_ARoleOfOnesOwnAllowsItsActionsOnItsCollection(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	admin := h.as(t, "root", "root's").Database("admin")
@@ -290,7 +290,7 @@ func TestARoleOfOnesOwnAllowsItsActionsOnItsCollection(t *testing.T) {
 	expectCode(t, "a connection whose user is gone", err, 13, "requires authentication")
 }
 
-func TestAFieldThatComesTwiceIsRefused(t *testing.T) {
+func TestAuth_AFieldThatComesTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	shop := h.user(t, "reader", role("read", "shop")).Database("shop")
@@ -300,7 +300,7 @@ func TestAFieldThatComesTwiceIsRefused(t *testing.T) {
 	expectCode(t, "two pipelines", err, 9, "duplicate field")
 }
 
-func TestUsersAndRolesAreListedAndChanged(t *testing.T) {
+func TestAuth_UsersAndRolesAreListedAndChanged(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	admin := h.as(t, "root", "root's").Database("admin")
@@ -338,7 +338,7 @@ func TestUsersAndRolesAreListedAndChanged(t *testing.T) {
 	}
 }
 
-func TestUsersDoNotReachIntoEachOthersSessionsAndCursors(t *testing.T) {
+func TestAuth_UsersDoNotReachIntoEachOthersSessionsAndCursors(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	root := h.as(t, "root", "root's")
@@ -357,9 +357,9 @@ func TestUsersDoNotReachIntoEachOthersSessionsAndCursors(t *testing.T) {
 	expectCode(t, "killCursors", err, 13, "not authorized")
 }
 
-// TestManyClientsAuthenticateAtOnce opens a pool of connections, each of which
+// TestAuth_ManyClientsAuthenticateAtOnce opens a pool of connections, each of which
 // has to prove itself.
-func TestManyClientsAuthenticateAtOnce(t *testing.T) {
+func TestAuth_ManyClientsAuthenticateAtOnce(t *testing.T) {
 	t.Parallel()
 	h := guarded(t)
 	client := h.connect(t, options.Client().SetAuth(options.Credential{Username: "root", Password: "root's"}).SetMinPoolSize(20))

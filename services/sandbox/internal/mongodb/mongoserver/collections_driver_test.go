@@ -49,7 +49,7 @@ func code(err error) int {
 	return slices.Max(append(failure.ErrorCodes(), 0))
 }
 
-func TestACappedCollectionKeepsTheNewestDocuments(t *testing.T) {
+func TestCollections_ACappedCollectionKeepsTheNewestDocuments(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	must(t, h.db.CreateCollection(t.Context(), "c", options.CreateCollection().SetCapped(true).SetSizeInBytes(4096).SetMaxDocuments(3)))
@@ -68,7 +68,7 @@ func TestACappedCollectionKeepsTheNewestDocuments(t *testing.T) {
 	must(t, err)
 }
 
-func TestATailableCursorWaitsForWhatIsInsertedLater(t *testing.T) {
+func TestCollections_ATailableCursorWaitsForWhatIsInsertedLater(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	must(t, h.db.CreateCollection(t.Context(), "c", options.CreateCollection().SetCapped(true).SetSizeInBytes(4096)))
@@ -107,7 +107,7 @@ func TestATailableCursorWaitsForWhatIsInsertedLater(t *testing.T) {
 	}
 }
 
-func TestATailThatFallsBehindIsLost(t *testing.T) {
+func TestCollections_ATailThatFallsBehindIsLost(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	must(t, h.db.CreateCollection(t.Context(), "c", options.CreateCollection().SetCapped(true).SetSizeInBytes(4096).SetMaxDocuments(2)))
@@ -125,7 +125,7 @@ func TestATailThatFallsBehindIsLost(t *testing.T) {
 	}
 }
 
-func TestAViewShowsItsPipeline(t *testing.T) {
+func TestCollections_AViewShowsItsPipeline(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	insertIDs(t, h.db.Collection("c"), 1, 5)
@@ -151,7 +151,7 @@ func TestAViewShowsItsPipeline(t *testing.T) {
 	}
 }
 
-func TestACollationDecidesWhichTextIsTheSameAndComesFirst(t *testing.T) {
+func TestCollections_ACollationDecidesWhichTextIsTheSameAndComesFirst(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	folded := &options.Collation{Locale: "en", Strength: 2}
@@ -184,7 +184,7 @@ func TestACollationDecidesWhichTextIsTheSameAndComesFirst(t *testing.T) {
 	}
 }
 
-func TestAUniqueIndexWithACollationTakesEachTextOnce(t *testing.T) {
+func TestCollections_AUniqueIndexWithACollationTakesEachTextOnce(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")
@@ -203,7 +203,7 @@ func TestAUniqueIndexWithACollationTakesEachTextOnce(t *testing.T) {
 	}
 }
 
-func TestOutTakesThePlaceOfACollectionAndKeepsItsIndexes(t *testing.T) {
+func TestCollections_OutTakesThePlaceOfACollectionAndKeepsItsIndexes(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	insertIDs(t, h.db.Collection("c"), 1, 3)
@@ -230,7 +230,7 @@ func TestOutTakesThePlaceOfACollectionAndKeepsItsIndexes(t *testing.T) {
 	}
 }
 
-func TestMergeDoesWhatItIsToldWithMatches(t *testing.T) {
+func TestCollections_MergeDoesWhatItIsToldWithMatches(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	insertIDs(t, h.db.Collection("c"), 1, 2)
@@ -269,7 +269,7 @@ func TestMergeDoesWhatItIsToldWithMatches(t *testing.T) {
 	}
 }
 
-func TestMinAndMaxBoundTheKeysOfTheHintedIndex(t *testing.T) {
+func TestCollections_MinAndMaxBoundTheKeysOfTheHintedIndex(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")

@@ -26,10 +26,14 @@ func newCommands(version command.Version) map[string]*command.Command {
 		"findandmodify": "findAndModify",
 		"getlasterror":  "getLastError",
 		"ismaster":      "isMaster",
+		"reseterror":    "resetError",
 	} {
 		commands[alias] = commands[name]
 	}
-	if !version.Has(5) {
+	if version.Has(5) {
+		delete(commands, "resetError")
+		delete(commands, "reseterror")
+	} else {
 		delete(commands, "hello") // it came with 4.4.2
 	}
 	return commands

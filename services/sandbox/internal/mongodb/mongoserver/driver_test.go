@@ -20,7 +20,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 )
 
-func TestTheDriverFindsAPrimary(t *testing.T) {
+func TestDriver_TheDriverFindsAPrimary(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	must(t, h.client.Ping(t.Context(), readpref.Primary()))
@@ -31,7 +31,7 @@ func TestTheDriverFindsAPrimary(t *testing.T) {
 	}
 }
 
-func TestTheGuardedUpsertOfTheReadModel(t *testing.T) {
+func TestDriver_TheGuardedUpsertOfTheReadModel(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("orders", options.Collection().SetWriteConcern(writeconcern.Majority()))
@@ -58,7 +58,7 @@ func TestTheGuardedUpsertOfTheReadModel(t *testing.T) {
 	}
 }
 
-func TestALeaseIsTakenByOneOfMany(t *testing.T) {
+func TestDriver_ALeaseIsTakenByOneOfMany(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("leases")
@@ -90,7 +90,7 @@ func TestALeaseIsTakenByOneOfMany(t *testing.T) {
 	}
 }
 
-func TestResultsLargerThanAMessageComeInBatches(t *testing.T) {
+func TestDriver_ResultsLargerThanAMessageComeInBatches(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("large")
@@ -111,7 +111,7 @@ func TestResultsLargerThanAMessageComeInBatches(t *testing.T) {
 	}
 }
 
-func TestALargeSortedFindWithALimit(t *testing.T) {
+func TestDriver_ALargeSortedFindWithALimit(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("numbers")
@@ -136,7 +136,7 @@ func TestALargeSortedFindWithALimit(t *testing.T) {
 	}
 }
 
-func TestACursorReadsWhatWasThereWhenItWasOpened(t *testing.T) {
+func TestDriver_ACursorReadsWhatWasThereWhenItWasOpened(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -153,7 +153,7 @@ func TestACursorReadsWhatWasThereWhenItWasOpened(t *testing.T) {
 	}
 }
 
-func TestUnacknowledgedWritesAreDone(t *testing.T) {
+func TestDriver_UnacknowledgedWritesAreDone(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	stream, err := h.db.Watch(t.Context(), mongo.Pipeline{})
@@ -167,7 +167,7 @@ func TestUnacknowledgedWritesAreDone(t *testing.T) {
 	}
 }
 
-func TestAWriteConcernThatOneMemberCanNotFulfil(t *testing.T) {
+func TestDriver_AWriteConcernThatOneMemberCanNotFulfil(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things", options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 3}))
@@ -181,7 +181,7 @@ func TestAWriteConcernThatOneMemberCanNotFulfil(t *testing.T) {
 	}
 }
 
-func TestTheOplogCanBeRead(t *testing.T) {
+func TestDriver_TheOplogCanBeRead(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	_, err := h.db.Collection("things").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
@@ -204,7 +204,7 @@ func TestTheOplogCanBeRead(t *testing.T) {
 	}
 }
 
-func TestSecondaryIndexesSpeedNothingWrong(t *testing.T) {
+func TestDriver_SecondaryIndexesSpeedNothingWrong(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -231,10 +231,10 @@ func TestSecondaryIndexesSpeedNothingWrong(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCommandIsNamed(t *testing.T) {
+func TestDriver_AnUnknownCommandIsNamed(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
-	for _, name := range []string{"mapReduce", "eval", "fsync", "shutdown", "applyOps"} {
+	for _, name := range []string{"mapReduce", "eval", "compact", "shutdown", "applyOps"} {
 		err := h.db.RunCommand(t.Context(), bson.D{{Key: name, Value: 1}}).Err()
 		var failure mongo.CommandError
 		if !errors.As(err, &failure) || failure.Code != 59 || !strings.Contains(failure.Message, name) {
@@ -243,7 +243,7 @@ func TestAnUnknownCommandIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSupportedIsRefusedByName(t *testing.T) {
+func TestDriver_WhatIsNotSupportedIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	for name, command := range map[string]bson.D{

@@ -36,7 +36,7 @@ func (h *harness) stepUp(t *testing.T) {
 	must(t, err)
 }
 
-func TestAWriteWaitsForTheElectionAfterAStepDown(t *testing.T) {
+func TestElection_AWriteWaitsForTheElectionAfterAStepDown(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")
@@ -67,7 +67,7 @@ func TestAWriteWaitsForTheElectionAfterAStepDown(t *testing.T) {
 	}
 }
 
-func TestASecondaryRefusesWritesAndServesTheReadsThatAllowIt(t *testing.T) {
+func TestElection_ASecondaryRefusesWritesAndServesTheReadsThatAllowIt(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	insertIDs(t, h.db.Collection("c"), 1, 1)
@@ -106,7 +106,7 @@ func TestASecondaryRefusesWritesAndServesTheReadsThatAllowIt(t *testing.T) {
 	}
 }
 
-func TestAMemberStandsForElectionByItselfWhenItsTimeHasCome(t *testing.T) {
+func TestElection_AMemberStandsForElectionByItselfWhenItsTimeHasCome(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	_, err := h.admin(t, bson.D{{Key: "replSetStepDown", Value: 1}, {Key: "force", Value: true}})
@@ -114,7 +114,7 @@ func TestAMemberStandsForElectionByItselfWhenItsTimeHasCome(t *testing.T) {
 	insertIDs(t, h.db.Collection("c"), 1, 1)
 }
 
-func TestMonitorsAreToldOfAStepDownAtOnce(t *testing.T) {
+func TestElection_MonitorsAreToldOfAStepDownAtOnce(t *testing.T) {
 	t.Parallel()
 	// It is disconnected after the server's end: the driver waits for its monitor,
 	// and that for the next change.
@@ -144,7 +144,7 @@ func TestMonitorsAreToldOfAStepDownAtOnce(t *testing.T) {
 	<-found
 }
 
-func TestStreamsAndCursorsGoOnAfterAStepDown(t *testing.T) {
+func TestElection_StreamsAndCursorsGoOnAfterAStepDown(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")
@@ -170,7 +170,7 @@ func TestStreamsAndCursorsGoOnAfterAStepDown(t *testing.T) {
 	}
 }
 
-func TestAStepDownAbortsTransactionsAndFreesWhoWaitsForThem(t *testing.T) {
+func TestElection_AStepDownAbortsTransactionsAndFreesWhoWaitsForThem(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")

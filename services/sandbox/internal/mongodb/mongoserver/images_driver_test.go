@@ -40,7 +40,7 @@ func change(ctx context.Context, t *testing.T, coll *mongo.Collection) {
 	must(t, err)
 }
 
-func TestImagesShowADocumentBeforeAndAfterEachChange(t *testing.T) {
+func TestImages_ImagesShowADocumentBeforeAndAfterEachChange(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := withImages(t, h, "c")
@@ -82,7 +82,7 @@ func TestImagesShowADocumentBeforeAndAfterEachChange(t *testing.T) {
 	}
 }
 
-func TestAnImageThatWasNotKeptIsNullOrFailsTheStream(t *testing.T) {
+func TestImages_AnImageThatWasNotKeptIsNullOrFailsTheStream(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("c")
@@ -111,7 +111,7 @@ func TestAnImageThatWasNotKeptIsNullOrFailsTheStream(t *testing.T) {
 	}
 }
 
-func TestALargeEventFailsTheStreamUnlessItIsSplit(t *testing.T) {
+func TestImages_ALargeEventFailsTheStreamUnlessItIsSplit(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := withImages(t, h, "c")

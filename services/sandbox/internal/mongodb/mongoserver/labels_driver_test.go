@@ -11,7 +11,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 )
 
-func TestAWriteConcernErrorInATransactionIsNotTransient(t *testing.T) {
+func TestLabels_AWriteConcernErrorInATransactionIsNotTransient(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	insertIDs(t, h.db.Collection("c"), 1, 1)

@@ -14,7 +14,7 @@ import (
 )
 
 // A defect in a command costs the connection that met it, and no other.
-func TestAPanicEndsItsConnectionOnly(t *testing.T) {
+func TestPanic_APanicEndsItsConnectionOnly(t *testing.T) {
 	t.Parallel()
 	commands := newCommands(command.Version{})
 	commands["explode"] = &command.Command{

@@ -78,6 +78,44 @@ func TestExplain_TellsThePlanThatIsRun(t *testing.T) {
 	}
 }
 
+// https://www.mongodb.com/docs/v4.4/reference/explain-results/
+func TestExplain_CountsWhatIsNotReturned(t *testing.T) {
+	t.Parallel()
+	const stats, stages = "executionStats", "executionStats.executionStages"
+	ask(t, startVersion(t, "4.4").db, []answer{
+		{`{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}, {"_id": 3, "a": 2}]}`, `{"n": 3}`},
+		{
+			`{"explain": {"count": "c", "query": {"a": 1}}, "verbosity": "executionStats"}`,
+			`{"` + stats + `.nReturned": 0, "` + stages + `.stage": "COUNT", "` + stages + `.nReturned": 0, "` + stages + `.nCounted": 2}`,
+		},
+		{
+			`{"explain": {"count": "c"}, "verbosity": "executionStats"}`,
+			`{"queryPlanner.winningPlan": {"stage": "COUNT"}, "` + stats + `.totalDocsExamined": 0, "` + stages + `.nCounted": 3}`,
+		},
+		{
+			`{"explain": {"count": "c", "hint": {"_id": 1}}, "verbosity": "executionStats"}`,
+			`{"queryPlanner.winningPlan.inputStage.stage": "FETCH", "` + stages + `.nCounted": 3}`,
+		},
+		{`{"explain": {"count": "none"}}`, `{"queryPlanner.winningPlan": {"stage": "COUNT", "inputStage": {"stage": "EOF"}}}`},
+		{
+			`{"explain": {"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"b": 1}}, "multi": true}]}, "verbosity": "executionStats"}`,
+			`{"` + stats + `.nReturned": 0, "` + stages + `.stage": "UPDATE", "` + stages + `.nReturned": 0, "` + stages + `.nMatched": 2}`,
+		},
+		{
+			`{"explain": {"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 1}]}, "verbosity": "executionStats"}`,
+			`{"` + stats + `.nReturned": 0, "` + stages + `.stage": "DELETE", "` + stages + `.nReturned": 0, "` + stages + `.nWouldDelete": 1}`,
+		},
+		{
+			`{"explain": {"findAndModify": "c", "query": {"a": 1}, "remove": true}, "verbosity": "executionStats"}`,
+			`{"` + stats + `.nReturned": 1, "` + stages + `.stage": "DELETE", "` + stages + `.nReturned": 1}`,
+		},
+		{
+			`{"explain": {"find": "c", "filter": {"a": 1}}, "verbosity": "executionStats"}`,
+			`{"` + stats + `.nReturned": 2, "` + stages + `.nReturned": 2, "` + stages + `.nCounted": null}`,
+		},
+	})
+}
+
 func TestExplain_WritesNothing(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
@@ -140,4 +178,39 @@ func TestCollMod_HidesAnIndex(t *testing.T) {
 	if stages, _, _ := explained(t, h.db, find); stages[0] != "COLLSCAN" {
 		t.Errorf("got %v, want the hidden index left alone", stages)
 	}
+}
+
+// The texts are those of the server (src/mongo/db/query/index_bounds.cpp,
+// jstests/core/explain*.js).
+func TestExplain_ShowsTheBoundsOfAnIndex(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	ask(t, h.db, []answer{
+		{`{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": "x"}]}`, `{"n": 1}`},
+		{`{"createIndexes": "c", "indexes": [{"key": {"a": 1, "b": -1}, "name": "ab"}]}`, `{"ok": 1.0}`},
+	})
+	const all, down = `["[MinKey, MaxKey]"]`, `["[MaxKey, MinKey]"]`
+	for filter, want := range map[string]string{
+		`{"a": 5}`:                         `{"a": ["[5, 5]"], "b": ` + down + `}`,
+		`{"a": 5.0}`:                       `{"a": ["[5.0, 5.0]"], "b": ` + down + `}`,
+		`{"a": {"$gt": 1}}`:                `{"a": ["(1, inf.0]"], "b": ` + down + `}`,
+		`{"a": {"$lte": 1}}`:               `{"a": ["[-inf.0, 1]"], "b": ` + down + `}`,
+		`{"a": {"$gte": 1, "$lt": 3}}`:     `{"a": ["[1, 3)"], "b": ` + down + `}`,
+		`{"a": {"$in": [3, 1]}}`:           `{"a": ["[1, 1]", "[3, 3]"], "b": ` + down + `}`,
+		`{"a": 1, "b": {"$gt": "x"}}`:      `{"a": ["[1, 1]"], "b": ["({}, \"x\")"]}`,
+		`{"a": 1, "b": "x"}`:               `{"a": ["[1, 1]"], "b": ["[\"x\", \"x\"]"]}`,
+		`{"a": 1, "b": {"$regex": "^ab"}}`: `{"a": ["[1, 1]"], "b": ["[/.*/, /.*/]", "(\"ac\", \"ab\"]"]}`,
+		`{"a": null}`:                      `{"a": ["[null, null]"], "b": ` + down + `}`,
+		`{"a": {"$gte": {"$date": "1970-01-01T00:00:01Z"}}}`: `{"a": ["[new Date(1000), new Date(9223372036854775807)]"], "b": ` + down + `}`,
+	} {
+		ask(t, h.db, []answer{{`{"explain": {"find": "c", "filter": ` + filter + `}}`, `{"queryPlanner.winningPlan.inputStage.indexBounds": ` + want + `}`}})
+	}
+	ask(t, h.db, []answer{
+		{`{"explain": {"find": "c", "sort": {"a": -1, "b": 1}}}`, `{"queryPlanner.winningPlan.inputStage.indexBounds": {"a": ` + down + `, "b": ` + all + `}}`},
+		{`{"explain": {"find": "c", "hint": "ab"}}`, `{"queryPlanner.winningPlan.inputStage.indexBounds": {"a": ` + all + `, "b": ` + down + `}}`},
+		{
+			`{"explain": {"find": "c", "hint": "ab", "min": {"a": 1, "b": 2}}}`,
+			`{"queryPlanner.winningPlan.inputStage.stage": "IXSCAN", "queryPlanner.winningPlan.inputStage.indexBounds": null}`,
+		},
+	})
 }

@@ -6,9 +6,9 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/command"
 )
 
-// TestEveryCommandSaysWhatItNeeds keeps a new command from being one that
+// TestRequirement_EveryCommandSaysWhatItNeeds keeps a new command from being one that
 // nobody may run.
-func TestEveryCommandSaysWhatItNeeds(t *testing.T) {
+func TestRequirement_EveryCommandSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	for name, command := range newCommands(command.Version{}) {
 		if !command.Needs.Anybody && command.Needs.Privileges == nil {

@@ -19,8 +19,8 @@ import (
 	"changerelay/services/sandbox/internal/selfsigned"
 )
 
-// TestOneAddressServesPlainAndTLSClients connects both to the same server.
-func TestOneAddressServesPlainAndTLSClients(t *testing.T) {
+// TestSecurity_OneAddressServesPlainAndTLSClients connects both to the same server.
+func TestSecurity_OneAddressServesPlainAndTLSClients(t *testing.T) {
 	t.Parallel()
 	config, trusted := certified(t)
 	h := serve(t, command.Config{Engine: engine.New(engine.Config{}), TLS: config})
@@ -35,7 +35,7 @@ func TestOneAddressServesPlainAndTLSClients(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotTrustTheCertificateIsNotServed(t *testing.T) {
+func TestSecurity_AClientThatDoesNotTrustTheCertificateIsNotServed(t *testing.T) {
 	t.Parallel()
 	config, _ := certified(t)
 	h := serve(t, command.Config{Engine: engine.New(engine.Config{}), TLS: config})
@@ -57,9 +57,9 @@ func certified(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return certificate.TLS(), trusted
 }
 
-// TestAThousandIdleConnectionsAreNoBurden opens them, leaves half of them
+// TestSecurity_AThousandIdleConnectionsAreNoBurden opens them, leaves half of them
 // silent, and uses another.
-func TestAThousandIdleConnectionsAreNoBurden(t *testing.T) {
+func TestSecurity_AThousandIdleConnectionsAreNoBurden(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	ping, err := bson.Marshal(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})

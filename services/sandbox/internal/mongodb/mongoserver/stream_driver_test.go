@@ -16,9 +16,9 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 )
 
-// TestEveryInsertOfManyWritersIsSeenOnceAndInOrder has writers insert side by
+// TestStream_EveryInsertOfManyWritersIsSeenOnceAndInOrder has writers insert side by
 // side while the stream's connection is cut again and again.
-func TestEveryInsertOfManyWritersIsSeenOnceAndInOrder(t *testing.T) {
+func TestStream_EveryInsertOfManyWritersIsSeenOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	const writers, each = 8, 400
@@ -61,9 +61,9 @@ func TestEveryInsertOfManyWritersIsSeenOnceAndInOrder(t *testing.T) {
 	all.Wait()
 }
 
-// TestLargeEventsAreResumedWhereABatchEnded has events of which two do not fit
+// TestStream_LargeEventsAreResumedWhereABatchEnded has events of which two do not fit
 // into one batch.
-func TestLargeEventsAreResumedWhereABatchEnded(t *testing.T) {
+func TestStream_LargeEventsAreResumedWhereABatchEnded(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("large")
@@ -89,7 +89,7 @@ func TestLargeEventsAreResumedWhereABatchEnded(t *testing.T) {
 	must(t, stream.Close(t.Context()))
 }
 
-func TestAnEventTooLargeForAReplyEndsTheStream(t *testing.T) {
+func TestStream_AnEventTooLargeForAReplyEndsTheStream(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("large")
@@ -109,7 +109,7 @@ func TestAnEventTooLargeForAReplyEndsTheStream(t *testing.T) {
 	}
 }
 
-func TestAnIdleStreamsTokenMovesPastOtherWrites(t *testing.T) {
+func TestStream_AnIdleStreamsTokenMovesPastOtherWrites(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	stream, err := h.db.Collection("quiet").Watch(t.Context(), mongo.Pipeline{}, options.ChangeStream().SetMaxAwaitTime(10*time.Millisecond))
@@ -157,9 +157,9 @@ func codeOf(t *testing.T, reply bson.Raw, err error) int32 {
 	return code
 }
 
-// TestKillingACursorEndsTheGetMoreThatWaits also shows that a second GetMore on
+// TestStream_KillingACursorEndsTheGetMoreThatWaits also shows that a second GetMore on
 // a busy cursor is refused.
-func TestKillingACursorEndsTheGetMoreThatWaits(t *testing.T) {
+func TestStream_KillingACursorEndsTheGetMoreThatWaits(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	address := h.server.Addr().String()
@@ -195,7 +195,7 @@ func TestKillingACursorEndsTheGetMoreThatWaits(t *testing.T) {
 	}
 }
 
-func TestAClientThatGoesAwayGivesItsCursorFree(t *testing.T) {
+func TestStream_AClientThatGoesAwayGivesItsCursorFree(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	address := h.server.Addr().String()
@@ -218,7 +218,7 @@ func TestAClientThatGoesAwayGivesItsCursorFree(t *testing.T) {
 	}
 }
 
-func TestTheServersEndIsTheStreamsEnd(t *testing.T) {
+func TestStream_TheServersEndIsTheStreamsEnd(t *testing.T) {
 	t.Parallel()
 	e := engine.New(engine.Config{})
 	h := startStoppable(t, e)
@@ -254,7 +254,7 @@ func exhaustHello(t *testing.T, client *rawClient, await time.Duration) message 
 	return streamed
 }
 
-func TestExhaustHello(t *testing.T) {
+func TestStream_ExhaustHello(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	client := newRawClient(t, h.server.Addr().String())
@@ -272,7 +272,7 @@ func TestExhaustHello(t *testing.T) {
 
 // Each reply is about what has changed since the one before, not since the
 // request; or a stream would never pause again after an election.
-func TestAnExhaustHelloWaitsForTheNextChange(t *testing.T) {
+func TestStream_AnExhaustHelloWaitsForTheNextChange(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	client := newRawClient(t, h.server.Addr().String())

@@ -16,9 +16,9 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 )
 
-// TestTransfersKeepTheSum moves amounts between accounts in transactions side
+// TestTransaction_TransfersKeepTheSum moves amounts between accounts in transactions side
 // by side, each retried until it is done, and reads the sum meanwhile.
-func TestTransfersKeepTheSum(t *testing.T) {
+func TestTransaction_TransfersKeepTheSum(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	const accounts, workers, transfers = 6, 4, 40
@@ -108,7 +108,7 @@ func failCommand(t *testing.T, h *harness, mode any, data ...bson.E) {
 	}).Err())
 }
 
-func TestARetriedWriteIsDoneOnce(t *testing.T) {
+func TestTransaction_ARetriedWriteIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]bson.D{
 		"after a lost connection": {{Key: "closeConnection", Value: true}},
@@ -136,7 +136,7 @@ func TestARetriedWriteIsDoneOnce(t *testing.T) {
 	}
 }
 
-func TestFailPointModes(t *testing.T) {
+func TestTransaction_FailPointModes(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	other := h.connect(t, options.Client().SetAppName("other").SetRetryReads(false))
@@ -172,6 +172,9 @@ func TestFailPointModes(t *testing.T) {
 		{"another application", "alwaysOn", []bson.E{fails, code, {Key: "appName", Value: "other"}}, quiet, "...."},
 		{"this application", "alwaysOn", []bson.E{fails, code, {Key: "appName", Value: "other"}}, other, "xxxx"},
 		{"another command", "alwaysOn", []bson.E{{Key: "failCommands", Value: bson.A{"insert"}}, code}, quiet, "...."},
+		{"no command", "alwaysOn", []bson.E{code}, quiet, "...."},
+		{"every command of a collection", "alwaysOn", []bson.E{{Key: "failAllCommands", Value: true}, {Key: "namespace", Value: "test.c"}, code}, quiet, "xxxx"},
+		{"another collection", "alwaysOn", []bson.E{fails, {Key: "namespace", Value: "test.d"}, code}, quiet, "...."},
 	} {
 		failCommand(t, h, c.mode, c.data...)
 		if got := outcomes(c.client, 4); got != c.want {
@@ -180,7 +183,7 @@ func TestFailPointModes(t *testing.T) {
 	}
 }
 
-func TestABlockedWriteEndsAtItsTimeLimit(t *testing.T) {
+func TestTransaction_ABlockedWriteEndsAtItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -205,9 +208,9 @@ func TestABlockedWriteEndsAtItsTimeLimit(t *testing.T) {
 	must(t, session.CommitTransaction(t.Context()))
 }
 
-// TestAnErrorEndsTheTransaction shows that nothing of a failed transaction is
+// TestTransaction_AnErrorEndsTheTransaction shows that nothing of a failed transaction is
 // left, and that the session can begin another one.
-func TestAnErrorEndsTheTransaction(t *testing.T) {
+func TestTransaction_AnErrorEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -235,7 +238,7 @@ func TestAnErrorEndsTheTransaction(t *testing.T) {
 	}
 }
 
-func TestATransactionsEventsCarryItsSession(t *testing.T) {
+func TestTransaction_ATransactionsEventsCarryItsSession(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -270,9 +273,9 @@ func TestATransactionsEventsCarryItsSession(t *testing.T) {
 	}
 }
 
-// TestAStreamIsResumedAfterErrorsThatTheServerLabels makes getMores fail with
+// TestTransaction_AStreamIsResumedAfterErrorsThatTheServerLabels makes getMores fail with
 // every code after which clients of this server version resume by label.
-func TestAStreamIsResumedAfterErrorsThatTheServerLabels(t *testing.T) {
+func TestTransaction_AStreamIsResumedAfterErrorsThatTheServerLabels(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
 	coll := h.db.Collection("things")
@@ -296,7 +299,7 @@ func TestAStreamIsResumedAfterErrorsThatTheServerLabels(t *testing.T) {
 	}
 }
 
-func TestRetryableWritesThatFailBeforeOrAfterTheyAreDone(t *testing.T) {
+func TestTransaction_RetryableWritesThatFailBeforeOrAfterTheyAreDone(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]bson.D{
 		"after":                       {},

@@ -68,8 +68,8 @@ type repeatUntil struct {
 	MaxMs, EveryMs int
 }
 
-// TestVectors compares the sandbox with the replies of a MongoDB 4.4.1.
-func TestVectors(t *testing.T) {
+// TestVector_Vectors compares the sandbox with the replies of a MongoDB 4.4.1.
+func TestVector_Vectors(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/vectors/*/*.json")
 	must(t, err)

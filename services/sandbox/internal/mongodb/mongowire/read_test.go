@@ -79,7 +79,7 @@ func TestReadRequest_TooDeepIsARequestThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadRequest(t *testing.T) {
+func TestRead_ReadRequest(t *testing.T) {
 	t.Parallel()
 	ping := document(t, "ping", int32(1), "$db", "admin")
 	one, two := document(t, "_id", int32(1)), document(t, "_id", int32(2))
@@ -140,7 +140,7 @@ func same(a, b mongowire.Request) bool {
 	return equal
 }
 
-func TestReadRequestRefusesWhatBreaksTheProtocol(t *testing.T) {
+func TestRead_ReadRequestRefusesWhatBreaksTheProtocol(t *testing.T) {
 	t.Parallel()
 	ping := document(t, "ping", int32(1))
 	unterminated := append([]byte{}, ping...)
@@ -216,7 +216,7 @@ func containsAny(text string, parts []string) bool {
 	return false
 }
 
-func TestReadRequestTellsTheEndOfTheStreamFromACutMessage(t *testing.T) {
+func TestRead_ReadRequestTellsTheEndOfTheStreamFromACutMessage(t *testing.T) {
 	t.Parallel()
 	whole := frame(mongowire.OpMsg, flags(0), body(document(t, "ping", int32(1))))
 	if _, err := mongowire.ReadRequest(bytes.NewReader(nil)); !errors.Is(err, io.EOF) {
@@ -229,9 +229,9 @@ func TestReadRequestTellsTheEndOfTheStreamFromACutMessage(t *testing.T) {
 	}
 }
 
-// TestReadRequestTakesNoMemoryForALengthAlone sends only the header of the
+// TestRead_ReadRequestTakesNoMemoryForALengthAlone sends only the header of the
 // largest message.
-func TestReadRequestTakesNoMemoryForALengthAlone(t *testing.T) {
+func TestRead_ReadRequestTakesNoMemoryForALengthAlone(t *testing.T) {
 	message := header(mongowire.MaxMessageBytes, mongowire.OpMsg)
 	got := testing.Benchmark(func(b *testing.B) {
 		for range b.N {
@@ -243,7 +243,7 @@ func TestReadRequestTakesNoMemoryForALengthAlone(t *testing.T) {
 	}
 }
 
-func TestDocumentsCanNotReachTheirNeighbour(t *testing.T) {
+func TestRead_DocumentsCanNotReachTheirNeighbour(t *testing.T) {
 	t.Parallel()
 	one, two := document(t, "_id", int32(1)), document(t, "_id", int32(2))
 	req, err := mongowire.ReadRequest(bytes.NewReader(

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 )
 
-func TestReplies(t *testing.T) {
+func TestWrite_Replies(t *testing.T) {
 	t.Parallel()
 	doc := bson.Raw{5, 0, 0, 0, 0}
 	for name, c := range map[string]struct {

@@ -41,6 +41,53 @@ func TestBucketAuto_MakesBucketsOfEqualSize(t *testing.T) {
 	}
 }
 
+// The examples of
+// https://www.mongodb.com/docs/manual/reference/operator/aggregation/bucketAuto/#granularity
+func TestBucketAuto_EndsAtPreferredNumbers(t *testing.T) {
+	t.Parallel()
+	var things []bson.Raw
+	for i := range 100 {
+		things = append(things, querytest.Document(t, fmt.Sprintf(`{"n":%d}`, i)))
+	}
+	small := querytest.Documents(t, `[{"n":0.0015},{"n":0.8},{"n":7},{"n":{"$numberLong":"8"}}]`)
+	zeros := querytest.Documents(t, `[{"n":0},{"n":0},{"n":25},{"n":63}]`)
+	for name, c := range map[string]struct {
+		docs []bson.Raw
+		spec string
+		want string
+	}{
+		"R20":            {things, `"buckets":5,"granularity":"R20"`, "0 20 20, 20 40 20, 40 63 23, 63 90 27, 90 100 10"},
+		"E24":            {things, `"buckets":5,"granularity":"E24"`, "0 20 20, 20 43 23, 43 68 25, 68 91 23, 91 100 9"},
+		"1-2-5":          {things, `"buckets":5,"granularity":"1-2-5"`, "0 20 20, 20 50 30, 50 100 50"},
+		"powers of two":  {things, `"buckets":5,"granularity":"POWERSOF2"`, "0 32 32, 32 64 32, 64 128 36"},
+		"E192":           {things, `"buckets":2,"granularity":"E192"`, "0 49.300000000000004 50, 49.300000000000004 100 50"},
+		"below one":      {small, `"buckets":4,"granularity":"E6"`, "0.001 0.0022 1, 0.0022 1 1, 1 10 2"},
+		"halves":         {small, `"buckets":4,"granularity":"POWERSOF2"`, "0.0009765625 0.001953125 1, 0.001953125 1 1, 1 8 1, 8 16 1"},
+		"zeros, a power": {zeros, `"buckets":2,"granularity":"R5"`, "0 16 2, 16 100 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			docs, err := results(t.Context(), pipeline(t, `[{"$bucketAuto":{"groupBy":"$n",`+c.spec+`}}]`), c.docs)
+			var got []string
+			for _, doc := range docs {
+				count, _ := doc.Lookup("count").AsInt64OK()
+				got = append(got, fmt.Sprint(bsonkit.Float(doc.Lookup("_id", "min")), bsonkit.Float(doc.Lookup("_id", "max")), count))
+			}
+			if err != nil || strings.Join(got, ", ") != c.want {
+				t.Errorf("got %s and %v, want %s", strings.Join(got, ", "), err, c.want)
+			}
+		})
+	}
+	for value, want := range map[string]mongoerr.Code{
+		`"a"`: 40258, `null`: 40258, `{"$numberDouble":"NaN"}`: 40259, `-1`: 40260, `{"$numberDecimal":"1"}`: mongoerr.NotImplemented,
+	} {
+		p := pipeline(t, `[{"$bucketAuto":{"groupBy":"$n","buckets":2,"granularity":"R5"}}]`)
+		if _, err := results(t.Context(), p, querytest.Documents(t, `[{"n":`+value+`}]`)); !mongoerr.Is(err, want) {
+			t.Errorf("%s: got %v, want code %d", value, err, want)
+		}
+	}
+}
+
 func TestBucketAuto_IsRefused(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]mongoerr.Code{
@@ -55,7 +102,7 @@ func TestBucketAuto_IsRefused(t *testing.T) {
 		`{"output":1}`:                     40244,
 		`{"x":1}`:                          40245,
 		`{"granularity":1}`:                40261,
-		`{"granularity":"R5"}`:             mongoerr.NotImplemented,
+		`{"granularity":"R6"}`:             40257,
 		`{"groupBy":{"$n":1},"buckets":1}`: 168,
 	} {
 		_, err := compilePipeline(t, `[{"$bucketAuto":`+spec+`}]`)

@@ -74,7 +74,7 @@ func anySpecification(depth int) *rapid.Generator[bson.Raw] {
 
 // Whatever is sent as a specification, it is refused with a server's error or
 // works on documents: nothing panics, and what is made is valid.
-func TestNoSpecificationBreaksAnything(t *testing.T) {
+func TestHostile_NoSpecificationBreaksAnything(t *testing.T) {
 	t.Parallel()
 	docs := []bson.Raw{querytest.Document(t, querytest.Probe), querytest.Document(t, `{"_id":2}`), querytest.Document(t, `{"_id":3,"a":"x","n":[1,2],"o":[{"x":1}]}`)}
 	rapid.Check(t, func(rt *rapid.T) {

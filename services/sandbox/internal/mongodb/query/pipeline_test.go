@@ -73,7 +73,7 @@ const orders = `[
 	{"_id":3,"k":"a","n":3,"o":{"p":7}},
 	{"_id":4,"k":"c","t":"z","item":["a","b"]}]`
 
-func TestStages(t *testing.T) {
+func TestPipeline_Stages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, pipeline, want string }{
 		{"no stages", `[]`, querytest.Relaxed(querytest.Documents(t, orders)...)},
@@ -128,7 +128,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-func TestPipelinesAreRefused(t *testing.T) {
+func TestPipeline_PipelinesAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`[{"$nosuch":{}}]`:                   40324,
@@ -210,7 +210,7 @@ func TestPipelinesAreRefused(t *testing.T) {
 	}
 }
 
-func TestPipelinesThatFailOnADocument(t *testing.T) {
+func TestPipeline_PipelinesThatFailOnADocument(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`[{"$project":{"a":{"$add":["$k",1]}}}]`:                                                        16554,
@@ -232,7 +232,7 @@ func TestPipelinesThatFailOnADocument(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheInputEndsEveryStage(t *testing.T) {
+func TestPipeline_AnErrorOfTheInputEndsEveryStage(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for _, json := range []string{
@@ -260,7 +260,7 @@ func TestAnErrorOfTheInputEndsEveryStage(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestPipeline_RunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -269,7 +269,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestRunReadsNoMoreThanItNeeds(t *testing.T) {
+func TestPipeline_RunReadsNoMoreThanItNeeds(t *testing.T) {
 	t.Parallel()
 	for _, json := range []string{`[{"$limit":2}]`, `[{"$match":{}},{"$limit":2}]`, `[{"$unwind":"$a"},{"$limit":2}]`} {
 		read := 0
@@ -291,7 +291,7 @@ func TestRunReadsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-func TestLeadingStages(t *testing.T) {
+func TestPipeline_LeadingStages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, pipeline string
@@ -335,7 +335,7 @@ func TestLeadingStages(t *testing.T) {
 	}
 }
 
-func TestLeadingMatchesAreOneFilter(t *testing.T) {
+func TestPipeline_LeadingMatchesAreOneFilter(t *testing.T) {
 	t.Parallel()
 	f, _ := pipeline(t, `[{"$match":{"k":"a"}},{"$match":{"n":1}}]`).LeadingMatch()
 	for path, want := range map[string]string{"k": `"a"`, "n": `{"$numberInt":"1"}`} {
@@ -345,7 +345,7 @@ func TestLeadingMatchesAreOneFilter(t *testing.T) {
 	}
 }
 
-func TestChangeStreamPipelinesWorkDocumentByDocument(t *testing.T) {
+func TestPipeline_ChangeStreamPipelinesWorkDocumentByDocument(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, `[{"$match":{"n":{"$gt":1}}},{"$set":{"m":"$n"}},{"$unset":"n"},{"$project":{"m":1}},{"$redact":"$$KEEP"},{"$replaceWith":{"x":"$m"}}]`)
 	if err := p.Streams(); err != nil {
@@ -367,7 +367,7 @@ func TestChangeStreamPipelinesWorkDocumentByDocument(t *testing.T) {
 	}
 }
 
-func TestSortWithALimitIsTheStartOfTheSort(t *testing.T) {
+func TestPipeline_SortWithALimitIsTheStartOfTheSort(t *testing.T) {
 	t.Parallel()
 	var docs []bson.Raw
 	for i := range 1000 {

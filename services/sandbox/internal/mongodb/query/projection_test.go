@@ -8,7 +8,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/query/querytest"
 )
 
-func TestProjections(t *testing.T) {
+func TestProjection_Projections(t *testing.T) {
 	t.Parallel()
 	const doc = `{"_id":1,"a":{"b":1,"c":2},"l":[1,2,3,4],"o":[{"k":1,"v":"x"},{"k":2,"v":"y"}],"s":"t"}`
 	for _, c := range []struct{ name, filter, projection, want string }{
@@ -60,7 +60,7 @@ func TestProjections(t *testing.T) {
 	}
 }
 
-func TestProjectionsAreRefused(t *testing.T) {
+func TestProjection_ProjectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`{"a":1,"b":0}`:                      31254,
@@ -87,7 +87,7 @@ func TestProjectionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestPositionalProjectionNeedsAMatchedElement(t *testing.T) {
+func TestProjection_PositionalProjectionNeedsAMatchedElement(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		filter string

@@ -22,7 +22,7 @@ func compiledSort(t testing.TB, json string) *query.Sort {
 	return s
 }
 
-func TestSorting(t *testing.T) {
+func TestSort_Sorting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, sort, docs, want string }{
 		{"ascending", `{"a":1}`, `[{"a":2},{"a":1}]`, `{"a":1} {"a":2}`},
@@ -46,7 +46,7 @@ func TestSorting(t *testing.T) {
 	}
 }
 
-func TestSortKeysAgreeWithCompare(t *testing.T) {
+func TestSort_SortKeysAgreeWithCompare(t *testing.T) {
 	t.Parallel()
 	s := compiledSort(t, `{"a":1,"b":-1}`)
 	content := rapid.SampledFrom([]string{`1`, `2`, `"x"`, `null`, `[]`, `[1,2]`, `{"c":1}`, `2.5`})
@@ -61,7 +61,7 @@ func TestSortKeysAgreeWithCompare(t *testing.T) {
 	})
 }
 
-func TestSortsAreRefused(t *testing.T) {
+func TestSort_SortsAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`{"a":2}`:                           15975,
@@ -85,7 +85,7 @@ func TestSortsAreRefused(t *testing.T) {
 	}
 }
 
-func TestEmptySortIsNone(t *testing.T) {
+func TestSort_EmptySortIsNone(t *testing.T) {
 	t.Parallel()
 	s := compiledSort(t, `{}`)
 	if s != nil {

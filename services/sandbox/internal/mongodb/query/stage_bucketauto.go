@@ -20,6 +20,8 @@ type bucketAuto struct {
 	by     *expression.Expr
 	count  int
 	groups grouping
+	// rounds is nil unless the buckets end at preferred numbers.
+	rounds granularity
 }
 
 // placed is a document with the value that it is sorted by.
@@ -64,7 +66,10 @@ func (b *bucketAuto) option(name string, v bson.RawValue, env PipelineEnv) error
 		if v.Type != bson.TypeString {
 			return mongoerr.New(40261, "The $bucketAuto 'granularity' field must be a string, but found type: %s.", bsonkit.TypeName(v.Type))
 		}
-		err = mongoerr.New(mongoerr.NotImplemented, "the option 'granularity' of $bucketAuto is not supported")
+		b.rounds = granularities[v.StringValue()]
+		if b.rounds == nil {
+			return mongoerr.New(40257, "Unknown rounding granularity '%s'", v.StringValue())
+		}
 	default:
 		err = mongoerr.New(40245, "Unrecognized option to $bucketAuto: %s.", name)
 	}
@@ -100,18 +105,41 @@ func (b *bucketAuto) run(_ context.Context, in documents) documents {
 			return
 		}
 		share := max(1, int(math.Round(float64(len(left))/float64(b.count))))
+		var end bson.RawValue
 		for n := 1; len(left) > 0; n++ {
 			size := len(left)
 			if n < b.count {
 				size = upToEqual(left, min(share, size))
 			}
-			doc, err := b.bucket(left, size)
+			begin := left[0].value
+			if b.rounds == nil {
+				end = upperBound(left, size)
+			} else {
+				if begin = end; n == 1 {
+					begin = b.rounds.down(left[0].value)
+				}
+				size, end = b.rounds.bucket(left, size)
+			}
+			doc, err := b.bucket(left[:size], begin, end)
 			if !yield(doc, err) || err != nil {
 				return
 			}
 			left = left[size:]
 		}
 	}
+}
+
+// bucket is the size of a bucket that has at least size documents, and all
+// before the number at which it ends.
+func (g granularity) bucket(left []placed, size int) (int, bson.RawValue) {
+	end := g.up(left[size-1].value)
+	for size < len(left) && bsonkit.Compare(left[size].value, end) < 0 {
+		size++
+	}
+	if bsonkit.Float(end) == 0 && size < len(left) {
+		end = g.down(left[size].value) // zero is before all numbers
+	}
+	return size, end
 }
 
 // upToEqual is the size of a bucket that has at least size documents, and all
@@ -124,19 +152,23 @@ func upToEqual(left []placed, size int) int {
 	return size
 }
 
-// bucket makes the document of the first size documents. Its upper bound is the
-// lower one of the next bucket; that of the last bucket is in it.
-func (b *bucketAuto) bucket(left []placed, size int) (bson.Raw, error) {
-	upper := left[size-1].value
+// upperBound of a bucket is the lower one of the next; that of the last bucket is
+// in it.
+func upperBound(left []placed, size int) bson.RawValue {
 	if size < len(left) {
-		upper = left[size].value
+		return left[size].value
 	}
+	return left[size-1].value
+}
+
+// bucket makes the document of the documents of a bucket.
+func (b *bucketAuto) bucket(in []placed, begin, end bson.RawValue) (bson.Raw, error) {
 	bounds := bsonkit.NewBuilder(nil)
-	bounds.Append("min", left[0].value)
-	bounds.Append("max", upper)
+	bounds.Append("min", begin)
+	bounds.Append("max", end)
 	memory := newMemory("$bucketAuto", mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, b.groups.env)
 	gr := b.groups.newGroup(bsonkit.Document(bounds.Finish()))
-	for _, p := range left[:size] {
+	for _, p := range in {
 		if err := b.groups.add(gr, p.doc, &memory); err != nil {
 			return nil, err
 		}
@@ -155,6 +187,9 @@ func (b *bucketAuto) sort(in documents) ([]placed, error) {
 			return nil, err
 		}
 		value, err := b.by.Eval(doc)
+		if err == nil && b.rounds != nil {
+			err = b.rounds.check(value)
+		}
 		if err != nil {
 			return nil, err
 		}

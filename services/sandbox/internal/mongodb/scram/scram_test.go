@@ -61,7 +61,7 @@ func credentials(t testing.TB, m Mechanism, user, password string) Credentials {
 	return c
 }
 
-func TestAClientProvesItsPasswordAndTheServerItsKey(t *testing.T) {
+func TestSCRAM_AClientProvesItsPasswordAndTheServerItsKey(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		mechanism Mechanism
@@ -89,9 +89,9 @@ func TestAClientProvesItsPasswordAndTheServerItsKey(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheOlderRFC derives the keys of RFC 5802, section 5, and checks
+// TestSCRAM_TheExampleOfTheOlderRFC derives the keys of RFC 5802, section 5, and checks
 // its messages with them.
-func TestTheExampleOfTheOlderRFC(t *testing.T) {
+func TestSCRAM_TheExampleOfTheOlderRFC(t *testing.T) {
 	t.Parallel()
 	salt, err := base64.StdEncoding.DecodeString("QSXCR+Q6sek8bf92")
 	if err != nil {
@@ -113,9 +113,9 @@ func TestTheExampleOfTheOlderRFC(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheRFC derives the keys of RFC 7677, section 3, and checks its
+// TestSCRAM_TheExampleOfTheRFC derives the keys of RFC 7677, section 3, and checks its
 // messages with them.
-func TestTheExampleOfTheRFC(t *testing.T) {
+func TestSCRAM_TheExampleOfTheRFC(t *testing.T) {
 	t.Parallel()
 	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestTheExampleOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoClientsMessageIsRefused(t *testing.T) {
+func TestSCRAM_WhatIsNoClientsMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	made := credentials(t, SHA256, "user", "pencil")
 	find := func(string) (Credentials, error) { return made, nil }
@@ -163,7 +163,7 @@ func TestWhatIsNoClientsMessageIsRefused(t *testing.T) {
 	}
 }
 
-func TestIterationsAreBounded(t *testing.T) {
+func TestSCRAM_IterationsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, iterations := range []int{MinIterations - 1, MaxIterations + 1} {
 		c := Credentials{Mechanism: SHA256, Salt: []byte("salt"), Iterations: iterations, StoredKey: make([]byte, 32), ServerKey: make([]byte, 32)}

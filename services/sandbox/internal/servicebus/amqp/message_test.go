@@ -39,7 +39,7 @@ func fullMessage() *goamqp.Message {
 	}
 }
 
-func TestAMessageOfTheOfficialLibraryIsTakenApart(t *testing.T) {
+func TestMessage_AMessageOfTheOfficialLibraryIsTakenApart(t *testing.T) {
 	t.Parallel()
 	raw := official(t, fullMessage())
 	m, err := amqp.ReadMessage(raw)
@@ -71,7 +71,7 @@ func TestAMessageOfTheOfficialLibraryIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestTheOfficialLibraryReadsWhatIsPutInFront(t *testing.T) {
+func TestMessage_TheOfficialLibraryReadsWhatIsPutInFront(t *testing.T) {
 	t.Parallel()
 	m, err := amqp.ReadMessage(official(t, fullMessage()))
 	if err != nil {
@@ -105,7 +105,7 @@ func TestTheOfficialLibraryReadsWhatIsPutInFront(t *testing.T) {
 	}
 }
 
-func TestAnOverlayAddsTheSectionWhereThereIsNone(t *testing.T) {
+func TestMessage_AnOverlayAddsTheSectionWhereThereIsNone(t *testing.T) {
 	t.Parallel()
 	entries := amqp.Map{{Key: "k", Value: "v"}}
 	tests := map[string]*goamqp.Message{
@@ -132,7 +132,7 @@ func TestAnOverlayAddsTheSectionWhereThereIsNone(t *testing.T) {
 	}
 }
 
-func TestMessagesInDisorderAreRefused(t *testing.T) {
+func TestMessage_MessagesInDisorderAreRefused(t *testing.T) {
 	t.Parallel()
 	value := amqp.AppendBodyValue(nil, "x")
 	header := amqp.AppendHeader(nil, amqp.Header{})
@@ -157,7 +157,7 @@ func TestMessagesInDisorderAreRefused(t *testing.T) {
 	}
 }
 
-func TestABodyOfAnotherKindIsNotMistaken(t *testing.T) {
+func TestMessage_ABodyOfAnotherKindIsNotMistaken(t *testing.T) {
 	t.Parallel()
 	value, err := amqp.ReadMessage(amqp.AppendBodyValue(nil, "x"))
 	if err != nil {
@@ -175,7 +175,7 @@ func TestABodyOfAnotherKindIsNotMistaken(t *testing.T) {
 	}
 }
 
-func TestAnnotationsAreCutFromTheFrontOnly(t *testing.T) {
+func TestMessage_AnnotationsAreCutFromTheFrontOnly(t *testing.T) {
 	t.Parallel()
 	own := amqp.Map{{Key: amqp.Symbol("a"), Value: "b"}}
 	body := amqp.AppendBodyValue(nil, "x")

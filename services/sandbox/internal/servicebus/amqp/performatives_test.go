@@ -51,7 +51,7 @@ func performatives() []amqp.Performative {
 	}
 }
 
-func TestEveryPerformativeSurvivesARoundTrip(t *testing.T) {
+func TestPerformatives_EveryPerformativeSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, want := range performatives() {
 		frame := readFrame(t, amqp.AppendFrame(nil, amqp.FrameAMQP, 7, want))
@@ -77,7 +77,7 @@ func readFrame(tb testing.TB, b []byte) amqp.Frame {
 	return frame
 }
 
-func TestSymbolicDescriptorsAreUnderstood(t *testing.T) {
+func TestPerformatives_SymbolicDescriptorsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	b := append([]byte{0}, amqp.AppendSymbol(nil, "amqp:end:list")...)
 	got, _, err := amqp.ReadPerformative(append(b, 0x45))
@@ -86,7 +86,7 @@ func TestSymbolicDescriptorsAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
+func TestPerformatives_FieldsOfALaterVersionArePassedOver(t *testing.T) {
 	t.Parallel()
 	// An end with a null error and two fields more.
 	got, rest, err := amqp.ReadPerformative([]byte{0, 0x53, 0x17, 0xc0, 4, 3, 0x40, 0x41, 0x42, 'r'})
@@ -95,7 +95,7 @@ func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	}
 }
 
-func TestALargeTransferIsSplitAtTheFrameSize(t *testing.T) {
+func TestPerformatives_ALargeTransferIsSplitAtTheFrameSize(t *testing.T) {
 	t.Parallel()
 	payload := bytes.Repeat([]byte("0123456789"), 500)
 	transfer := &amqp.Transfer{Handle: 1, DeliveryID: amqp.Some(2), DeliveryTag: make([]byte, 16), MessageFormat: amqp.Some(0)}
@@ -122,7 +122,7 @@ func TestALargeTransferIsSplitAtTheFrameSize(t *testing.T) {
 	}
 }
 
-func TestFramesOutsideTheirBoundsAreRefused(t *testing.T) {
+func TestPerformatives_FramesOutsideTheirBoundsAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]byte{
 		"a size below the header":       {0, 0, 0, 7, 2, 0, 0, 0},
@@ -144,7 +144,7 @@ func TestFramesOutsideTheirBoundsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFrameCountsAsBufferedWhenItIsWhole(t *testing.T) {
+func TestPerformatives_AFrameCountsAsBufferedWhenItIsWhole(t *testing.T) {
 	t.Parallel()
 	frame := amqp.AppendFrame(nil, amqp.FrameAMQP, 0, &amqp.End{})
 	tests := map[string]struct {

@@ -37,7 +37,7 @@ func values() map[string]any {
 	}
 }
 
-func TestEveryValueSurvivesARoundTrip(t *testing.T) {
+func TestValue_EveryValueSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, want := range values() {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestEveryValueSurvivesARoundTrip(t *testing.T) {
 	}
 }
 
-func TestValuesShareNoMemoryWithTheirInput(t *testing.T) {
+func TestValue_ValuesShareNoMemoryWithTheirInput(t *testing.T) {
 	t.Parallel()
 	for name, want := range values() {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestValuesShareNoMemoryWithTheirInput(t *testing.T) {
 	}
 }
 
-func TestTheOfficialLibraryReadsWhatIsWritten(t *testing.T) {
+func TestValue_TheOfficialLibraryReadsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	want := map[string]any{
 		"text": "ä", "number": int64(-5), "double": 1.5, "flag": true, "none": nil,
@@ -95,7 +95,7 @@ func TestTheOfficialLibraryReadsWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestBadValuesAreErrorsNotPanics(t *testing.T) {
+func TestValue_BadValuesAreErrorsNotPanics(t *testing.T) {
 	t.Parallel()
 	deep := bytes.Repeat([]byte{0xc0, 0xff, 0x01}, 100)
 	tests := map[string][]byte{
@@ -135,7 +135,7 @@ func nestedArrays(depth int) []byte {
 	return append([]byte{0xf0}, inner...)
 }
 
-func TestCountsAloneAllocateNothing(t *testing.T) {
+func TestValue_CountsAloneAllocateNothing(t *testing.T) {
 	inputs := map[string][]byte{
 		"a list":         {0xd0, 0, 0, 0, 6, 0, 0x7f, 0xff, 0xff, 0x40, 0x40},
 		"a map":          {0xd1, 0, 0, 0, 6, 0, 0x7f, 0xff, 0xfe, 0x40, 0x40},

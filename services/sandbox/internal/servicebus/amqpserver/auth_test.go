@@ -18,7 +18,7 @@ import (
 // withKey has tokens verified against key "root", whose secret the tests' connection string has.
 func withKey(c *amqpserver.Config) { c.Keys = sas.Keys{"root": {Secret: "secret", Rights: sas.All}} }
 
-func TestATokenOfAKnownKeyIsLetIn(t *testing.T) {
+func TestAuth_ATokenOfAKnownKeyIsLetIn(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey)
 	c := ns.client(t)
@@ -28,7 +28,7 @@ func TestATokenOfAKnownKeyIsLetIn(t *testing.T) {
 	must(t, r.RenewSessionLock(t.Context(), nil))
 }
 
-func TestAWrongKeyIsUnauthorized(t *testing.T) {
+func TestAuth_AWrongKeyIsUnauthorized(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey)
 	for name, credentials := range map[string]string{
@@ -48,7 +48,7 @@ func TestAWrongKeyIsUnauthorized(t *testing.T) {
 	}
 }
 
-func TestALinkWithoutATokenIsUnauthorized(t *testing.T) {
+func TestAuth_ALinkWithoutATokenIsUnauthorized(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey)
 	attaches := map[string]*amqp.Attach{
@@ -67,7 +67,7 @@ func TestALinkWithoutATokenIsUnauthorized(t *testing.T) {
 	}
 }
 
-func TestSASLPlainWithAKeyNeedsNoToken(t *testing.T) {
+func TestAuth_SASLPlainWithAKeyNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey)
 	address := "amqp://" + ns.addr
@@ -84,7 +84,7 @@ func TestSASLPlainWithAKeyNeedsNoToken(t *testing.T) {
 	}
 }
 
-func TestAKeyAllowsWhatItHasTheRightFor(t *testing.T) {
+func TestAuth_AKeyAllowsWhatItHasTheRightFor(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) {
 		c.Keys = sas.Keys{"sender": {Secret: "s", Rights: sas.Send}, "listener": {Secret: "l", Rights: sas.Listen}}
@@ -110,7 +110,7 @@ func TestAKeyAllowsWhatItHasTheRightFor(t *testing.T) {
 	wantCode(t, receive(sender), azservicebus.CodeUnauthorizedAccess)
 }
 
-func TestALinkEndsWithItsToken(t *testing.T) {
+func TestAuth_ALinkEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, withKey, func(c *amqpserver.Config) { c.IdleTimeout, c.LinkIdleTimeout = 9*time.Hour, 9*time.Hour })
 	w := openWire(t, ns)

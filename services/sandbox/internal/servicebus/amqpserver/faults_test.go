@@ -9,7 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/amqp"
 )
 
-func TestClientsRecoverFromEachFault(t *testing.T) {
+func TestFaults_ClientsRecoverFromEachFault(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(*namespace) int{
 		"connections cut": func(ns *namespace) int { return ns.server.Cut() },
@@ -39,7 +39,7 @@ func TestClientsRecoverFromEachFault(t *testing.T) {
 	}
 }
 
-func TestADetachByFaultLeavesOtherAddressesAlone(t *testing.T) {
+func TestFaults_ADetachByFaultLeavesOtherAddressesAlone(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -47,7 +47,7 @@ func TestADetachByFaultLeavesOtherAddressesAlone(t *testing.T) {
 	equal(t, "links", ns.server.Detach("sessions", amqp.ConditionDetachForced, ""), 0)
 }
 
-func TestDelayedFramesStillArrive(t *testing.T) {
+func TestFaults_DelayedFramesStillArrive(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -61,7 +61,7 @@ func TestDelayedFramesStillArrive(t *testing.T) {
 	}
 }
 
-func TestStatsCountWhatIsOpen(t *testing.T) {
+func TestFaults_StatsCountWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)

@@ -23,7 +23,7 @@ func fill(t *testing.T, ns *namespace, n int) {
 	}
 }
 
-func TestATransferIsAcceptedWithItsDeliveryID(t *testing.T) {
+func TestLink_ATransferIsAcceptedWithItsDeliveryID(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -36,7 +36,7 @@ func TestATransferIsAcceptedWithItsDeliveryID(t *testing.T) {
 	equal(t, "messages", counts(t, ns).Active, 1)
 }
 
-func TestAnAbortedTransferIsForgotten(t *testing.T) {
+func TestLink_AnAbortedTransferIsForgotten(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -48,7 +48,7 @@ func TestAnAbortedTransferIsForgotten(t *testing.T) {
 	equal(t, "messages", counts(t, ns).Active, 1)
 }
 
-func TestADeliveryThatBeginsWithinAnotherEndsTheLink(t *testing.T) {
+func TestLink_ADeliveryThatBeginsWithinAnotherEndsTheLink(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -59,7 +59,7 @@ func TestADeliveryThatBeginsWithinAnotherEndsTheLink(t *testing.T) {
 	equal(t, "messages", counts(t, ns).Active, 0)
 }
 
-func TestASettledTransferGetsNoDisposition(t *testing.T) {
+func TestLink_ASettledTransferGetsNoDisposition(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -70,7 +70,7 @@ func TestASettledTransferGetsNoDisposition(t *testing.T) {
 	equal(t, "messages", counts(t, ns).Active, 2)
 }
 
-func TestSettledTransfersAreKeptWhenTheLinkClosesRightBehindThem(t *testing.T) {
+func TestLink_SettledTransfersAreKeptWhenTheLinkClosesRightBehindThem(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -83,7 +83,7 @@ func TestSettledTransfersAreKeptWhenTheLinkClosesRightBehindThem(t *testing.T) {
 	equal(t, "messages", counts(t, ns).Active, 50)
 }
 
-func TestABadMessageIsRejected(t *testing.T) {
+func TestLink_ABadMessageIsRejected(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t))
 	w.attachSender()
@@ -94,7 +94,7 @@ func TestABadMessageIsRejected(t *testing.T) {
 	}
 }
 
-func TestLinkViolationsDetachTheLinkOnly(t *testing.T) {
+func TestLink_LinkViolationsDetachTheLinkOnly(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		do   func(*wire)
@@ -135,7 +135,7 @@ func TestLinkViolationsDetachTheLinkOnly(t *testing.T) {
 	}
 }
 
-func TestCreditIsGivenAgain(t *testing.T) {
+func TestLink_CreditIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t))
 	w.attachSender()
@@ -151,7 +151,7 @@ func TestCreditIsGivenAgain(t *testing.T) {
 	}
 }
 
-func TestCreditIsHeldByWhatTheBrokerHasNotTaken(t *testing.T) {
+func TestLink_CreditIsHeldByWhatTheBrokerHasNotTaken(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -178,7 +178,7 @@ func TestCreditIsHeldByWhatTheBrokerHasNotTaken(t *testing.T) {
 	}
 }
 
-func TestASenderThatIgnoresItsCreditIsDetached(t *testing.T) {
+func TestLink_ASenderThatIgnoresItsCreditIsDetached(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -190,7 +190,7 @@ func TestASenderThatIgnoresItsCreditIsDetached(t *testing.T) {
 	equal(t, "condition", await[*amqp.Detach](w).Error.Condition, amqp.ConditionTransferLimitExceeded)
 }
 
-func TestNothingIsAcceptedBeforeTheBrokerHasIt(t *testing.T) {
+func TestLink_NothingIsAcceptedBeforeTheBrokerHasIt(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -207,7 +207,7 @@ func TestNothingIsAcceptedBeforeTheBrokerHasIt(t *testing.T) {
 	}
 }
 
-func TestTransfersOfALinkKeepTheirOrder(t *testing.T) {
+func TestLink_TransfersOfALinkKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -227,7 +227,7 @@ func TestTransfersOfALinkKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestDeliveriesStopAtTheCredit(t *testing.T) {
+func TestLink_DeliveriesStopAtTheCredit(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 5)
@@ -241,7 +241,7 @@ func TestDeliveriesStopAtTheCredit(t *testing.T) {
 	expect[*amqp.Flow](w)
 }
 
-func TestDeliveriesStopAtTheSessionsWindow(t *testing.T) {
+func TestLink_DeliveriesStopAtTheSessionsWindow(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 3)
@@ -256,7 +256,7 @@ func TestDeliveriesStopAtTheSessionsWindow(t *testing.T) {
 	expect[*amqp.Transfer](w)
 }
 
-func TestDrainUsesUpTheCredit(t *testing.T) {
+func TestLink_DrainUsesUpTheCredit(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 1)
@@ -273,7 +273,7 @@ func TestDrainUsesUpTheCredit(t *testing.T) {
 	equal(t, "delivery count", got.DeliveryCount.Value, 10)
 }
 
-func TestDrainEndsAWaitThatIsUnderWay(t *testing.T) {
+func TestLink_DrainEndsAWaitThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -290,7 +290,7 @@ func TestDrainEndsAWaitThatIsUnderWay(t *testing.T) {
 	equal(t, "delivery count", expect[*amqp.Flow](w).DeliveryCount.Value, 5)
 }
 
-func TestTheOfficialLibraryDrainsAndGoesOn(t *testing.T) {
+func TestLink_TheOfficialLibraryDrainsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, nil)
@@ -309,7 +309,7 @@ func TestTheOfficialLibraryDrainsAndGoesOn(t *testing.T) {
 	must(t, conn.Close())
 }
 
-func TestDrainWaitsForTheWindow(t *testing.T) {
+func TestLink_DrainWaitsForTheWindow(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 2)
@@ -327,7 +327,7 @@ func TestDrainWaitsForTheWindow(t *testing.T) {
 	equal(t, "delivery count", got.DeliveryCount.Value, 2)
 }
 
-func TestMessagesThatWaitedForTheWindowAreFreeWhenTheLinkCloses(t *testing.T) {
+func TestLink_MessagesThatWaitedForTheWindowAreFreeWhenTheLinkCloses(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 3)
@@ -347,7 +347,7 @@ func TestMessagesThatWaitedForTheWindowAreFreeWhenTheLinkCloses(t *testing.T) {
 	}
 }
 
-func TestCreditWithdrawnBeforeTheWindowOpensSendsNothingMore(t *testing.T) {
+func TestLink_CreditWithdrawnBeforeTheWindowOpensSendsNothingMore(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 3)
@@ -376,7 +376,7 @@ func TestCreditWithdrawnBeforeTheWindowOpensSendsNothingMore(t *testing.T) {
 	}
 }
 
-func TestWithdrawnCreditSendsNothingMore(t *testing.T) {
+func TestLink_WithdrawnCreditSendsNothingMore(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -397,7 +397,7 @@ func TestWithdrawnCreditSendsNothingMore(t *testing.T) {
 	equal(t, "delivery count", m.Header.DeliveryCount, 0)
 }
 
-func TestARangeOfDeliveriesIsSettledAtOnce(t *testing.T) {
+func TestLink_ARangeOfDeliveriesIsSettledAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 5)
@@ -417,7 +417,7 @@ func TestARangeOfDeliveriesIsSettledAtOnce(t *testing.T) {
 	equal(t, "messages left", counts(t, ns).Active, 2)
 }
 
-func TestARangeFarLargerThanWhatIsUnsettledIsCheap(t *testing.T) {
+func TestLink_ARangeFarLargerThanWhatIsUnsettledIsCheap(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 2)
@@ -431,7 +431,7 @@ func TestARangeFarLargerThanWhatIsUnsettledIsCheap(t *testing.T) {
 	equal(t, "second", expect[*amqp.Disposition](w).First, 1)
 }
 
-func TestAReceiverThatSettlesFirstGetsNoAnswer(t *testing.T) {
+func TestLink_AReceiverThatSettlesFirstGetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	const n = 90
@@ -467,7 +467,7 @@ func wantFree(t *testing.T, ns *namespace) {
 	r.Close()
 }
 
-func TestASessionIsFreeOnceTheDetachIsAnswered(t *testing.T) {
+func TestLink_ASessionIsFreeOnceTheDetachIsAnswered(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -480,7 +480,7 @@ func TestASessionIsFreeOnceTheDetachIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAnAttachThatIsTakenBackHoldsNothing(t *testing.T) {
+func TestLink_AnAttachThatIsTakenBackHoldsNothing(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -494,7 +494,7 @@ func TestAnAttachThatIsTakenBackHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAnAnswerDoesNotWaitForTheRestOfTheNextFrame(t *testing.T) {
+func TestLink_AnAnswerDoesNotWaitForTheRestOfTheNextFrame(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t))
 	b := amqp.AppendFrame(nil, amqp.FrameAMQP, 0, &amqp.End{})
@@ -502,7 +502,7 @@ func TestAnAnswerDoesNotWaitForTheRestOfTheNextFrame(t *testing.T) {
 	expect[*amqp.End](w)
 }
 
-func TestATransactionalSettlementIsRefused(t *testing.T) {
+func TestLink_ATransactionalSettlementIsRefused(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 1)
@@ -517,7 +517,7 @@ func TestATransactionalSettlementIsRefused(t *testing.T) {
 	}
 }
 
-func TestSmallFramesCarryLargeMessagesBothWays(t *testing.T) {
+func TestLink_SmallFramesCarryLargeMessagesBothWays(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.MaxFrameBytes = 512 })
 	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, &goamqp.ConnOptions{MaxFrameSize: 600})
@@ -537,7 +537,7 @@ func TestSmallFramesCarryLargeMessagesBothWays(t *testing.T) {
 	must(t, conn.Close())
 }
 
-func TestAnAddressMayBeAWholeURI(t *testing.T) {
+func TestLink_AnAddressMayBeAWholeURI(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	fill(t, ns, 1)

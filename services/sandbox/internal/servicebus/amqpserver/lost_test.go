@@ -21,7 +21,7 @@ func attachSession(t *testing.T, ns *namespace) *wire {
 	return w
 }
 
-func TestSettlingInALostSessionIsRejectedAndEndsTheLink(t *testing.T) {
+func TestLost_SettlingInALostSessionIsRejectedAndEndsTheLink(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := attachSession(t, ns)
@@ -35,7 +35,7 @@ func TestSettlingInALostSessionIsRejectedAndEndsTheLink(t *testing.T) {
 	equal(t, "condition", expect[*amqp.Detach](w).Error.Condition, entity.ConditionSessionLockLost)
 }
 
-func TestALostSessionIsToldToALinkThatAsksForNothing(t *testing.T) {
+func TestLost_ALostSessionIsToldToALinkThatAsksForNothing(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := attachSession(t, ns)
@@ -45,7 +45,7 @@ func TestALostSessionIsToldToALinkThatAsksForNothing(t *testing.T) {
 	equal(t, "condition", expect[*amqp.Detach](w).Error.Condition, entity.ConditionSessionLockLost)
 }
 
-func TestAReceiverThatTheBrokerEndsIsDetached(t *testing.T) {
+func TestLost_AReceiverThatTheBrokerEndsIsDetached(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -59,7 +59,7 @@ func TestAReceiverThatTheBrokerEndsIsDetached(t *testing.T) {
 	equal(t, "condition", expect[*amqp.Detach](w).Error.Condition, entity.ConditionDetachForced)
 }
 
-func TestRequestsForALinkThatIsGoneHaveLostTheirSession(t *testing.T) {
+func TestLost_RequestsForALinkThatIsGoneHaveLostTheirSession(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	_, err := ns.client(t).AcceptSessionForQueue(t.Context(), "sessions", "a", nil)

@@ -57,7 +57,7 @@ func (r *requester) askFor(link, operation string, body any) (int32, map[string]
 	return status, values
 }
 
-func TestRulesAreAddedListedAndRemoved(t *testing.T) {
+func TestManagement_RulesAreAddedListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	r := newRequester(t, ns, "changes/Subscriptions/observer/$management")
@@ -89,7 +89,7 @@ func TestRulesAreAddedListedAndRemoved(t *testing.T) {
 	equal(t, "status behind the end", status, 204)
 }
 
-func TestBadRequestsAreRefusedWithTheirStatus(t *testing.T) {
+func TestManagement_BadRequestsAreRefusedWithTheirStatus(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		operation string
@@ -122,14 +122,14 @@ func TestBadRequestsAreRefusedWithTheirStatus(t *testing.T) {
 	}
 }
 
-func TestAnUnknownEntityIsNotFoundByItsManagement(t *testing.T) {
+func TestManagement_AnUnknownEntityIsNotFoundByItsManagement(t *testing.T) {
 	t.Parallel()
 	r := newRequester(t, startNamespace(t), "nowhere/$management")
 	status, _ := r.ask("com.microsoft:peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(1)})
 	equal(t, "status", status, 404)
 }
 
-func TestASessionIsPeekedAloneWhenItIsNamed(t *testing.T) {
+func TestManagement_ASessionIsPeekedAloneWhenItIsNamed(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	for _, id := range []string{"a", "b"} {
@@ -143,7 +143,7 @@ func TestASessionIsPeekedAloneWhenItIsNamed(t *testing.T) {
 	equal(t, "messages", len(body["messages"].([]any)), 1)
 }
 
-func TestASessionLockIsRenewedForItsHolderOnly(t *testing.T) {
+func TestManagement_ASessionLockIsRenewedForItsHolderOnly(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	held, err := ns.client(t).AcceptSessionForQueue(t.Context(), "sessions", "a", nil)

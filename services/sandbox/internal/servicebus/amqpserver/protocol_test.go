@@ -7,7 +7,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/amqpserver"
 )
 
-func TestEachSASLMechanismIsLetIn(t *testing.T) {
+func TestProtocol_EachSASLMechanismIsLetIn(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	for _, mechanism := range []string{"ANONYMOUS", "PLAIN", "MSSBCBS", "EXTERNAL"} {
@@ -22,7 +22,7 @@ func TestEachSASLMechanismIsLetIn(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSASLMechanismIsRefused(t *testing.T) {
+func TestProtocol_AnUnknownSASLMechanismIsRefused(t *testing.T) {
 	t.Parallel()
 	w := dialWire(t, startNamespace(t))
 	w.header(amqp.HeaderSASL)
@@ -32,7 +32,7 @@ func TestAnUnknownSASLMechanismIsRefused(t *testing.T) {
 	w.closed()
 }
 
-func TestAnotherProtocolIsAnsweredWithTheRightHeaderAndClosed(t *testing.T) {
+func TestProtocol_AnotherProtocolIsAnsweredWithTheRightHeaderAndClosed(t *testing.T) {
 	t.Parallel()
 	w := dialWire(t, startNamespace(t))
 	w.write([]byte("GET / HTTP/1.1\r\n\r\n"))
@@ -43,7 +43,7 @@ func TestAnotherProtocolIsAnsweredWithTheRightHeaderAndClosed(t *testing.T) {
 	w.closed()
 }
 
-func TestProtocolViolationsCloseTheConnection(t *testing.T) {
+func TestProtocol_ProtocolViolationsCloseTheConnection(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		do   func(*wire)
@@ -88,7 +88,7 @@ func TestProtocolViolationsCloseTheConnection(t *testing.T) {
 	}
 }
 
-func TestASessionMayBeEndedTwice(t *testing.T) {
+func TestProtocol_ASessionMayBeEndedTwice(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t))
 	w.send(0, &amqp.End{})
@@ -99,7 +99,7 @@ func TestASessionMayBeEndedTwice(t *testing.T) {
 	expect[*amqp.Begin](w)
 }
 
-func TestSessionViolationsEndTheSessionOnly(t *testing.T) {
+func TestProtocol_SessionViolationsEndTheSessionOnly(t *testing.T) {
 	t.Parallel()
 	attach := &amqp.Attach{Name: "x", Handle: 3, Role: amqp.RoleReceiver, Source: &amqp.Source{Address: "$cbs"}, Target: &amqp.Target{}}
 	tests := map[string]struct {
@@ -145,7 +145,7 @@ func TestSessionViolationsEndTheSessionOnly(t *testing.T) {
 	}
 }
 
-func TestTooManyLinksEndTheSession(t *testing.T) {
+func TestProtocol_TooManyLinksEndTheSession(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t, func(c *amqpserver.Config) { c.MaxConnectionLinks = 2 }))
 	for i := range uint32(3) {
@@ -155,7 +155,7 @@ func TestTooManyLinksEndTheSession(t *testing.T) {
 	equal(t, "condition", got.Error.Condition, amqp.ConditionResourceLimitExceeded)
 }
 
-func TestMoreConnectionsThanAllowedAreRefused(t *testing.T) {
+func TestProtocol_MoreConnectionsThanAllowedAreRefused(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.MaxConnections = 1 })
 	first := openWire(t, ns)
@@ -167,7 +167,7 @@ func TestMoreConnectionsThanAllowedAreRefused(t *testing.T) {
 	openWire(t, ns)
 }
 
-func TestTransactionsAndDynamicNodesAreRefused(t *testing.T) {
+func TestProtocol_TransactionsAndDynamicNodesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]*amqp.Attach{
 		"a coordinator":    {Name: "x", Role: amqp.RoleSender, Target: &amqp.Target{Coordinator: true}},

@@ -13,7 +13,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestAMessageArrivesWithEverythingItWasSentWith(t *testing.T) {
+func TestSend_AMessageArrivesWithEverythingItWasSentWith(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -62,7 +62,7 @@ func TestAMessageArrivesWithEverythingItWasSentWith(t *testing.T) {
 	}
 }
 
-func TestABatchArrivesAsItsMessages(t *testing.T) {
+func TestSend_ABatchArrivesAsItsMessages(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -81,7 +81,7 @@ func TestABatchArrivesAsItsMessages(t *testing.T) {
 	}
 }
 
-func TestABatchOfSeveralSessionsIsRefusedWhereTheTopicIsPartitioned(t *testing.T) {
+func TestSend_ABatchOfSeveralSessionsIsRefusedWhereTheTopicIsPartitioned(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	sender := ns.sender(t, ns.client(t), "changes")
@@ -93,7 +93,7 @@ func TestABatchOfSeveralSessionsIsRefusedWhereTheTopicIsPartitioned(t *testing.T
 	wantCondition(t, err, entity.ConditionNotAllowed)
 }
 
-func TestAMessageOfManyFramesArrivesWhole(t *testing.T) {
+func TestSend_AMessageOfManyFramesArrivesWhole(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -106,7 +106,7 @@ func TestAMessageOfManyFramesArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestAMessageAboveTheLimitIsTooLarge(t *testing.T) {
+func TestSend_AMessageAboveTheLimitIsTooLarge(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	sender := ns.sender(t, ns.client(t), "plain")
@@ -116,14 +116,14 @@ func TestAMessageAboveTheLimitIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestSendingToAnUnknownEntityFails(t *testing.T) {
+func TestSend_SendingToAnUnknownEntityFails(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	err := ns.sender(t, ns.client(t), "nowhere").SendMessage(t.Context(), &azservicebus.Message{}, nil)
 	wantCode(t, err, azservicebus.CodeNotFound)
 }
 
-func TestARefusedMessageLeavesTheLinkUsable(t *testing.T) {
+func TestSend_ARefusedMessageLeavesTheLinkUsable(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -133,7 +133,7 @@ func TestARefusedMessageLeavesTheLinkUsable(t *testing.T) {
 	must(t, sender.SendMessage(t.Context(), &azservicebus.Message{SessionID: new("a")}, nil))
 }
 
-func TestConcurrentSendersOnOneLinkLoseNothing(t *testing.T) {
+func TestSend_ConcurrentSendersOnOneLinkLoseNothing(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -158,7 +158,7 @@ func TestConcurrentSendersOnOneLinkLoseNothing(t *testing.T) {
 	equal(t, "distinct messages", len(seen), 500)
 }
 
-func TestScheduledMessagesWaitAndCanBeCancelled(t *testing.T) {
+func TestSend_ScheduledMessagesWaitAndCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -181,7 +181,7 @@ func TestScheduledMessagesWaitAndCanBeCancelled(t *testing.T) {
 	}
 }
 
-func TestAMessageScheduledForNowArrives(t *testing.T) {
+func TestSend_AMessageScheduledForNowArrives(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -192,7 +192,7 @@ func TestAMessageScheduledForNowArrives(t *testing.T) {
 	equal(t, "body", string(receive(t, r, 1)[0].Body), "soon")
 }
 
-func TestOwnAnnotationsTravelWithTheMessage(t *testing.T) {
+func TestSend_OwnAnnotationsTravelWithTheMessage(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -214,7 +214,7 @@ func TestOwnAnnotationsTravelWithTheMessage(t *testing.T) {
 	equal(t, "footer", got.Footer["checksum"], any("c"))
 }
 
-func TestAMessageWithoutAnIDIsGivenOne(t *testing.T) {
+func TestSend_AMessageWithoutAnIDIsGivenOne(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)

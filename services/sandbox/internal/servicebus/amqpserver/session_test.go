@@ -27,7 +27,7 @@ func sendTo(t *testing.T, s *azservicebus.Sender, session string, bodies ...stri
 	}
 }
 
-func TestSessionMessagesAreReceivedInOrderAndCompleted(t *testing.T) {
+func TestSession_SessionMessagesAreReceivedInOrderAndCompleted(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -47,7 +47,7 @@ func TestSessionMessagesAreReceivedInOrderAndCompleted(t *testing.T) {
 	must(t, r.Close(t.Context()))
 }
 
-func TestANamedSessionIsHadOnceAtATime(t *testing.T) {
+func TestSession_ANamedSessionIsHadOnceAtATime(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -61,7 +61,7 @@ func TestANamedSessionIsHadOnceAtATime(t *testing.T) {
 	must(t, again.Close(t.Context()))
 }
 
-func TestWaitingForASessionEndsAfterTheClientsTimeout(t *testing.T) {
+func TestSession_WaitingForASessionEndsAfterTheClientsTimeout(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	conn, err := goamqp.Dial(t.Context(), "amqp://"+ns.addr, nil)
@@ -76,14 +76,14 @@ func TestWaitingForASessionEndsAfterTheClientsTimeout(t *testing.T) {
 	must(t, conn.Close())
 }
 
-func TestWaitingForASessionEndsAfterTheServersTimeout(t *testing.T) {
+func TestSession_WaitingForASessionEndsAfterTheServersTimeout(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.AcceptTimeout = 10 * time.Millisecond })
 	_, err := ns.client(t).AcceptNextSessionForQueue(t.Context(), "sessions", nil)
 	wantCode(t, err, azservicebus.CodeTimeout)
 }
 
-func TestAWaitingAcceptGetsTheSessionThatArrives(t *testing.T) {
+func TestSession_AWaitingAcceptGetsTheSessionThatArrives(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -109,7 +109,7 @@ func waiting(ns *namespace, path string) int {
 	return 0
 }
 
-func TestACancelledAcceptLeavesNothingBehind(t *testing.T) {
+func TestSession_ACancelledAcceptLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -130,7 +130,7 @@ func TestACancelledAcceptLeavesNothingBehind(t *testing.T) {
 	equal(t, "session", r.SessionID(), "a")
 }
 
-func TestClosingHandsTheSessionAndItsMessagesBackAsTheyWere(t *testing.T) {
+func TestSession_ClosingHandsTheSessionAndItsMessagesBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -147,7 +147,7 @@ func TestClosingHandsTheSessionAndItsMessagesBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestALostConnectionHandsTheSessionBack(t *testing.T) {
+func TestSession_ALostConnectionHandsTheSessionBack(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -162,7 +162,7 @@ func TestALostConnectionHandsTheSessionBack(t *testing.T) {
 	equal(t, "delivery count", receive(t, again, 1)[0].DeliveryCount, 1)
 }
 
-func TestSessionStateIsKept(t *testing.T) {
+func TestSession_SessionStateIsKept(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	r, err := ns.client(t).AcceptSessionForQueue(t.Context(), "sessions", "a", nil)
@@ -182,7 +182,7 @@ func TestSessionStateIsKept(t *testing.T) {
 	equal(t, "length of a cleared state", len(state), 0)
 }
 
-func TestRenewingASessionLockMovesItsEnd(t *testing.T) {
+func TestSession_RenewingASessionLockMovesItsEnd(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	r, err := ns.client(t).AcceptSessionForQueue(t.Context(), "sessions", "a", nil)
@@ -194,7 +194,7 @@ func TestRenewingASessionLockMovesItsEnd(t *testing.T) {
 	})
 }
 
-func TestALostSessionLockIsNoticed(t *testing.T) {
+func TestSession_ALostSessionLockIsNoticed(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -215,7 +215,7 @@ func TestALostSessionLockIsNoticed(t *testing.T) {
 	equal(t, "body", string(receive(t, thief, 1)[0].Body), "one")
 }
 
-func TestADeferredSessionMessageIsForTheHolderOnly(t *testing.T) {
+func TestSession_ADeferredSessionMessageIsForTheHolderOnly(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -229,7 +229,7 @@ func TestADeferredSessionMessageIsForTheHolderOnly(t *testing.T) {
 	must(t, r.CompleteMessage(t.Context(), got[0], nil))
 }
 
-func TestSessionsAreListedPageByPage(t *testing.T) {
+func TestSession_SessionsAreListedPageByPage(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -249,7 +249,7 @@ func TestSessionsAreListedPageByPage(t *testing.T) {
 	equal(t, "sessions", len(seen), n)
 }
 
-func TestAnEntityWithoutSessionsListsNone(t *testing.T) {
+func TestSession_AnEntityWithoutSessionsListsNone(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	page, err := ns.client(t).NewListSessionsForQueuePager("sessions", nil).NextPage(t.Context())
@@ -257,7 +257,7 @@ func TestAnEntityWithoutSessionsListsNone(t *testing.T) {
 	equal(t, "sessions", len(page.Sessions), 0)
 }
 
-func TestManySessionsAtOnceStayApart(t *testing.T) {
+func TestSession_ManySessionsAtOnceStayApart(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	sender := ns.sender(t, ns.client(t), "sessions")

@@ -26,7 +26,7 @@ func counts(t *testing.T, ns *namespace) entity.Counts {
 	return q.Counts
 }
 
-func TestACompletedMessageIsGone(t *testing.T) {
+func TestSettle_ACompletedMessageIsGone(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	_, r, m := received(t, ns)
@@ -34,7 +34,7 @@ func TestACompletedMessageIsGone(t *testing.T) {
 	equal(t, "counts", counts(t, ns), entity.Counts{})
 }
 
-func TestAnAbandonedMessageComesBackWithItsProperties(t *testing.T) {
+func TestSettle_AnAbandonedMessageComesBackWithItsProperties(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	_, r, m := received(t, ns)
@@ -47,7 +47,7 @@ func TestAnAbandonedMessageComesBackWithItsProperties(t *testing.T) {
 	equal(t, "body", string(again.Body), "body")
 }
 
-func TestADeadLetteredMessageTellsWhy(t *testing.T) {
+func TestSettle_ADeadLetteredMessageTellsWhy(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c, r, m := received(t, ns)
@@ -65,7 +65,7 @@ func TestADeadLetteredMessageTellsWhy(t *testing.T) {
 	equal(t, "counts", counts(t, ns), entity.Counts{})
 }
 
-func TestADeferredMessageIsReceivedByNumberAndCompleted(t *testing.T) {
+func TestSettle_ADeferredMessageIsReceivedByNumberAndCompleted(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	_, r, m := received(t, ns)
@@ -80,7 +80,7 @@ func TestADeferredMessageIsReceivedByNumberAndCompleted(t *testing.T) {
 	equal(t, "counts", counts(t, ns), entity.Counts{})
 }
 
-func TestADeferredMessageThatIsNotThereIsNotFound(t *testing.T) {
+func TestSettle_ADeferredMessageThatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	r, err := ns.client(t).NewReceiverForQueue("plain", nil)
@@ -89,7 +89,7 @@ func TestADeferredMessageThatIsNotThereIsNotFound(t *testing.T) {
 	wantCode(t, err, azservicebus.CodeNotFound)
 }
 
-func TestEachSettlementWorksOverManagement(t *testing.T) {
+func TestSettle_EachSettlementWorksOverManagement(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(*testing.T, *azservicebus.Receiver, *azservicebus.ReceivedMessage) error{
 		"abandon": func(t *testing.T, r *azservicebus.Receiver, m *azservicebus.ReceivedMessage) error {
@@ -124,7 +124,7 @@ func TestEachSettlementWorksOverManagement(t *testing.T) {
 	}
 }
 
-func TestALostMessageLockIsToldToWhoeverSettles(t *testing.T) {
+func TestSettle_ALostMessageLockIsToldToWhoeverSettles(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c, r, m := received(t, ns)
@@ -139,7 +139,7 @@ func TestALostMessageLockIsToldToWhoeverSettles(t *testing.T) {
 	wantCode(t, r.RenewMessageLock(t.Context(), m, nil), azservicebus.CodeLockLost)
 }
 
-func TestRenewingAMessageLockMovesItsEnd(t *testing.T) {
+func TestSettle_RenewingAMessageLockMovesItsEnd(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	_, r, m := received(t, ns)
@@ -150,7 +150,7 @@ func TestRenewingAMessageLockMovesItsEnd(t *testing.T) {
 	})
 }
 
-func TestReceiveAndDeleteNeedsNoSettlement(t *testing.T) {
+func TestSettle_ReceiveAndDeleteNeedsNoSettlement(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -164,7 +164,7 @@ func TestReceiveAndDeleteNeedsNoSettlement(t *testing.T) {
 	equal(t, "counts", counts(t, ns), entity.Counts{})
 }
 
-func TestPeekingLocksNothing(t *testing.T) {
+func TestSettle_PeekingLocksNothing(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)
@@ -187,7 +187,7 @@ func TestPeekingLocksNothing(t *testing.T) {
 	equal(t, "messages still there", len(receive(t, r, 3)), 3)
 }
 
-func TestMessagesOfAPlainQueueStayLockedWhenTheLinkCloses(t *testing.T) {
+func TestSettle_MessagesOfAPlainQueueStayLockedWhenTheLinkCloses(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c, r, m := received(t, ns)

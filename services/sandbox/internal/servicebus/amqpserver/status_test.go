@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-func TestTheSnapshotNamesHoldersAndDeadLetters(t *testing.T) {
+func TestStatus_TheSnapshotNamesHoldersAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	c := ns.client(t)

@@ -9,7 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestAPeerWithAnIdleTimeoutGetsHeartbeats(t *testing.T) {
+func TestSweep_APeerWithAnIdleTimeoutGetsHeartbeats(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := dialWire(t, ns)
@@ -26,7 +26,7 @@ func TestAPeerWithAnIdleTimeoutGetsHeartbeats(t *testing.T) {
 	expect[*amqp.Close](w)
 }
 
-func TestAHeartbeatFromThePeerIsNothingToAnswer(t *testing.T) {
+func TestSweep_AHeartbeatFromThePeerIsNothingToAnswer(t *testing.T) {
 	t.Parallel()
 	w := openWire(t, startNamespace(t))
 	w.write(amqp.Heartbeat[:])
@@ -34,7 +34,7 @@ func TestAHeartbeatFromThePeerIsNothingToAnswer(t *testing.T) {
 	expect[*amqp.End](w)
 }
 
-func TestASilentPeerLosesItsConnection(t *testing.T) {
+func TestSweep_ASilentPeerLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)
@@ -43,7 +43,7 @@ func TestASilentPeerLosesItsConnection(t *testing.T) {
 	w.closed()
 }
 
-func TestAConnectionWithoutLinksIsClosed(t *testing.T) {
+func TestSweep_AConnectionWithoutLinksIsClosed(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.IdleTimeout = time.Hour })
 	linked, bare := openWire(t, ns), openWire(t, ns)
@@ -54,7 +54,7 @@ func TestAConnectionWithoutLinksIsClosed(t *testing.T) {
 	expect[*amqp.End](linked)
 }
 
-func TestAnIdleLinkIsDetached(t *testing.T) {
+func TestSweep_AnIdleLinkIsDetached(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t, func(c *amqpserver.Config) { c.IdleTimeout = time.Hour })
 	w := openWire(t, ns)
@@ -63,7 +63,7 @@ func TestAnIdleLinkIsDetached(t *testing.T) {
 	equal(t, "condition", expect[*amqp.Detach](w).Error.Condition, amqp.ConditionDetachForced)
 }
 
-func TestALinkWhoseSessionLockRanOutIsDetached(t *testing.T) {
+func TestSweep_ALinkWhoseSessionLockRanOutIsDetached(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
 	w := openWire(t, ns)

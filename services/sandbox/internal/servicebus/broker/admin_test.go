@@ -9,7 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestDefaultsAreTheServices(t *testing.T) {
+func TestAdmin_DefaultsAreTheServices(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		q, err := b.CreateQueue("q", entity.QueueProperties{})
 		must(t, err)
@@ -24,7 +24,7 @@ func TestDefaultsAreTheServices(t *testing.T) {
 	})
 }
 
-func TestBadPropertiesAreRefused(t *testing.T) {
+func TestAdmin_BadPropertiesAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		for _, p := range []entity.QueueProperties{
 			{LockDuration: 5*time.Minute + 1},
@@ -49,7 +49,7 @@ func TestBadPropertiesAreRefused(t *testing.T) {
 	})
 }
 
-func TestEntitiesAreMadeOnceAndFoundInAnyCase(t *testing.T) {
+func TestAdmin_EntitiesAreMadeOnceAndFoundInAnyCase(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		makeQueue(t, b, "some/Queue", entity.QueueProperties{})
@@ -73,7 +73,7 @@ func TestEntitiesAreMadeOnceAndFoundInAnyCase(t *testing.T) {
 	})
 }
 
-func TestEntitiesAreListedByName(t *testing.T) {
+func TestAdmin_EntitiesAreListedByName(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		for _, name := range []string{"b", "C", "a"} {
@@ -108,7 +108,7 @@ func TestEntitiesAreListedByName(t *testing.T) {
 	})
 }
 
-func TestUpdatesDetachAndApply(t *testing.T) {
+func TestAdmin_UpdatesDetachAndApply(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		r := openPlain(t, b, sub)
@@ -135,7 +135,7 @@ func TestUpdatesDetachAndApply(t *testing.T) {
 	})
 }
 
-func TestDisabledEntities(t *testing.T) {
+func TestAdmin_DisabledEntities(t *testing.T) {
 	for status, test := range map[entity.Status]struct{ sends, receives bool }{
 		entity.StatusActive:          {true, true},
 		entity.StatusDisabled:        {false, false},
@@ -175,7 +175,7 @@ func check(t *testing.T, what string, err error, allowed bool) {
 	}
 }
 
-func TestDeletionEndsReceiversAndForgets(t *testing.T) {
+func TestAdmin_DeletionEndsReceiversAndForgets(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{RequiresDuplicateDetection: true, DefaultMessageTimeToLive: time.Hour}, entity.SubscriptionProperties{RequiresSession: true})
 		sendIDs(t, b, "changes", "a", "a0", "a1")
@@ -206,7 +206,7 @@ func TestDeletionEndsReceiversAndForgets(t *testing.T) {
 	})
 }
 
-func TestRulesCanBeChanged(t *testing.T) {
+func TestAdmin_RulesCanBeChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		must(t, b.DeleteRule("changes", "sub", entity.DefaultRule))
@@ -231,7 +231,7 @@ func TestRulesCanBeChanged(t *testing.T) {
 	})
 }
 
-func TestIdleEntitiesAreDeleted(t *testing.T) {
+func TestAdmin_IdleEntitiesAreDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		const idle = 5 * time.Minute
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{AutoDeleteOnIdle: idle})
@@ -256,7 +256,7 @@ func TestIdleEntitiesAreDeleted(t *testing.T) {
 	})
 }
 
-func TestNothingIsAccessedBeforeItIsUsed(t *testing.T) {
+func TestAdmin_NothingIsAccessedBeforeItIsUsed(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		queue, err := b.CreateQueue("q", entity.QueueProperties{})
 		must(t, err)
@@ -275,7 +275,7 @@ func TestNothingIsAccessedBeforeItIsUsed(t *testing.T) {
 	})
 }
 
-func TestWhatExistsIsFoundByItsPath(t *testing.T) {
+func TestAdmin_WhatExistsIsFoundByItsPath(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		for _, path := range []string{"changes", "Changes", sub, sub + "/$DeadLetterQueue"} {

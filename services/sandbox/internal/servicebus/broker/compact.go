@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"changerelay/services/sandbox/internal/servicebus/record"
 )
 
 // Journal keeps the broker's records in order. Append is called with the
@@ -119,7 +121,7 @@ func (b *Broker) picture() *picture {
 			p.histories = append(p.histories, historyPicture{in.id, slices.Clone(in.history.queue[in.history.first:])})
 		}
 	}
-	p.entities = w.buf
+	p.entities = w.Buf
 	return p
 }
 
@@ -143,21 +145,21 @@ const recordSize = 256 << 10
 // emit writes the picture in operations that Restore understands. It is called
 // without the lock.
 func (p *picture) emit(emit func(record []byte) error) error {
-	w := &encoder{buf: p.entities}
+	w := &encoder{Encoder: record.Encoder{Buf: p.entities}}
 	flush := func(above int) error {
-		if len(w.buf) <= above {
+		if len(w.Buf) <= above {
 			return nil
 		}
-		err := emit(w.buf)
-		w.buf = w.buf[:0]
+		err := emit(w.Buf)
+		w.Buf = w.Buf[:0]
 		return err
 	}
 	written := map[uint64]bool{}
 	for _, s := range p.stores {
 		w.begin(opNumbers)
-		w.uint(s.id)
+		w.Uint(s.id)
 		for _, n := range s.last {
-			w.int(n)
+			w.Int(n)
 		}
 		slices.SortFunc(s.entries, func(x, y entry) int { return cmp.Compare(x.order, y.order) })
 		for i := range s.entries {

@@ -8,7 +8,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestThrottledEntitiesAreBusyForAWhile(t *testing.T) {
+func TestFaults_ThrottledEntitiesAreBusyForAWhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		must(t, b.Throttle("changes", 2*time.Second))
@@ -24,7 +24,7 @@ func TestThrottledEntitiesAreBusyForAWhile(t *testing.T) {
 	})
 }
 
-func TestDelayedEntitiesAreSlow(t *testing.T) {
+func TestFaults_DelayedEntitiesAreSlow(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		must(t, b.Delay("changes", time.Second))
@@ -57,7 +57,7 @@ func TestDelayedEntitiesAreSlow(t *testing.T) {
 	})
 }
 
-func TestDetachEndsReceiversAndAccepts(t *testing.T) {
+func TestFaults_DetachEndsReceiversAndAccepts(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -82,7 +82,7 @@ func TestDetachEndsReceiversAndAccepts(t *testing.T) {
 	})
 }
 
-func TestLostSessionLocksCountNoDelivery(t *testing.T) {
+func TestFaults_LostSessionLocksCountNoDelivery(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -110,7 +110,7 @@ func TestLostSessionLocksCountNoDelivery(t *testing.T) {
 	})
 }
 
-func TestALostCompletionIsDeliveredAgain(t *testing.T) {
+func TestFaults_ALostCompletionIsDeliveredAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0", "a1", "a2")

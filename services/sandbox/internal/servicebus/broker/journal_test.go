@@ -148,7 +148,7 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 	}
 }
 
-func TestARestoredNamespaceIsTheSame(t *testing.T) {
+func TestJournal_ARestoredNamespaceIsTheSame(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compacted is %t", compacted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func goesOn(t *testing.T, b *Broker, stop func(), j *memoryJournal) (*Broker, fu
 	return b, stop
 }
 
-func TestWhatWasRemovedStaysRemoved(t *testing.T) {
+func TestJournal_WhatWasRemovedStaysRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stop := start(t, Config{})
 		j := &memoryJournal{}
@@ -233,7 +233,7 @@ func TestWhatWasRemovedStaysRemoved(t *testing.T) {
 	})
 }
 
-func TestTheTimeBetweenTwoRunsIsNotIdle(t *testing.T) {
+func TestJournal_TheTimeBetweenTwoRunsIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stop := start(t, Config{})
 		j := &memoryJournal{}
@@ -270,16 +270,16 @@ func entities(b *Broker) string {
 	return strings.Join(paths, " ")
 }
 
-func TestABadRecordIsAnError(t *testing.T) {
+func TestJournal_ABadRecordIsAnError(t *testing.T) {
 	t.Parallel()
 	w := &encoder{}
 	w.begin(opRemove)
-	w.uint(7)
-	w.int(1)
+	w.Uint(7)
+	w.Int(1)
 	for name, record := range map[string][]byte{
 		"an unknown operation":    {255},
 		"an operation cut short":  {byte(opQueue), 5, 'q'},
-		"a message that is gone":  w.buf,
+		"a message that is gone":  w.Buf,
 		"a length beyond the end": {byte(opDropInlet), 200, 1},
 	} {
 		b, err := New(Config{})
@@ -323,7 +323,7 @@ func FuzzRestore(f *testing.F) {
 
 // Acknowledged work is in the files at every moment, as a killed process
 // leaves them.
-func TestAKillLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestJournal_AKillLosesNothingThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b, stop, j := open(t, dir, 64<<10) // compacts often

@@ -67,7 +67,7 @@ type model struct {
 	gone     []uuid.UUID // tokens that must be refused
 }
 
-func TestSessionsBehaveAsTheModelSays(t *testing.T) {
+func TestProperty_SessionsBehaveAsTheModelSays(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,35 @@ import (
 	"time"
 
 	"changerelay/services/sandbox/internal/servicebus/entity"
+	"changerelay/services/sandbox/internal/servicebus/record"
 )
+
+// A journal record is a sequence of operations that are durable together. An
+// operation is its code and its fields.
+type operation byte
+
+const (
+	opQueue        operation = iota + 1 // made or changed
+	opTopic                             // made or changed
+	opSubscription                      // made or changed, with its rules
+	opDropInlet
+	opDropSubscription
+	opContent  // of messages that later operations put
+	opPut      // a message into a store
+	opRemove   // a message from a store
+	opChange   // a message's state, count and marks
+	opState    // of a session
+	opRemember // an id in a history
+	opNumbers  // of a store, in a snapshot
+)
+
+// encoder writes operations.
+type encoder struct{ record.Encoder }
+
+func (w *encoder) begin(op operation) { w.Raw([]byte{byte(op)}) }
+
+// decoder reads operations.
+type decoder struct{ record.Decoder }
 
 // recorder writes the durable changes that are made under the broker's lock.
 // Those of one call become one record, so they are durable together. Without
@@ -21,11 +49,11 @@ type recorder struct {
 
 // flush hands the changes made under the lock to the journal.
 func (l *recorder) flush() {
-	if len(l.pending.buf) == 0 {
+	if len(l.pending.Buf) == 0 {
 		return
 	}
-	l.position = l.journal.Append(l.pending.buf)
-	l.pending.buf = l.pending.buf[:0]
+	l.position = l.journal.Append(l.pending.Buf)
+	l.pending.Buf = l.pending.Buf[:0]
 }
 
 // properties is what settings are kept as: JSON, so that versions of the
@@ -35,12 +63,12 @@ func (w *encoder) settings(v any) {
 	if err != nil {
 		panic("broker: settings that are no JSON: " + err.Error())
 	}
-	w.bytes(text)
+	w.Bytes(text)
 }
 
 func (r *decoder) settings(v any) {
-	if err := json.Unmarshal(r.raw(r.uint()), v); err != nil && r.err == nil {
-		r.err = err
+	if err := json.Unmarshal(r.Raw(r.Uint()), v); err != nil && r.Err == nil {
+		r.Err = err
 	}
 }
 
@@ -52,8 +80,8 @@ func (l *recorder) queue(in *inlet) {
 
 func (w *encoder) queue(in *inlet) {
 	w.begin(opQueue)
-	w.string(in.name)
-	w.uint(in.id)
+	w.Text(in.name)
+	w.Uint(in.id)
 	w.settings(in.queueProperties)
 	w.dates(in.dates)
 }
@@ -66,8 +94,8 @@ func (l *recorder) topic(in *inlet) {
 
 func (w *encoder) topic(in *inlet) {
 	w.begin(opTopic)
-	w.string(in.name)
-	w.uint(in.id)
+	w.Text(in.name)
+	w.Uint(in.id)
 	w.settings(in.topicProperties)
 	w.dates(in.dates)
 }
@@ -80,35 +108,35 @@ func (l *recorder) subscription(in *inlet, out *outlet) {
 
 func (w *encoder) subscription(in *inlet, out *outlet) {
 	w.begin(opSubscription)
-	w.string(in.name)
-	w.string(out.name)
-	w.uint(out.store.id)
+	w.Text(in.name)
+	w.Text(out.name)
+	w.Uint(out.store.id)
 	w.settings(out.properties)
 	w.dates(out.dates)
-	w.uint(uint64(len(out.rules)))
+	w.Uint(uint64(len(out.rules)))
 	for _, r := range out.rules {
-		w.rule(r.Rule)
+		w.Rule(r.Rule)
 	}
 }
 
 func (w *encoder) dates(d dates) {
-	w.time(d.created)
-	w.time(d.updated)
-	w.time(d.accessed)
+	w.Time(d.created)
+	w.Time(d.updated)
+	w.Time(d.accessed)
 }
 
 func (l *recorder) dropInlet(in *inlet) {
 	if l.journal != nil {
 		l.pending.begin(opDropInlet)
-		l.pending.string(in.name)
+		l.pending.Text(in.name)
 	}
 }
 
 func (l *recorder) dropSubscription(in *inlet, out *outlet) {
 	if l.journal != nil {
 		l.pending.begin(opDropSubscription)
-		l.pending.string(in.name)
-		l.pending.string(out.name)
+		l.pending.Text(in.name)
+		l.pending.Text(out.name)
 	}
 }
 
@@ -126,57 +154,57 @@ func (l *recorder) put(e *entry) {
 
 func (w *encoder) content(number uint64, m *entity.Message) {
 	w.begin(opContent)
-	w.uint(number)
-	w.optional(m.SessionID)
+	w.Uint(number)
+	w.Optional(m.SessionID)
 	for _, s := range []string{
 		m.MessageID, m.PartitionKey, m.Subject, m.To, m.ReplyTo, m.ReplyToSessionID, m.CorrelationID, m.ContentType,
 	} {
-		w.string(s)
+		w.Text(s)
 	}
-	w.int(int64(m.TimeToLive))
-	w.time(m.ScheduledEnqueueTime)
-	w.properties(m.Properties)
-	w.bytes(m.Payload)
+	w.Int(int64(m.TimeToLive))
+	w.Time(m.ScheduledEnqueueTime)
+	w.Properties(m.Properties)
+	w.Bytes(m.Payload)
 }
 
 func (w *encoder) put(e *entry) {
 	w.begin(opPut)
-	w.uint(e.store.id)
-	w.int(e.seq)
-	w.uint(e.number)
-	w.int(e.enqueuedSeq)
-	w.int(int64(e.partition))
-	w.time(e.enqueuedAt)
-	w.time(e.expiresAt)
+	w.Uint(e.store.id)
+	w.Int(e.seq)
+	w.Uint(e.number)
+	w.Int(e.enqueuedSeq)
+	w.Int(int64(e.partition))
+	w.Time(e.enqueuedAt)
+	w.Time(e.expiresAt)
 	w.mutable(e)
 }
 
 // mutable writes what may change while a message is in its store.
 func (w *encoder) mutable(e *entry) {
-	w.uint(uint64(e.state))
-	w.uint(uint64(e.failed))
-	w.bool(e.marks != nil)
+	w.Uint(uint64(e.state))
+	w.Uint(uint64(e.failed))
+	w.Bool(e.marks != nil)
 	if m := e.marks; m != nil {
-		w.string(m.deadSource)
-		w.string(m.deadReason)
-		w.string(m.deadDescription)
-		w.properties(m.modified)
+		w.Text(m.deadSource)
+		w.Text(m.deadReason)
+		w.Text(m.deadDescription)
+		w.Properties(m.modified)
 	}
 }
 
 func (l *recorder) remove(e *entry) {
 	if l.journal != nil {
 		l.pending.begin(opRemove)
-		l.pending.uint(e.store.id)
-		l.pending.int(e.seq)
+		l.pending.Uint(e.store.id)
+		l.pending.Int(e.seq)
 	}
 }
 
 func (l *recorder) change(e *entry) {
 	if l.journal != nil {
 		l.pending.begin(opChange)
-		l.pending.uint(e.store.id)
-		l.pending.int(e.seq)
+		l.pending.Uint(e.store.id)
+		l.pending.Int(e.seq)
 		l.pending.mutable(e)
 	}
 }
@@ -189,11 +217,11 @@ func (l *recorder) state(x *session) {
 
 func (w *encoder) state(store uint64, id string, state []byte, at time.Time) {
 	w.begin(opState)
-	w.uint(store)
-	w.string(id)
-	w.bool(state != nil)
-	w.bytes(state)
-	w.time(at)
+	w.Uint(store)
+	w.Text(id)
+	w.Bool(state != nil)
+	w.Bytes(state)
+	w.Time(at)
 }
 
 func (l *recorder) remember(in *inlet, id fingerprint, at time.Time) {
@@ -204,7 +232,7 @@ func (l *recorder) remember(in *inlet, id fingerprint, at time.Time) {
 
 func (w *encoder) remember(inlet uint64, id fingerprint, at time.Time) {
 	w.begin(opRemember)
-	w.uint(inlet)
-	w.raw(id[:])
-	w.time(at)
+	w.Uint(inlet)
+	w.Raw(id[:])
+	w.Time(at)
 }

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"changerelay/services/sandbox/internal/servicebus/entity"
+	"changerelay/services/sandbox/internal/servicebus/record"
 )
 
 // Restore carries out a record that a journal has kept. It is for an empty
 // broker, before Keep and Run and in the order of the journal. Locks and
 // receivers do not come back; what was due or expired meanwhile is seen to by
 // Run.
-func (b *Broker) Restore(record []byte) error {
+func (b *Broker) Restore(written []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &decoder{buf: record}
-	for len(r.buf) > 0 {
-		op := operation(r.byte())
+	r := &decoder{record.Decoder{Buf: written}}
+	for len(r.Buf) > 0 {
+		op := operation(r.Byte())
 		err := b.restore(op, r)
 		if err == nil {
-			err = r.err
+			err = r.Err
 		}
 		if err != nil {
 			return fmt.Errorf("restore operation %d: %w", op, err)
@@ -42,14 +43,14 @@ func (b *Broker) restore(op operation, r *decoder) error {
 	case opSubscription:
 		return b.restoreSubscription(r)
 	case opDropInlet:
-		in := b.inlets[strings.ToLower(r.string())]
+		in := b.inlets[strings.ToLower(r.Text())]
 		if in == nil {
 			return errNoPlace
 		}
 		b.dropInlet(in, time.Time{})
 		return nil
 	case opDropSubscription:
-		in, out, err := b.subscription(r.string(), r.string())
+		in, out, err := b.subscription(r.Text(), r.Text())
 		if err != nil {
 			return errNoPlace
 		}
@@ -60,7 +61,7 @@ func (b *Broker) restore(op operation, r *decoder) error {
 	case opPut:
 		return b.restorePut(r)
 	case opRemove:
-		e := b.stores[r.uint()].at(r.int())
+		e := b.stores[r.Uint()].at(r.Int())
 		if e == nil {
 			return errNoPlace
 		}
@@ -78,7 +79,7 @@ func (b *Broker) restore(op operation, r *decoder) error {
 	case opNumbers:
 		return b.restoreNumbers(r)
 	}
-	return errRecord
+	return record.ErrRecord
 }
 
 // at is entry for a store that may not be there.
@@ -89,15 +90,15 @@ func (s *store) at(seq int64) *entry {
 	return s.entry(seq)
 }
 
-func (r *decoder) dates() dates { return dates{r.time(), r.time(), r.time()} }
+func (r *decoder) dates() dates { return dates{r.Time(), r.Time(), r.Time()} }
 
 func (b *Broker) restoreQueue(r *decoder) error {
-	name, id := r.string(), r.uint()
+	name, id := r.Text(), r.Uint()
 	var p entity.QueueProperties
 	r.settings(&p)
 	d := r.dates()
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	in := b.inlets[strings.ToLower(name)]
 	if in == nil {
@@ -111,12 +112,12 @@ func (b *Broker) restoreQueue(r *decoder) error {
 }
 
 func (b *Broker) restoreTopic(r *decoder) error {
-	name, id := r.string(), r.uint()
+	name, id := r.Text(), r.Uint()
 	var p entity.TopicProperties
 	r.settings(&p)
 	d := r.dates()
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	in := b.inlets[strings.ToLower(name)]
 	if in == nil {
@@ -130,19 +131,19 @@ func (b *Broker) restoreTopic(r *decoder) error {
 }
 
 func (b *Broker) restoreSubscription(r *decoder) error {
-	topic, name, id := r.string(), r.string(), r.uint()
+	topic, name, id := r.Text(), r.Text(), r.Uint()
 	var p entity.SubscriptionProperties
 	r.settings(&p)
 	d := r.dates()
 	var rules []entity.Rule
-	for range r.uint() {
-		if r.err != nil {
-			return r.err
+	for range r.Uint() {
+		if r.Err != nil {
+			return r.Err
 		}
-		rules = append(rules, r.rule())
+		rules = append(rules, r.Rule())
 	}
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	compiled, err := compileRules(rules, d.created)
 	if err != nil {
@@ -163,37 +164,37 @@ func (b *Broker) restoreSubscription(r *decoder) error {
 }
 
 func (b *Broker) restoreContent(r *decoder) error {
-	number := r.uint()
-	m := &entity.Message{SessionID: r.optional()}
+	number := r.Uint()
+	m := &entity.Message{SessionID: r.Optional()}
 	for _, s := range []*string{
 		&m.MessageID, &m.PartitionKey, &m.Subject, &m.To, &m.ReplyTo, &m.ReplyToSessionID, &m.CorrelationID, &m.ContentType,
 	} {
-		*s = r.string()
+		*s = r.Text()
 	}
-	m.TimeToLive = time.Duration(r.int())
-	m.ScheduledEnqueueTime = r.time()
-	m.Properties = r.properties()
-	m.Payload = r.bytes()
+	m.TimeToLive = time.Duration(r.Int())
+	m.ScheduledEnqueueTime = r.Time()
+	m.Properties = r.Properties()
+	m.Payload = r.Bytes()
 	b.restored[number] = &content{msg: m, number: number}
 	b.log.contents = max(b.log.contents, number)
-	return r.err
+	return r.Err
 }
 
 func (b *Broker) restorePut(r *decoder) error {
-	s := b.stores[r.uint()]
-	e := &entry{seq: r.int()}
-	e.content = b.restored[r.uint()]
-	e.enqueuedSeq = r.int()
-	e.partition = int16(r.int())
-	e.enqueuedAt, e.expiresAt = r.time(), r.time()
+	s := b.stores[r.Uint()]
+	e := &entry{seq: r.Int()}
+	e.content = b.restored[r.Uint()]
+	e.enqueuedSeq = r.Int()
+	e.partition = int16(r.Int())
+	e.enqueuedAt, e.expiresAt = r.Time(), r.Time()
 	r.mutable(e)
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case s == nil || e.content == nil || s.entry(e.seq) != nil:
 		return errNoPlace
 	case s.sessions != nil && e.msg.SessionID == nil && e.state != entity.StateScheduled:
-		return errRecord
+		return record.ErrRecord
 	}
 	e.quota = &s.inlet.quota
 	s.put(e, time.Time{})
@@ -214,26 +215,26 @@ func (n *numbers) saw(seq int64) {
 }
 
 func (r *decoder) mutable(e *entry) {
-	e.state = entity.State(r.uint())
-	e.failed = uint32(r.uint())
+	e.state = entity.State(r.Uint())
+	e.failed = uint32(r.Uint())
 	if e.state > entity.StateScheduled {
-		r.fail()
+		r.Fail()
 	}
 	e.marks = nil
-	if r.bool() {
-		e.marks = &marks{deadSource: r.string(), deadReason: r.string(), deadDescription: r.string(), modified: r.properties()}
+	if r.Bool() {
+		e.marks = &marks{deadSource: r.Text(), deadReason: r.Text(), deadDescription: r.Text(), modified: r.Properties()}
 	}
 }
 
 func (b *Broker) restoreChange(r *decoder) error {
-	e := b.stores[r.uint()].at(r.int())
+	e := b.stores[r.Uint()].at(r.Int())
 	if e == nil {
 		return errNoPlace
 	}
 	changed := entry{}
 	r.mutable(&changed)
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	s := e.store
 	s.take(e)
@@ -247,10 +248,10 @@ func (b *Broker) restoreChange(r *decoder) error {
 }
 
 func (b *Broker) restoreState(r *decoder) error {
-	s := b.stores[r.uint()]
-	id, set, state, at := r.string(), r.bool(), r.bytes(), r.time()
-	if r.err != nil {
-		return r.err
+	s := b.stores[r.Uint()]
+	id, set, state, at := r.Text(), r.Bool(), r.Bytes(), r.Time()
+	if r.Err != nil {
+		return r.Err
 	}
 	if s == nil || s.sessions == nil {
 		return errNoPlace
@@ -265,12 +266,12 @@ func (b *Broker) restoreState(r *decoder) error {
 }
 
 func (b *Broker) restoreRemember(r *decoder) error {
-	s := b.stores[r.uint()]
+	s := b.stores[r.Uint()]
 	var id fingerprint
-	copy(id[:], r.raw(uint64(len(id))))
-	at := r.time()
-	if r.err != nil {
-		return r.err
+	copy(id[:], r.Raw(uint64(len(id))))
+	at := r.Time()
+	if r.Err != nil {
+		return r.Err
 	}
 	if s == nil || s.inlet.history == nil {
 		return errNoPlace
@@ -280,12 +281,12 @@ func (b *Broker) restoreRemember(r *decoder) error {
 }
 
 func (b *Broker) restoreNumbers(r *decoder) error {
-	s := b.stores[r.uint()]
+	s := b.stores[r.Uint()]
 	if s == nil {
 		return errNoPlace
 	}
 	for i := range s.numbers.last {
-		s.numbers.last[i] = r.int()
+		s.numbers.last[i] = r.Int()
 	}
-	return r.err
+	return r.Err
 }

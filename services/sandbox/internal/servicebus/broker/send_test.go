@@ -12,7 +12,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestABatchIsTakenInWholeOrNotAtAll(t *testing.T) {
+func TestSend_ABatchIsTakenInWholeOrNotAtAll(t *testing.T) {
 	large := msg("large", "")
 	large.Payload = make([]byte, 256<<10+1)
 	long := strings.Repeat("ü", 129)
@@ -51,7 +51,7 @@ func TestABatchIsTakenInWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestBatchesThatAreAllowed(t *testing.T) {
+func TestSend_BatchesThatAreAllowed(t *testing.T) {
 	keyed := msg("m", "a")
 	keyed.PartitionKey = "a"
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestBatchesThatAreAllowed(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAreAcceptedAndDropped(t *testing.T) {
+func TestSend_DuplicatesAreAcceptedAndDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: time.Minute})
 		r := openPlain(t, b, "q")
@@ -98,7 +98,7 @@ func TestDuplicatesAreAcceptedAndDropped(t *testing.T) {
 	})
 }
 
-func TestDuplicatesCountWithinAPartitionKey(t *testing.T) {
+func TestSend_DuplicatesCountWithinAPartitionKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		partitioned bool
 		want        string
@@ -120,7 +120,7 @@ func TestDuplicatesCountWithinAPartitionKey(t *testing.T) {
 	}
 }
 
-func TestTheHistoryIsForgottenInTime(t *testing.T) {
+func TestSend_TheHistoryIsForgottenInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: time.Minute})
 		for i := range 100 {
@@ -136,7 +136,7 @@ func TestTheHistoryIsForgottenInTime(t *testing.T) {
 	})
 }
 
-func TestAFullEntityRefuses(t *testing.T) {
+func TestSend_AFullEntityRefuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{MaxSizeInMegabytes: 1}, entity.SubscriptionProperties{})
 		_, err := b.CreateSubscription("changes", "other", entity.SubscriptionProperties{})
@@ -152,7 +152,7 @@ func TestAFullEntityRefuses(t *testing.T) {
 	})
 }
 
-func TestScheduledMessagesWaitForTheirTime(t *testing.T) {
+func TestSend_ScheduledMessagesWaitForTheirTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})
 		at := time.Now().Add(time.Minute)
@@ -185,7 +185,7 @@ func TestScheduledMessagesWaitForTheirTime(t *testing.T) {
 	})
 }
 
-func TestMessagesExpire(t *testing.T) {
+func TestSend_MessagesExpire(t *testing.T) {
 	short := msg("short", "")
 	short.TimeToLive = 10 * time.Second
 	for name, test := range map[string]struct {
@@ -221,7 +221,7 @@ func TestMessagesExpire(t *testing.T) {
 	}
 }
 
-func TestALockedMessageExpiresOnlyWhenItComesBack(t *testing.T) {
+func TestSend_ALockedMessageExpiresOnlyWhenItComesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{DefaultMessageTimeToLive: 10 * time.Second, DeadLetteringOnMessageExpiration: true})
 		send(t, b, "q", msg("kept", ""), msg("back", ""), msg("deferred", ""))
@@ -241,7 +241,7 @@ func TestALockedMessageExpiresOnlyWhenItComesBack(t *testing.T) {
 	})
 }
 
-func TestSequenceNumbersOfAPartitionedTopic(t *testing.T) {
+func TestSend_SequenceNumbersOfAPartitionedTopic(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{EnablePartitioning: true}, entity.SubscriptionProperties{})
 		for i := range 64 {
@@ -268,7 +268,7 @@ func TestSequenceNumbersOfAPartitionedTopic(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsGetTheirOwnCopies(t *testing.T) {
+func TestSend_SubscriptionsGetTheirOwnCopies(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{RequiresSession: true})
 		_, err := b.CreateSubscription("changes", "observer", entity.SubscriptionProperties{})
@@ -280,7 +280,7 @@ func TestSubscriptionsGetTheirOwnCopies(t *testing.T) {
 	})
 }
 
-func TestRulesChooseMessages(t *testing.T) {
+func TestSend_RulesChooseMessages(t *testing.T) {
 	red := map[string]any{"color": "red", "n": int32(5)}
 	label := "big"
 	for name, test := range map[string]struct {
@@ -313,7 +313,7 @@ func TestRulesChooseMessages(t *testing.T) {
 	}
 }
 
-func TestReceiversWithoutSessionShareInTurn(t *testing.T) {
+func TestSend_ReceiversWithoutSessionShareInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		got := make(chan string)
@@ -334,7 +334,7 @@ func TestReceiversWithoutSessionShareInTurn(t *testing.T) {
 	})
 }
 
-func TestAWakeUpIsNotLostWithItsReceiver(t *testing.T) {
+func TestSend_AWakeUpIsNotLostWithItsReceiver(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		gone, stays := openPlain(t, b, "q"), openPlain(t, b, "q")

@@ -16,7 +16,7 @@ func makeSessions(t *testing.T, b *Broker) {
 	makeTopic(t, b, entity.TopicProperties{EnablePartitioning: true}, entity.SubscriptionProperties{RequiresSession: true, MaxDeliveryCount: 3})
 }
 
-func TestASessionsMessagesComeInOrder(t *testing.T) {
+func TestSession_ASessionsMessagesComeInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		for i := range 5 {
@@ -38,7 +38,7 @@ func TestASessionsMessagesComeInOrder(t *testing.T) {
 	})
 }
 
-func TestAHeldSessionIsRefusedToOthers(t *testing.T) {
+func TestSession_AHeldSessionIsRefusedToOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -52,7 +52,7 @@ func TestAHeldSessionIsRefusedToOthers(t *testing.T) {
 	})
 }
 
-func TestAHolderGetsLaterMessagesToo(t *testing.T) {
+func TestSession_AHolderGetsLaterMessagesToo(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		r := openSession(t, b, sub, "a") // empty
@@ -69,7 +69,7 @@ func TestAHolderGetsLaterMessagesToo(t *testing.T) {
 	})
 }
 
-func TestTheNextSessionIsTheOneThatWaitedLongest(t *testing.T) {
+func TestSession_TheNextSessionIsTheOneThatWaitedLongest(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		for _, id := range []string{"c", "a", "d", "b", "a", "c"} {
@@ -88,7 +88,7 @@ func TestTheNextSessionIsTheOneThatWaitedLongest(t *testing.T) {
 	})
 }
 
-func TestWaitingAcceptsAreServedInTurn(t *testing.T) {
+func TestSession_WaitingAcceptsAreServedInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		got := make(chan string, 3)
@@ -105,7 +105,7 @@ func TestWaitingAcceptsAreServedInTurn(t *testing.T) {
 	})
 }
 
-func TestACancelledAcceptTakesNothing(t *testing.T) {
+func TestSession_ACancelledAcceptTakesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +126,7 @@ func TestACancelledAcceptTakesNothing(t *testing.T) {
 	})
 }
 
-func TestClosePutsUnsettledMessagesBackWithoutCounting(t *testing.T) {
+func TestSession_ClosePutsUnsettledMessagesBackWithoutCounting(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0", "a1", "a2")
@@ -144,7 +144,7 @@ func TestClosePutsUnsettledMessagesBackWithoutCounting(t *testing.T) {
 	})
 }
 
-func TestSettlingAfterCloseIsRefused(t *testing.T) {
+func TestSession_SettlingAfterCloseIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -160,7 +160,7 @@ func TestSettlingAfterCloseIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnExpiredSessionLockCountsAndIsLost(t *testing.T) {
+func TestSession_AnExpiredSessionLockCountsAndIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0", "a1", "a2")
@@ -181,7 +181,7 @@ func TestAnExpiredSessionLockCountsAndIsLost(t *testing.T) {
 	})
 }
 
-func TestAnExpiryWakesAWaitingReceiver(t *testing.T) {
+func TestSession_AnExpiryWakesAWaitingReceiver(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		r := openSession(t, b, sub, "a")
@@ -194,7 +194,7 @@ func TestAnExpiryWakesAWaitingReceiver(t *testing.T) {
 	})
 }
 
-func TestAnExpiredSessionGoesToAWaitingAccept(t *testing.T) {
+func TestSession_AnExpiredSessionGoesToAWaitingAccept(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -208,7 +208,7 @@ func TestAnExpiredSessionGoesToAWaitingAccept(t *testing.T) {
 	})
 }
 
-func TestRenewalExtendsASessionLock(t *testing.T) {
+func TestSession_RenewalExtendsASessionLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -228,7 +228,7 @@ func TestRenewalExtendsASessionLock(t *testing.T) {
 	})
 }
 
-func TestManyExpiriesDeadLetterASessionsMessage(t *testing.T) {
+func TestSession_ManyExpiriesDeadLetterASessionsMessage(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0", "a1")
@@ -245,7 +245,7 @@ func TestManyExpiriesDeadLetterASessionsMessage(t *testing.T) {
 	})
 }
 
-func TestReceiversMustFitTheEntity(t *testing.T) {
+func TestSession_ReceiversMustFitTheEntity(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		makeQueue(t, b, "plain", entity.QueueProperties{})
@@ -260,7 +260,7 @@ func TestReceiversMustFitTheEntity(t *testing.T) {
 	})
 }
 
-func TestAMessageWithoutSession(t *testing.T) {
+func TestSession_AMessageWithoutSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		makeQueue(t, b, "queue", entity.QueueProperties{RequiresSession: true})
@@ -275,7 +275,7 @@ func TestAMessageWithoutSession(t *testing.T) {
 	})
 }
 
-func TestAnEmptySessionIDIsASession(t *testing.T) {
+func TestSession_AnEmptySessionIDIsASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		empty := ""
@@ -288,7 +288,7 @@ func TestAnEmptySessionIDIsASession(t *testing.T) {
 	})
 }
 
-func TestSessionState(t *testing.T) {
+func TestSession_SessionState(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		wantCondition(t, b.SetSessionState(sub, "a", []byte("x")), entity.ConditionSessionLockLost)
@@ -312,7 +312,7 @@ func TestSessionState(t *testing.T) {
 	})
 }
 
-func TestListSessions(t *testing.T) {
+func TestSession_ListSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		for _, id := range []string{"d", "b", "a", "c"} {
@@ -343,7 +343,7 @@ func TestListSessions(t *testing.T) {
 	})
 }
 
-func TestEmptySessionsAreForgotten(t *testing.T) {
+func TestSession_EmptySessionsAreForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		for i := range 100 {

@@ -9,7 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestOutcomes(t *testing.T) {
+func TestSettle_Outcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		outcome   entity.Outcome
 		again     string // what is received afterwards
@@ -54,7 +54,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestAnotherReceiversMessageCanNotBeSettled(t *testing.T) {
+func TestSettle_AnotherReceiversMessageCanNotBeSettled(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""))
@@ -64,7 +64,7 @@ func TestAnotherReceiversMessageCanNotBeSettled(t *testing.T) {
 	})
 }
 
-func TestAMessageLockExpires(t *testing.T) {
+func TestSettle_AMessageLockExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""), msg("m1", ""))
@@ -87,7 +87,7 @@ func TestAMessageLockExpires(t *testing.T) {
 
 // An overdue lock is over whether or not the clock has rung: without Run
 // nothing rings.
-func TestAnOverdueLockIsOverBeforeItsAlarm(t *testing.T) {
+func TestSettle_AnOverdueLockIsOverBeforeItsAlarm(t *testing.T) {
 	b, err := New(Config{})
 	must(t, err)
 	makeQueue(t, b, "q", entity.QueueProperties{})
@@ -114,7 +114,7 @@ func TestAnOverdueLockIsOverBeforeItsAlarm(t *testing.T) {
 	checkBooks(t, b)
 }
 
-func TestRenewalExtendsMessageLocks(t *testing.T) {
+func TestSettle_RenewalExtendsMessageLocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""), msg("m1", ""))
@@ -135,7 +135,7 @@ func TestRenewalExtendsMessageLocks(t *testing.T) {
 	})
 }
 
-func TestLocksOutliveAReceiverWithoutSession(t *testing.T) {
+func TestSettle_LocksOutliveAReceiverWithoutSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""), msg("m1", ""))
@@ -154,7 +154,7 @@ func TestLocksOutliveAReceiverWithoutSession(t *testing.T) {
 	})
 }
 
-func TestTooManyDeliveriesDeadLetter(t *testing.T) {
+func TestSettle_TooManyDeliveriesDeadLetter(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{MaxDeliveryCount: 3})
 		send(t, b, "q", msg("m0", ""))
@@ -177,7 +177,7 @@ func TestTooManyDeliveriesDeadLetter(t *testing.T) {
 	})
 }
 
-func TestADeadLetterStaysUntilItIsCompleted(t *testing.T) {
+func TestSettle_ADeadLetterStaysUntilItIsCompleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{MaxDeliveryCount: 1, DefaultMessageTimeToLive: time.Minute, DeadLetteringOnMessageExpiration: true})
 		send(t, b, "q", msg("m0", ""))
@@ -198,7 +198,7 @@ func TestADeadLetterStaysUntilItIsCompleted(t *testing.T) {
 	})
 }
 
-func TestReceiveAndDeleteRemovesAtOnce(t *testing.T) {
+func TestSettle_ReceiveAndDeleteRemovesAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""), msg("m1", ""))
@@ -214,7 +214,7 @@ func TestReceiveAndDeleteRemovesAtOnce(t *testing.T) {
 	})
 }
 
-func TestDeferredMessages(t *testing.T) {
+func TestSettle_DeferredMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""), msg("m1", ""))
@@ -250,7 +250,7 @@ func TestDeferredMessages(t *testing.T) {
 	})
 }
 
-func TestDeferredMessagesOfASession(t *testing.T) {
+func TestSettle_DeferredMessagesOfASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0")
@@ -279,7 +279,7 @@ func TestDeferredMessagesOfASession(t *testing.T) {
 	})
 }
 
-func TestPeekShowsEverythingAndChangesNothing(t *testing.T) {
+func TestSettle_PeekShowsEverythingAndChangesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		later := msg("later", "")
@@ -300,7 +300,7 @@ func TestPeekShowsEverythingAndChangesNothing(t *testing.T) {
 	})
 }
 
-func TestPeekOfASession(t *testing.T) {
+func TestSettle_PeekOfASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeSessions(t, b)
 		sendIDs(t, b, "changes", "a", "a0", "a1", "a2")
@@ -323,7 +323,7 @@ func TestPeekOfASession(t *testing.T) {
 	})
 }
 
-func TestADeadLetterQueueCountsNoDeliveries(t *testing.T) {
+func TestSettle_ADeadLetterQueueCountsNoDeliveries(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m", ""))

@@ -30,8 +30,8 @@ func registry(t *testing.T) (*faults.Registry, []faults.Kind) {
 	return faults.New(kinds...), kinds
 }
 
-// TestEveryExampleStartsItsFault keeps what GET /faults shows true.
-func TestEveryExampleStartsItsFault(t *testing.T) {
+// TestBusFaults_EveryExampleStartsItsFault keeps what GET /faults shows true.
+func TestBusFaults_EveryExampleStartsItsFault(t *testing.T) {
 	t.Parallel()
 	r, kinds := registry(t)
 	for _, kind := range kinds {
@@ -42,7 +42,7 @@ func TestEveryExampleStartsItsFault(t *testing.T) {
 	r.EndAll()
 }
 
-func TestAFaultThatCanNotBeIsRefused(t *testing.T) {
+func TestBusFaults_AFaultThatCanNotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	r, _ := registry(t)
 	for _, body := range []string{

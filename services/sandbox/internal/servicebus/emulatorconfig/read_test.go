@@ -13,7 +13,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-func TestReadUnderstandsTheEmulatorsFile(t *testing.T) {
+func TestRead_ReadUnderstandsTheEmulatorsFile(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("testdata/Config.json")
 	if err != nil {
@@ -62,7 +62,7 @@ func withinNamespace(fields string) string {
 	return fmt.Sprintf(`{"UserConfig": {"Namespaces": [{"Name": "n", %s}]}}`, fields)
 }
 
-func TestReadRefusesWithTheJSONPath(t *testing.T) {
+func TestRead_ReadRefusesWithTheJSONPath(t *testing.T) {
 	t.Parallel()
 	const (
 		queue        = `"Queues": [{"Name": "q", "Properties": {%s}}]`
@@ -109,7 +109,7 @@ func TestReadRefusesWithTheJSONPath(t *testing.T) {
 	}
 }
 
-func TestReadReportsAllProblemsAtOnce(t *testing.T) {
+func TestRead_ReadReportsAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := emulatorconfig.Read(strings.NewReader(withinNamespace(`"Queues": [{"Name": "a", "X": 1}, {"Name": "b", "Y": 1}], "Z": 1`)))
 	for _, want := range []string{"Queues[0].X: ", "Queues[1].Y: ", "Namespaces[0].Z: "} {
@@ -119,7 +119,7 @@ func TestReadReportsAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-func TestApplyMakesTheDefaultNamespaceOnce(t *testing.T) {
+func TestRead_ApplyMakesTheDefaultNamespaceOnce(t *testing.T) {
 	t.Parallel()
 	b, err := broker.New(broker.Config{})
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"testing"
@@ -123,17 +125,17 @@ func carriesMessages(t *testing.T, client *azservicebus.Client) {
 	must(t, receiver.CompleteMessage(t.Context(), messages[0], nil))
 }
 
-func TestAMQPIsSpokenOverTLS(t *testing.T) {
+func TestGateway_AMQPIsSpokenOverTLS(t *testing.T) {
 	t.Parallel()
 	carriesMessages(t, start(t).client(t, false))
 }
 
-func TestAMQPIsSpokenOverWebSockets(t *testing.T) {
+func TestGateway_AMQPIsSpokenOverWebSockets(t *testing.T) {
 	t.Parallel()
 	carriesMessages(t, start(t).client(t, true))
 }
 
-func TestAMQPIsSpokenInTheClear(t *testing.T) {
+func TestGateway_AMQPIsSpokenInTheClear(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	for i := range 2 {
@@ -143,7 +145,7 @@ func TestAMQPIsSpokenInTheClear(t *testing.T) {
 	}
 }
 
-func TestAClientOverWebSocketsOutlivesACut(t *testing.T) {
+func TestGateway_AClientOverWebSocketsOutlivesACut(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	client := n.client(t, true)
@@ -156,7 +158,7 @@ func TestAClientOverWebSocketsOutlivesACut(t *testing.T) {
 	must(t, sender.SendMessage(t.Context(), &azservicebus.Message{}, nil))
 }
 
-func TestHTTPIsServedOnEveryPortWithAndWithoutTLS(t *testing.T) {
+func TestGateway_HTTPIsServedOnEveryPortWithAndWithoutTLS(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	transport := &http.Transport{TLSClientConfig: n.trust(t)}
@@ -176,7 +178,7 @@ func TestHTTPIsServedOnEveryPortWithAndWithoutTLS(t *testing.T) {
 	}
 }
 
-func TestSilentClientsHoldUpNobody(t *testing.T) {
+func TestGateway_SilentClientsHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	for range 100 { // one after the other they would last longer than any test
@@ -189,7 +191,7 @@ func TestSilentClientsHoldUpNobody(t *testing.T) {
 	must(t, conn.Close())
 }
 
-func TestARequestThatIsNoWebSocketIsRefused(t *testing.T) {
+func TestGateway_ARequestThatIsNoWebSocketIsRefused(t *testing.T) {
 	t.Parallel()
 	n := start(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.address+"/$servicebus/websocket/", http.NoBody)
@@ -202,19 +204,31 @@ func TestARequestThatIsNoWebSocketIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseLeavesNothingBound(t *testing.T) {
+func TestGateway_AnAddressInUseLeavesNothingBound(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
+	address := freeAddress(t)
 	if _, err := gateway.New(gateway.Config{Addresses: []string{address, taken.Addr().String()}}); err == nil {
 		t.Fatal("got no error, want one for the address in use")
 	}
 	again, err := net.Listen("tcp", address)
 	must(t, err)
 	must(t, again.Close())
+}
+
+// freeAddress returns an address that nobody listens on, below the ports that systems
+// give to outgoing connections and to listeners of port 0, so that no other test is
+// given it meanwhile.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var listener net.Listener
+	err := errors.New("not tried")
+	for tries := 0; err != nil && tries < 100; tries++ {
+		listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+	}
+	must(t, err)
+	must(t, listener.Close())
+	return listener.Addr().String()
 }

@@ -7,7 +7,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/isoduration"
 )
 
-func TestParseAndFormat(t *testing.T) {
+func TestISODuration_ParseAndFormat(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"PT1M":                       time.Minute,
@@ -31,7 +31,7 @@ func TestParseAndFormat(t *testing.T) {
 	}
 }
 
-func TestParseReadsOtherForms(t *testing.T) {
+func TestISODuration_ParseReadsOtherForms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"P1W":     7 * 24 * time.Hour,
@@ -45,7 +45,7 @@ func TestParseReadsOtherForms(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestISODuration_ParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "P", "PT", "1M", "PT1", "P1M", "P1Y", "-PT1M", "PT-1M", "PT1M1H", "PT1S1S", "PT1..5S", "P1DT", "pt1m", "PT1D"} {
 		if got, err := isoduration.Parse(text); err == nil {

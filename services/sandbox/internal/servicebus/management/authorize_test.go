@@ -15,7 +15,7 @@ func withKeys(c *management.Config) {
 	c.Keys = sas.Keys{"root": {Secret: "r", Rights: sas.All}, "worker": {Secret: "w", Rights: sas.Listen | sas.Send}}
 }
 
-func TestAKeyThatMayManageIsServed(t *testing.T) {
+func TestAuthorize_AKeyThatMayManageIsServed(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t, withKeys)
 	client := newClientWithKey(t, s, "root", "r")
@@ -25,7 +25,7 @@ func TestAKeyThatMayManageIsServed(t *testing.T) {
 	must(t, err)
 }
 
-func TestAKeyThatMayNotManageIsToldWhatItLacks(t *testing.T) {
+func TestAuthorize_AKeyThatMayNotManageIsToldWhatItLacks(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t, withKeys)
 	_, err := b.CreateQueue("queue", entity.QueueProperties{})
@@ -58,7 +58,7 @@ func TestAKeyThatMayNotManageIsToldWhatItLacks(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAGoodTokenIsUnauthorized(t *testing.T) {
+func TestAuthorize_ARequestWithoutAGoodTokenIsUnauthorized(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t, withKeys)
 	_, err := newClientWithKey(t, s, "root", "guess").GetNamespaceProperties(t.Context(), nil)

@@ -103,7 +103,7 @@ func send(t *testing.T, b *broker.Broker, path string, ids ...string) {
 	}
 }
 
-func TestQueuesAsTheOfficialClientSeesThem(t *testing.T) {
+func TestClient_QueuesAsTheOfficialClientSeesThem(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	client := newClient(t, s)
@@ -159,7 +159,7 @@ func TestQueuesAsTheOfficialClientSeesThem(t *testing.T) {
 	wantStatus(t, err, http.StatusNotFound)
 }
 
-func TestRuntimePropertiesCount(t *testing.T) {
+func TestClient_RuntimePropertiesCount(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	client := newClient(t, s)
@@ -185,7 +185,7 @@ func TestRuntimePropertiesCount(t *testing.T) {
 	}
 }
 
-func TestTopicsAndSubscriptionsAsTheOfficialClientSeesThem(t *testing.T) {
+func TestClient_TopicsAndSubscriptionsAsTheOfficialClientSeesThem(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	client := newClient(t, s)
@@ -272,7 +272,7 @@ func TestTopicsAndSubscriptionsAsTheOfficialClientSeesThem(t *testing.T) {
 	}
 }
 
-func TestRulesAsTheOfficialClientSeesThem(t *testing.T) {
+func TestClient_RulesAsTheOfficialClientSeesThem(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t)
 	client := newClient(t, s)
@@ -336,7 +336,7 @@ func wantRule(t *testing.T, got admin.RuleProperties, name string, filter admin.
 	}
 }
 
-func TestListsComeInPages(t *testing.T) {
+func TestClient_ListsComeInPages(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t)
 	client := newClient(t, s)
@@ -385,7 +385,7 @@ func TestListsComeInPages(t *testing.T) {
 	}
 }
 
-func TestNamespaceProperties(t *testing.T) {
+func TestClient_NamespaceProperties(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t)
 	got, err := newClient(t, s).GetNamespaceProperties(t.Context(), nil)

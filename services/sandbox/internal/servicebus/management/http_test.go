@@ -40,7 +40,7 @@ func entry(kind, fields string) string {
 		`</content></entry>`, kind, fields)
 }
 
-func TestBadRequestsAreRefusedWithTheReason(t *testing.T) {
+func TestHTTP_BadRequestsAreRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	_, err := b.CreateTopic("topic", entity.TopicProperties{})
@@ -92,7 +92,7 @@ func TestBadRequestsAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsServedOnTheSamePort(t *testing.T) {
+func TestHTTP_PlainHTTPIsServedOnTheSamePort(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	_, err := b.CreateQueue("queue", entity.QueueProperties{})

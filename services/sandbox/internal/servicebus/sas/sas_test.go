@@ -9,7 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/sas/sastest"
 )
 
-func TestATokenIsVerifiedInEveryPart(t *testing.T) {
+func TestSAS_ATokenIsVerifiedInEveryPart(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	keys := sas.Keys{"root": {Secret: "secret", Rights: sas.All}, "a & b": {Secret: "other", Rights: sas.Send}}
@@ -50,7 +50,7 @@ func TestATokenIsVerifiedInEveryPart(t *testing.T) {
 	}
 }
 
-func TestAClaimLastsAsLongAsItsToken(t *testing.T) {
+func TestSAS_AClaimLastsAsLongAsItsToken(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	var c sas.Claims
@@ -76,7 +76,7 @@ func TestAClaimLastsAsLongAsItsToken(t *testing.T) {
 	}
 }
 
-func TestRightsAreReadAsTheyAreWritten(t *testing.T) {
+func TestSAS_RightsAreReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string]sas.Rights{
 		"Listen": sas.Listen, "send": sas.Send, "Listen, Send": sas.Listen | sas.Send, "Manage": sas.All,

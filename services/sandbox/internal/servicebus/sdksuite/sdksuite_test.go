@@ -32,14 +32,14 @@ func problemsOf(t *testing.T, output, list string) string {
 	return strings.Join(r.problems(all, r.outcomes), "\n")
 }
 
-func TestAFailureThatIsListedIsNoProblem(t *testing.T) {
+func TestSDKSuite_AFailureThatIsListedIsNoProblem(t *testing.T) {
 	t.Parallel()
 	if got := problemsOf(t, output, "TestB: x\nadmin/TestC: x\nadmin/TestC/sub: x\n?TestA: x"); got != "" {
 		t.Errorf("got problems %q, want none", got)
 	}
 }
 
-func TestAFailureThatIsNotListedIsAProblem(t *testing.T) {
+func TestSDKSuite_AFailureThatIsNotListedIsAProblem(t *testing.T) {
 	t.Parallel()
 	got := problemsOf(t, output, "# nothing")
 	for _, want := range []string{"TestB failed:\nwhy", "admin/TestC/sub failed"} {
@@ -52,7 +52,7 @@ func TestAFailureThatIsNotListedIsAProblem(t *testing.T) {
 	}
 }
 
-func TestAStaleEntryIsAProblem(t *testing.T) {
+func TestSDKSuite_AStaleEntryIsAProblem(t *testing.T) {
 	t.Parallel()
 	got := problemsOf(t, output, "TestA: x\nTestB: x\nadmin/TestC: x\nadmin/TestC/sub: x\nTestGone: x")
 	for _, want := range []string{"TestA is listed", "TestGone is listed"} {
@@ -62,7 +62,7 @@ func TestAStaleEntryIsAProblem(t *testing.T) {
 	}
 }
 
-func TestAPackageThatDidNotRunIsAProblem(t *testing.T) {
+func TestSDKSuite_APackageThatDidNotRunIsAProblem(t *testing.T) {
 	t.Parallel()
 	got := problemsOf(t, `{"Action":"fail","Package":"`+module+`/admin"}`, "")
 	if !strings.Contains(got, "admin could not be tested") {
@@ -70,7 +70,7 @@ func TestAPackageThatDidNotRunIsAProblem(t *testing.T) {
 	}
 }
 
-func TestAnEntryWithoutAReasonIsRefused(t *testing.T) {
+func TestSDKSuite_AnEntryWithoutAReasonIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"TestA", "TestA: x\nTestA: y", "two words: x"} {
 		if all, err := readKnown(list); err == nil {
@@ -82,7 +82,7 @@ func TestAnEntryWithoutAReasonIsRefused(t *testing.T) {
 	}
 }
 
-func TestASubtestCountsForItsFile(t *testing.T) {
+func TestSDKSuite_ASubtestCountsForItsFile(t *testing.T) {
 	t.Parallel()
 	for test, want := range map[string]string{
 		"TestX": "TestX", "TestX/a/b": "TestX", "admin/TestX/a": "admin/TestX",

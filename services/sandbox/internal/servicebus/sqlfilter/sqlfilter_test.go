@@ -30,7 +30,7 @@ func (message) User(name string) any {
 	}[strings.ToLower(name)]
 }
 
-func TestFilterMatches(t *testing.T) {
+func TestSQLFilter_FilterMatches(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]bool{
 		"color = 'red'":                                  true,
@@ -99,7 +99,7 @@ func TestFilterMatches(t *testing.T) {
 	}
 }
 
-func TestCompileRefusesWithTheReason(t *testing.T) {
+func TestSQLFilter_CompileRefusesWithTheReason(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
 		"":                         "ends where",
@@ -136,7 +136,7 @@ func TestCompileRefusesWithTheReason(t *testing.T) {
 	}
 }
 
-func TestDeepNestingIsReadInLinearTime(t *testing.T) {
+func TestSQLFilter_DeepNestingIsReadInLinearTime(t *testing.T) {
 	t.Parallel()
 	depth := (sqlfilter.MaxLength - len("1=1")) / 2
 	expression := strings.Repeat("(", depth) + "1=1" + strings.Repeat(")", depth)

@@ -36,11 +36,16 @@ func configureFailPoint(_ context.Context, c *command.Call, r *command.Reply) er
 	}
 	switch point {
 	case &c.Server.FailPoints.Command:
-		failCommandData(&a, rule, data)
+		failCommandData(&a, rule, data, c.Server.Version)
 	case &c.Server.FailPoints.GetMore:
 		failGetMoreData(&a, rule, data)
 	case &c.Server.FailPoints.TransactionalWrite:
 		failWriteData(&a, rule, data)
+	case &c.Server.FailPoints.MaxTime:
+		rule.Fault.ErrorCode = mongoerr.MaxTimeMSExpired
+		if len(data) > len(bsonkit.Empty) {
+			a.Fail(mongoerr.BadValue, "maxTimeAlwaysTimeOut with data is not supported")
+		}
 	}
 	if a.Err != nil {
 		return a.Err
@@ -109,8 +114,10 @@ func failMode(a *command.Arguments, rule *command.FailRule, v bson.RawValue) (of
 	return false
 }
 
-// failCommandData reads the data of failCommand.
-func failCommandData(a *command.Arguments, rule *command.FailRule, data bson.Raw) {
+// failCommandData reads the data of failCommand: without failCommands none fails.
+func failCommandData(a *command.Arguments, rule *command.FailRule, data bson.Raw, version command.Version) {
+	rule.Commands = []string{}
+	all := false
 	for it := bsonkit.Iterate(data); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
@@ -135,11 +142,18 @@ func failCommandData(a *command.Arguments, rule *command.FailRule, data bson.Raw
 			rule.Fault.Block = time.Duration(a.Count(name, v)) * time.Millisecond
 		case "writeConcernError":
 			rule.Fault.WriteConcernError = a.Document(name, v)
-		case "failInternalCommands", "threadName", "namespace", "extraInfo":
+		case "failAllCommands":
+			all = version.Has(6) // those before do not know it
+		case "namespace":
+			rule.Namespace = a.Text(name, v)
+		case "failInternalCommands", "threadName", "extraInfo":
 			// All clients of the sandbox are external ones.
 		default:
 			a.Fail(mongoerr.BadValue, "failCommand with %s is not supported", name)
 		}
+	}
+	if all {
+		rule.Commands = nil
 	}
 	if !rule.Block {
 		rule.Fault.Block = 0

@@ -20,7 +20,7 @@ func currentOp(_ context.Context, c *command.Call, r *command.Reply) error {
 			b.Append(name, it.Value())
 		}
 	}
-	docs, err := c.Matching(b.Finish(), c.Server.Operations.Describe())
+	docs, err := c.Matching(b.Finish(), c.Server.Operations.Describe(nil))
 	if err != nil {
 		return err
 	}
@@ -29,6 +29,10 @@ func currentOp(_ context.Context, c *command.Call, r *command.Reply) error {
 		r.Document(bsonkit.ArrayKey(i), doc)
 	}
 	r.Close()
+	if c.Server.Engine.WritesLocked() {
+		r.Boolean("fsyncLock", true)
+		r.Text("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock")
+	}
 	return nil
 }
 

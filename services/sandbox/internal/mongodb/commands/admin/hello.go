@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/election"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 )
@@ -101,7 +102,7 @@ func knownTopology(c *command.Call, seen bson.Raw) (counter int64, known bool) {
 	return counter, isID && isNumber && id == c.Server.Process
 }
 
-func describe(c *command.Call, r *command.Reply, a helloArguments, now command.Standing) {
+func describe(c *command.Call, r *command.Reply, a helloArguments, now election.Standing) {
 	me := c.Address()
 	c.Server.TopologyVersion(r, now)
 	r.Strings("hosts", []string{me})
@@ -154,7 +155,7 @@ func describeAuthentication(c *command.Call, r *command.Reply, a helloArguments)
 	}
 }
 
-func lastWrite(c *command.Call, r *command.Reply, now command.Standing) {
+func lastWrite(c *command.Call, r *command.Reply, now election.Standing) {
 	at := c.Server.Engine.OperationTime()
 	r.OpenDocument("lastWrite")
 	for _, name := range []string{"opTime", "majorityOpTime"} {

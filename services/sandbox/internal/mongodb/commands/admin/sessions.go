@@ -27,24 +27,42 @@ func refreshSessions(_ context.Context, c *command.Call, _ *command.Reply) error
 	return err
 }
 
-// endSessions is also killSessions: both end what the sessions have open.
+// endSessions ends what the sessions have open, and forgets them.
 func endSessions(ctx context.Context, c *command.Call, _ *command.Reply) error {
+	return eachSession(ctx, c, c.Server.Engine.EndSession)
+}
+
+// killSessions ends what the sessions have open. They go on with the numbers
+// that they were at.
+func killSessions(ctx context.Context, c *command.Call, _ *command.Reply) error {
+	return eachSession(ctx, c, c.Server.Engine.KillSession)
+}
+
+func eachSession(ctx context.Context, c *command.Call, stop func(context.Context, []byte) error) error {
 	ids, err := sessionIDs(c)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		c.Server.Cursors.KillWhere(func(cur *command.Cursor) bool { return cur.Lsid == string(id) })
-		if err := c.Server.Engine.EndSession(ctx, id); err != nil {
+		if err := stop(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// killAllSessions ends what all sessions have open. There are no users to kill
-// those of one alone.
+// killAllSessions ends what all sessions have open. Those of single users cannot
+// be told.
 func killAllSessions(_ context.Context, c *command.Call, _ *command.Reply) error {
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	first, _ := c.Body.IndexErr(0)
+	if users := a.Array(c.Name, first.Value()); len(users) > 0 {
+		a.Fail(mongoerr.NotImplemented, "%s of single users is not supported", c.Name)
+	}
+	if a.Err != nil {
+		return a.Err
+	}
 	c.Server.Cursors.KillWhere(func(cur *command.Cursor) bool { return cur.Lsid != "" })
 	c.Server.Engine.AbortTransactions()
 	return nil

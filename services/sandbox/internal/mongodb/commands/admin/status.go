@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"strconv"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -40,9 +42,17 @@ func serverStatus(_ context.Context, c *command.Call, r *command.Reply) error {
 		r.Int64(kind, s.Counters.Of(kind))
 	}
 	r.Close()
+	r.OpenDocument("opcountersRepl") // nothing comes from another member
+	for _, kind := range command.OpKinds {
+		r.Int64(kind, 0)
+	}
+	r.Close()
 	r.OpenDocument("network")
+	r.Int64("bytesIn", s.BytesIn.Load())
+	r.Int64("bytesOut", s.BytesOut.Load())
 	r.Int64("numRequests", s.Commands.Load())
 	r.Close()
+	writeLoad(r, s)
 	r.OpenDocument("logicalSessionRecordCache")
 	r.Int32("activeSessionsCount", int32(s.Engine.Sessions()))
 	r.Close()
@@ -57,10 +67,13 @@ func serverStatus(_ context.Context, c *command.Call, r *command.Reply) error {
 	r.OpenDocument("repl")
 	r.Text("setName", command.SetName)
 	r.Int32("setVersion", 1)
-	r.Boolean("ismaster", true)
-	r.Boolean("secondary", false)
+	primary := s.Election.Now().Primary
+	r.Boolean("ismaster", primary)
+	r.Boolean("secondary", !primary)
 	r.Strings("hosts", []string{c.Address()})
-	r.Text("primary", c.Address())
+	if primary {
+		r.Text("primary", c.Address())
+	}
 	r.Text("me", c.Address())
 	r.Close()
 	r.OpenDocument("storageEngine")
@@ -68,6 +81,29 @@ func serverStatus(_ context.Context, c *command.Call, r *command.Reply) error {
 	r.Boolean("supportsCommittedReads", true)
 	r.Close()
 	return nil
+}
+
+// writeLoad writes what is being done, and the memory that the process has of the
+// system.
+func writeLoad(r *command.Reply, s *command.Server) {
+	readers, writers := s.Operations.Running()
+	r.OpenDocument("globalLock")
+	for name, counts := range map[string][2]int{"currentQueue": {}, "activeClients": {readers, writers}} {
+		r.OpenDocument(name)
+		r.Int32("total", int32(counts[0]+counts[1]))
+		r.Int32("readers", int32(counts[0]))
+		r.Int32("writers", int32(counts[1]))
+		r.Close()
+	}
+	r.Close()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	r.OpenDocument("mem")
+	r.Int32("bits", strconv.IntSize)
+	r.Int32("resident", int32((memory.Sys-memory.HeapReleased)>>20))
+	r.Int32("virtual", int32(memory.Sys>>20))
+	r.Boolean("supported", true)
+	r.Close()
 }
 
 // maxConnections is what is shown as the most there can be.

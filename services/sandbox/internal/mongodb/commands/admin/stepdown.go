@@ -8,6 +8,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/election"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
@@ -42,7 +43,7 @@ func replSetStepDown(ctx context.Context, c *command.Call, _ *command.Reply) err
 		return a.Err
 	}
 	if !c.Server.Election.Now().Primary {
-		return command.ErrNotPrimary()
+		return election.ErrNotPrimary()
 	}
 	if !force {
 		return mongoerr.New(mongoerr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown "+

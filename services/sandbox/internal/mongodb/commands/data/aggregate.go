@@ -108,7 +108,7 @@ func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 		case "writeConcern":
 			hasConcern = true
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && !c.TakesLet(&a, name, v) {
 				a.Fail(mongoerr.FailedToParse, "unrecognized field '%s'", name)
 			}
 		}
@@ -162,8 +162,7 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 		}
 		return c.Through(ctx, g.stages[1:], stats)
 	}
-	var err error
-	if g.ns, g.stages, _, err = c.Resolve(g.ns, g.stages); err != nil {
+	if err := g.resolve(c); err != nil {
 		return nil, err
 	}
 	env := c.Env(nil)
@@ -197,12 +196,28 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 	return command.Pull(rest.Run(ctx, command.Each(docs))), nil
 }
 
+// resolve replaces a view by what it is made of.
+func (g *aggregation) resolve(c *command.Call) error {
+	below, stages, isView, err := c.Resolve(g.ns, g.stages)
+	if err != nil {
+		return err
+	}
+	if isView {
+		g.collation, err = c.CollationOfView(g.ns, g.collation)
+	}
+	g.ns, g.stages = below, stages
+	return err
+}
+
 // throughView gives the documents of a view that stages leave; nil if the
 // namespace is no view.
 func throughView(ctx context.Context, c *command.Call, ns oplog.Namespace, by *collation.Collation, stages ...bson.Raw,
 ) (command.Source, error) {
 	below, stages, isView, err := c.Resolve(ns, stages)
 	if err != nil || !isView {
+		return nil, err
+	}
+	if by, err = c.CollationOfView(ns, by); err != nil {
 		return nil, err
 	}
 	return aggregateSource(ctx, c, aggregation{ns: below, stages: stages, collation: by})

@@ -41,6 +41,7 @@ func deleteDocuments(ctx context.Context, c *command.Call, r *command.Reply) err
 		}
 	}
 	r.Int32("n", int32(deleted))
+	repeated(c, r)
 	failed.append(r)
 	return nil
 }

@@ -86,6 +86,9 @@ type explanation struct {
 	find findArguments
 	// stage is what the command does with what it finds, empty for find.
 	stage string
+	// outcome is the field of that stage with how many documents it is done to;
+	// empty for a command that returns them.
+	outcome string
 	// most is how many documents it takes, 0 for all.
 	most int64
 }
@@ -96,14 +99,19 @@ func explained(c *command.Call, name string, body bson.Raw) (explanation, error)
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	first, _ := body.IndexErr(0)
 	e.ns.Collection = a.Text(name, first.Value())
+	if v, ok := bsonkit.Get(body, "let"); ok && name != "find" {
+		c.TakesLet(&a, "let", v)
+	}
 	switch name {
 	case "find":
 		var err error
-		if e.find, err = parseFind(body); err != nil {
+		if e.find, err = parseFind(c, body); err != nil {
 			return e, err
 		}
 	case "count", "distinct", "findAndModify", "findandmodify":
-		e.stage = map[string]string{"count": "COUNT"}[name]
+		if name == "count" {
+			e.stage, e.outcome = "COUNT", "nCounted"
+		}
 		selection(&a, &e.find, body, "query")
 		if name[0] == 'f' {
 			e.most, e.stage = 1, "UPDATE"
@@ -112,7 +120,10 @@ func explained(c *command.Call, name string, body bson.Raw) (explanation, error)
 			}
 		}
 	case "update", "delete":
-		e.stage = map[string]string{"update": "UPDATE", "delete": "DELETE"}[name]
+		e.stage, e.outcome = "UPDATE", "nMatched"
+		if name == "delete" {
+			e.stage, e.outcome = "DELETE", "nWouldDelete"
+		}
 		statements := a.Documents(name+"s", first.Value())
 		if v, ok := bsonkit.Get(body, name+"s"); ok {
 			a.Err = nil
@@ -164,14 +175,22 @@ func explainOne(ctx context.Context, c *command.Call, r *command.Reply, e explan
 		return err
 	}
 	if isView {
-		return explainAggregate(ctx, c, r, aggregation{ns: below, stages: stages, collation: e.find.collation}, level)
+		by, err := c.CollationOfView(e.ns, e.find.collation)
+		if err != nil {
+			return err
+		}
+		return explainAggregate(ctx, c, r, aggregation{ns: below, stages: stages, collation: by}, level)
 	}
 	run, err := plan(c, e.ns, e.find.filter, e.find.sort, e.find.hint, e.find.collation)
 	if err != nil {
 		return err
 	}
 	stage := run.tree(e.find)
-	if e.stage != "" {
+	run.known = e.stage == "COUNT" && run.all() && e.find.hint.Name == "" && e.find.hint.Key == nil && !e.find.hint.Natural
+	switch {
+	case run.known:
+		stage = bson.D{{Key: "stage", Value: e.stage}}
+	case e.stage != "":
 		stage = bson.D{{Key: "stage", Value: e.stage}, {Key: "inputStage", Value: stage}}
 	}
 	planned(r, e.ns, e.find.filter, stage)
@@ -183,7 +202,7 @@ func explainOne(ctx context.Context, c *command.Call, r *command.Reply, e explan
 		if err := run.count(ctx, most, e.find); err != nil {
 			return err
 		}
-		executed(r, run, stage)
+		executed(r, run, stage, e.outcome)
 	}
 	describeServer(c, r)
 	return nil
@@ -213,16 +232,21 @@ func tree(r *command.Reply, key string, stage bson.D) {
 	r.Document(key, doc)
 }
 
-// executed writes the part executionStats.
-func executed(r *command.Reply, run *plannedRun, stage bson.D) {
-	examined := run.docs.Plan().Examined
+// executed writes the part executionStats. outcome is the field of the outermost
+// stage that has the number of documents found; they are returned where it is
+// empty.
+func executed(r *command.Reply, run *plannedRun, stage bson.D, outcome string) {
+	examined, returned := run.examined(), int32(run.found)
+	if outcome != "" {
+		stage, returned = append(stage, bson.E{Key: outcome, Value: returned}), 0
+	}
 	r.OpenDocument("executionStats")
 	r.Boolean("executionSuccess", true)
-	r.Int32("nReturned", int32(run.found))
+	r.Int32("nReturned", returned)
 	r.Int32("executionTimeMillis", int32(run.took.Milliseconds()))
 	r.Int32("totalKeysExamined", int32(examined.Keys))
 	r.Int32("totalDocsExamined", int32(examined.Documents))
-	tree(r, "executionStages", append(stage, bson.E{Key: "nReturned", Value: int32(run.found)}))
+	tree(r, "executionStages", append(stage, bson.E{Key: "nReturned", Value: returned}))
 	r.Close()
 }
 

@@ -16,8 +16,7 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 		return err
 	}
 	if !command.OpensStream(g.stages) {
-		var err error
-		if g.ns, g.stages, _, err = c.Resolve(g.ns, g.stages); err != nil {
+		if err := g.resolve(c); err != nil {
 			return err
 		}
 	}
@@ -35,7 +34,7 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 	show := func() {
 		planned(r, g.ns, filter, stage)
 		if level == executionStats {
-			executed(r, run, stage)
+			executed(r, run, stage, "")
 		}
 	}
 	if len(rest) == 0 {

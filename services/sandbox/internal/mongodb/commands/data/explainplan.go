@@ -20,8 +20,10 @@ import (
 type plannedRun struct {
 	docs     *engine.Documents
 	filtered bool
-	found    int
-	took     time.Duration
+	// known tells that the server knows the number without looking at documents.
+	known bool
+	found int
+	took  time.Duration
 }
 
 func plan(c *command.Call,
@@ -74,6 +76,17 @@ func (p *plannedRun) count(ctx context.Context, most int64, f findArguments) err
 	}
 	p.took = time.Since(began)
 	return nil
+}
+
+// all reports that the plan finds every document of a collection.
+func (p *plannedRun) all() bool { return p.docs.Plan().There && !p.filtered }
+
+// examined is what the server looks at for it.
+func (p *plannedRun) examined() storage.Examined {
+	if p.known {
+		return storage.Examined{}
+	}
+	return p.docs.Plan().Examined
 }
 
 // tree is the plan in the server's shape, the outermost stage first.
@@ -131,6 +144,13 @@ func (p *plannedRun) access(filter bson.Raw) bson.D {
 		{Key: "isPartial", Value: plan.Index.Partial != nil},
 		{Key: "indexVersion", Value: int32(2)},
 		{Key: "direction", Value: direction},
+	}
+	if plan.Bounds != nil {
+		bounds := bson.D{}
+		for _, field := range plan.Bounds {
+			bounds = append(bounds, bson.E{Key: field.Path, Value: field.Intervals})
+		}
+		scan = append(scan, bson.E{Key: "indexBounds", Value: bounds})
 	}
 	fetch := bson.D{{Key: "stage", Value: "FETCH"}}
 	if p.filtered {

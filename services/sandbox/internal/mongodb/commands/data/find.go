@@ -18,7 +18,7 @@ import (
 )
 
 func find(ctx context.Context, c *command.Call, r *command.Reply) error {
-	f, err := parseFind(c.Body)
+	f, err := parseFind(c, c.Body)
 	if err != nil {
 		return err
 	}
@@ -30,6 +30,11 @@ func find(ctx context.Context, c *command.Call, r *command.Reply) error {
 	ns := oplog.Namespace{DB: c.DB, Collection: name}
 	if err := ns.Validate(); err != nil {
 		return err
+	}
+	if c.Server.Engine.Options(ns).View != nil {
+		if err := f.notOfViews(); err != nil {
+			return err
+		}
 	}
 	src, err := throughView(ctx, c, ns, f.collation, f.stages()...)
 	if src == nil && err == nil {

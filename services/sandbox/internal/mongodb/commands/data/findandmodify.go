@@ -19,6 +19,8 @@ import (
 
 // modification are the arguments of findAndModify.
 type modification struct {
+	// statement is its number in a retryable write.
+	statement    int32
 	filter       bson.Raw
 	sort         bson.Raw
 	fields       bson.Raw
@@ -66,6 +68,9 @@ func findAndModify(ctx context.Context, c *command.Call, r *command.Reply) error
 	if err := m.retried(result, c.Retry); err != nil {
 		return err
 	}
+	if c.Retry != nil && len(c.Retry.Repeated) > 0 && c.Server.Version.Has(6) {
+		r.Int32("retriedStmtId", c.Retry.Repeated[0])
+	}
 	return m.answer(r, result, projection)
 }
 
@@ -98,8 +103,13 @@ func parseModification(c *command.Call) (modification, error) {
 			m.hint = a.Hint(name, v)
 		case "collation":
 			m.collation = a.Collation(v)
+		case "stmtId":
+			if !c.Server.Version.Has(5) {
+				a.Fail(51177, "BSON field '%s' is an unknown field.", name)
+			}
+			m.statement = statementNumber(&a, name, v)
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && !c.TakesLet(&a, name, v) {
 				a.Fail(51177, "BSON field '%s' is an unknown field.", name)
 			}
 		}
@@ -128,13 +138,13 @@ func (m modification) refuse(a *command.Arguments) {
 func modifyOne(ctx context.Context, c *command.Call, ns oplog.Namespace, m modification, filter *match.Filter, sort *query.Sort,
 ) (engine.Result, error) {
 	w := c.Write()
-	w.BypassValidation, w.Documents = m.bypass, true
+	w.BypassValidation, w.Documents, w.Statement = m.bypass, true, m.statement
 	if m.remove {
 		return c.Server.Engine.Delete(ctx, w, ns, engine.Selection{Filter: filter, Sort: sort, Hint: m.hint})
 	}
 	env := c.Env(nil)
 	env.Collation = m.collation
-	change, err := modify.Compile(m.update, modify.Options{ArrayFilters: m.arrayFilters, Env: env})
+	change, err := modify.Compile(replacement(c, m.update), modify.Options{PathsOfPipelines: c.Server.Version.Has(5), ArrayFilters: m.arrayFilters, Env: env})
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -25,9 +25,11 @@ type findArguments struct {
 	returnKey, showRecordID  bool
 	tailable, awaitData      bool
 	spills                   bool
+	// ofCursors is an option that is heeded by nothing here.
+	ofCursors string
 }
 
-func parseFind(body bson.Raw) (findArguments, error) {
+func parseFind(c *command.Call, body bson.Raw) (findArguments, error) {
 	f := findArguments{batchSize: command.FirstBatch}
 	a := command.Arguments{Mismatch: mongoerr.FailedToParse}
 	for it := bsonkit.Iterate(body); it.Next(); {
@@ -37,7 +39,9 @@ func parseFind(body bson.Raw) (findArguments, error) {
 		case "allowDiskUse":
 			f.spills = a.Boolean(name, v)
 		case "allowPartialResults", "noCursorTimeout", "oplogReplay":
-			a.Boolean(name, v)
+			if a.Boolean(name, v) && name != "oplogReplay" {
+				f.ofCursors = name
+			}
 		case "filter":
 			f.filter = a.Document(name, v)
 		case "sort":
@@ -69,7 +73,7 @@ func parseFind(body bson.Raw) (findArguments, error) {
 		case "max":
 			f.max = a.Document(name, v)
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && !c.TakesLet(&a, name, v) {
 				a.Fail(mongoerr.FailedToParse, "Failed to parse: Unrecognized field '%s'.", name)
 			}
 		}
@@ -98,6 +102,29 @@ func (f *findArguments) refuse(a *command.Arguments) {
 	case f.tailable && len(f.sort) > len(bsonkit.Empty) && !f.naturally():
 		a.Fail(mongoerr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
 	}
+}
+
+// notOfViews refuses what a find on a view cannot have, as it is an aggregation.
+func (f *findArguments) notOfViews() error {
+	_, natural := bsonkit.Get(f.sort, "$natural")
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"Option min", f.hint.Min != nil},
+		{"Option max", f.hint.Max != nil},
+		{"Option returnKey", f.returnKey},
+		{"Option showRecordId", f.showRecordID},
+		{"Option tailable", f.tailable},
+		{"Option " + f.ofCursors, f.ofCursors != ""},
+		{"Sort option $natural", natural},
+		{"Option singleBatch", f.single && f.limit != 1},
+	} {
+		if option.given {
+			return mongoerr.New(mongoerr.InvalidPipelineOperator, "%s not supported in aggregation.", option.name)
+		}
+	}
+	return nil
 }
 
 // naturally tells a find in the order of insertion.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"time"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
@@ -99,12 +100,17 @@ func nextBatch(ctx context.Context, c *command.Call, r *command.Reply, cur *comm
 	if c.Generic.MaxTime > 0 {
 		return false, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
+	if cur.Limited && (cur.Left <= 0 || c.Server.FailPoints.MaxTime.Meets(c)) {
+		return true, command.ErrTimedOut()
+	}
+	began := time.Now()
 	r.OpenDocument("cursor")
 	r.OpenArray("nextBatch")
 	over, err = cur.Fill(r, m.batchSize)
 	if err != nil {
 		return true, err
 	}
+	cur.Left -= time.Since(began)
 	r.Close()
 	r.CursorID(cur, over)
 	r.Close()

@@ -35,6 +35,7 @@ func insert(ctx context.Context, c *command.Call, r *command.Reply) error {
 		next++
 	}
 	r.Int32("n", int32(inserted))
+	repeated(c, r)
 	failed.append(r)
 	return nil
 }

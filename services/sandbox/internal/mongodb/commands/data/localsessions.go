@@ -31,11 +31,3 @@ func sessionsSource(ctx context.Context, c *command.Call, g aggregation) (comman
 	}
 	return c.Through(ctx, g.stages[1:], sessions)
 }
-
-// operationsSource are the commands under way, for $currentOp.
-func operationsSource(ctx context.Context, c *command.Call, g aggregation) (command.Source, error) {
-	if c.DB != "admin" {
-		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	}
-	return c.Through(ctx, g.stages[1:], &command.DocSource{Docs: c.Server.Operations.Describe()})
-}

@@ -213,7 +213,7 @@ func mergeChange(c *command.Call, m mergeStage, doc bson.Raw) (*modify.Update, e
 		}
 		update, env.Let = m.pipeline, let
 	}
-	return modify.Compile(update, modify.Options{Env: env})
+	return modify.Compile(replacement(c, update), modify.Options{PathsOfPipelines: c.Server.Version.Has(5), Env: env})
 }
 
 // variables are those of the pipeline: {new: the new document} by default.

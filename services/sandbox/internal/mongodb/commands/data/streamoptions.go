@@ -13,7 +13,7 @@ import (
 )
 
 // parseStreamOptions reads the $changeStream stage of an aggregate.
-func parseStreamOptions(g aggregation) (engine.StreamOptions, error) {
+func parseStreamOptions(version command.Version, g aggregation) (engine.StreamOptions, error) {
 	o := engine.StreamOptions{NS: g.ns}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	var resumeAfter, startAfter bson.Raw
@@ -43,6 +43,11 @@ func parseStreamOptions(g aggregation) (engine.StreamOptions, error) {
 			wholeCluster = a.Boolean(name, v)
 		case "showMigrationEvents", "allowToRunOnConfigDB":
 			a.Boolean(name, v)
+		case "showExpandedEvents":
+			if !version.Has(6) {
+				a.Unknown(40415, "$changeStream", name)
+			}
+			o.Expanded = a.Boolean(name, v)
 		default:
 			a.Unknown(40415, "$changeStream", name)
 		}
@@ -54,11 +59,11 @@ func parseStreamOptions(g aggregation) (engine.StreamOptions, error) {
 
 // streamOptions are those of a version.
 func streamOptions(v command.Version, g aggregation) (engine.StreamOptions, error) {
-	o, err := parseStreamOptions(g)
+	o, err := parseStreamOptions(v, g)
 	if err == nil && (o.PostImage != engine.NoImage || o.PreImage != engine.NoImage) && !v.Has(6) {
 		err = mongoerr.New(40575, "pre- and post-images are not supported by version %s", v)
 	}
-	o.TruncatedArrays, o.WallTime = v.Has(5), v.Has(6)
+	o.TruncatedArrays, o.WallTime, o.DisambiguatedPaths = v.Has(5), v.Has(6), o.Expanded && v.Has(7)
 	return o, err
 }
 

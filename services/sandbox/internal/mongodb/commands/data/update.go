@@ -62,6 +62,7 @@ func update(ctx context.Context, c *command.Call, r *command.Reply) error {
 		}
 		r.Close()
 	}
+	repeated(c, r)
 	failed.append(r)
 	return nil
 }
@@ -122,7 +123,8 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 	}
 	env := c.Env(u.constants)
 	env.Collation = c.CollationOf(ns, u.collation)
-	u.change, u.refused = modify.Compile(u.update, modify.Options{ArrayFilters: u.arrayFilters, Env: env})
+	u.update = replacement(c, u.update)
+	u.change, u.refused = modify.Compile(u.update, modify.Options{PathsOfPipelines: c.Server.Version.Has(5), ArrayFilters: u.arrayFilters, Env: env})
 	if u.update.Type == bson.TypeArray && (mongoerr.Is(u.refused, unrecognizedStage) || mongoerr.Is(u.refused, mongoerr.TypeMismatch)) {
 		// What is no pipeline at all fails the command, not the statement.
 		return u, u.refused
@@ -161,4 +163,13 @@ func newUpdate(
 		u.Upsert = func() (bson.Raw, error) { return change.Upsert(filter) }
 	}
 	return u
+}
+
+// replacement is an update that may be a whole document, with its empty
+// timestamps filled in; operators keep theirs.
+func replacement(c *command.Call, update bson.RawValue) bson.RawValue {
+	if update.Type == bson.TypeEmbeddedDocument && !match.IsOperators(update) {
+		update.Value = c.Server.Engine.PrepareReplacement(update.Value)
+	}
+	return update
 }

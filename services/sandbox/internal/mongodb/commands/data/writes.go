@@ -16,6 +16,10 @@ type writeCommand struct {
 	ordered    bool
 	bypass     bool
 	statements []bson.Raw
+	// numbers are those of the statements in a retryable write; nil for one after
+	// another, from first on.
+	numbers []int32
+	first   int32
 }
 
 // parseWrite reads such a command; its statements may be in the body or in a
@@ -23,7 +27,7 @@ type writeCommand struct {
 func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 	w := writeCommand{ordered: true}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
-	given := false
+	given, hasFirst := false, false
 	for _, sequence := range c.Request.Sequences {
 		if sequence.Name != statements {
 			a.Unknown(40415, c.Name, sequence.Name)
@@ -43,10 +47,18 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 			w.ordered = a.Boolean(name, v)
 		case "bypassDocumentValidation":
 			w.bypass = a.Truth(name, v)
-		case "stmtId", "stmtIds":
-			a.Fail(mongoerr.NotImplemented, "%s is not supported", name)
+		case "stmtIds":
+			w.numbers = []int32{}
+			for _, v := range a.Array(name, v) {
+				w.numbers = append(w.numbers, statementNumber(&a, "stmtIds", v))
+			}
+		case "stmtId":
+			if !c.Server.Version.Has(5) {
+				a.Unknown(40415, c.Name, name)
+			}
+			w.first, hasFirst = statementNumber(&a, name, v), true
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && (c.Name == "insert" || !c.TakesLet(&a, name, v)) {
 				a.Unknown(40415, c.Name, name)
 			}
 		}
@@ -58,6 +70,11 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 	case len(w.statements) == 0 || len(w.statements) > command.MaxWriteBatch:
 		a.Fail(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
 			command.MaxWriteBatch, len(w.statements))
+	case w.numbers != nil && len(w.numbers) != len(w.statements):
+		a.Fail(mongoerr.InvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but operation contains %d entries",
+			len(w.numbers), len(w.statements))
+	case w.numbers != nil && hasFirst:
+		a.Fail(mongoerr.InvalidOptions, "May not specify both stmtId and stmtIds in write command")
 	}
 	if a.Err != nil {
 		return w, a.Err
@@ -66,14 +83,42 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 	if w.ns, err = c.Collection(); err != nil {
 		return w, err
 	}
+	if w.ns.Collection == command.ProfileCollection {
+		return w, mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", w.ns)
+	}
 	return w, c.NotView(w.ns)
 }
 
 // write is in whose name one statement of the command runs.
 func (w writeCommand) write(c *command.Call, statement int) engine.Write {
 	write := c.Write()
-	write.Statement, write.BypassValidation = int32(statement), w.bypass
+	write.Statement, write.BypassValidation = w.first+int32(statement), w.bypass
+	if w.numbers != nil {
+		write.Statements = w.numbers[statement:]
+		write.Statement = write.Statements[0]
+	}
 	return write
+}
+
+// statementNumber is the number of a statement in a retryable write.
+func statementNumber(a *command.Arguments, name string, v bson.RawValue) int32 {
+	n, ok := v.Int32OK()
+	if !ok {
+		a.WrongType(name, v, "int")
+	}
+	return n
+}
+
+// repeated tells since 6.0 which statements had been done before.
+func repeated(c *command.Call, r *command.Reply) {
+	if c.Retry == nil || len(c.Retry.Repeated) == 0 || !c.Server.Version.Has(6) {
+		return
+	}
+	r.OpenArray("retriedStmtIds")
+	for i, number := range c.Retry.Repeated {
+		r.Int32(bsonkit.ArrayKey(i), number)
+	}
+	r.Close()
 }
 
 // writeErrors collects what went wrong with single statements.

@@ -22,6 +22,8 @@ import (
 type modifications struct {
 	settings collectionSettings
 	index    *indexModification
+	// indexOnly tells that nothing else is to be changed.
+	indexOnly bool
 }
 
 // indexModification is what becomes of one index. A value that is missing
@@ -52,6 +54,9 @@ func collMod(ctx context.Context, c *command.Call, r *command.Reply) error {
 		if err := modifyIndex(ctx, c, ns, *m.index, r); err != nil {
 			return err
 		}
+		if m.indexOnly {
+			return nil
+		}
 	}
 	options, err := m.settings.options()
 	if err != nil {
@@ -62,18 +67,36 @@ func collMod(ctx context.Context, c *command.Call, r *command.Reply) error {
 			return err
 		}
 	}
-	return c.Server.Engine.SetOptions(ctx, ns, func(engine.CollectionOptions) (engine.CollectionOptions, error) {
+	asked := requested(c)
+	if m.index != nil {
+		asked = nil // the event of the index tells it
+	}
+	return c.Server.Engine.SetOptions(ctx, ns, asked, func(engine.CollectionOptions) (engine.CollectionOptions, error) {
 		return options, nil
 	})
 }
 
+// requested is what a collMod asks for, without what any command may have.
+func requested(c *command.Call) bson.Raw {
+	b := bsonkit.NewBuilder(nil)
+	for it := bsonkit.Iterate(c.Body); it.Next(); {
+		if name := string(it.Key()); name != c.Name && !command.IsGeneric(name) {
+			b.Append(name, it.Value())
+		}
+	}
+	return b.Finish()
+}
+
 func parseModifications(c *command.Call, o engine.CollectionOptions) (modifications, error) {
-	m := modifications{settings: settingsOf(o)}
+	m := modifications{settings: settingsOf(o), indexOnly: true}
 	a := command.Arguments{Mismatch: mongoerr.InvalidOptions}
 	for it := bsonkit.Iterate(c.Body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
+		if name == c.Name || command.IsGeneric(name) {
+			continue
+		}
+		m.indexOnly = m.indexOnly && name == "index"
 		switch {
-		case name == c.Name || command.IsGeneric(name):
 		case o.View != nil && name != "viewOn" && name != "pipeline":
 			a.Fail(mongoerr.InvalidOptions, "option not supported on a view: %s", name)
 		case name == "index":
@@ -139,20 +162,21 @@ func parseIndexModification(a *command.Arguments, v bson.RawValue) *indexModific
 // modifyIndex changes the index, and says what it was and what it is.
 func modifyIndex(ctx context.Context, c *command.Call, ns oplog.Namespace, m indexModification, r *command.Reply) error {
 	var before, after storage.IndexSpec
-	err := c.Server.Engine.AlterIndex(ctx, ns, func(present []storage.IndexSpec) (storage.IndexSpec, error) {
+	err := c.Server.Engine.AlterIndex(ctx, ns, requested(c), func(present []storage.IndexSpec) (storage.IndexSpec, error) {
 		var err error
 		if before, err = m.find(ns, present); err != nil {
 			return before, err
 		}
-		after, err = m.alter(before)
+		after, err = m.alter(before, c.Server.Version)
 		return after, err
 	})
 	if err != nil {
 		return err
 	}
 	if m.expireAfter.Type != 0 {
-		old, _ := bsonkit.Get(before.Listed, "expireAfterSeconds")
-		r.Value("expireAfterSeconds_old", old)
+		if old, had := bsonkit.Get(before.Listed, "expireAfterSeconds"); had {
+			r.Value("expireAfterSeconds_old", old)
+		}
 		r.Value("expireAfterSeconds_new", m.expireAfter)
 	}
 	if before.Hidden != after.Hidden {
@@ -186,13 +210,17 @@ func (m indexModification) find(ns oplog.Namespace, present []storage.IndexSpec)
 
 // alter makes the index that the old one becomes. What is changed is written
 // as a long.
-func (m indexModification) alter(old storage.IndexSpec) (storage.IndexSpec, error) {
+func (m indexModification) alter(old storage.IndexSpec, version command.Version) (storage.IndexSpec, error) {
 	expires, had := bsonkit.Get(old.Listed, "expireAfterSeconds")
 	wanted := m.expireAfter
 	seconds, _ := bsonkit.Truncated(wanted)
 	switch {
-	case wanted.Type != 0 && !had:
+	case wanted.Type != 0 && !had && !version.Has(6): // it came with 5.1
 		return old, mongoerr.New(mongoerr.InvalidOptions, "no expireAfterSeconds field to update")
+	case wanted.Type != 0 && !had && old.Name == storage.IDIndexName:
+		return old, mongoerr.New(mongoerr.InvalidOptions, "the _id field does not support TTL indexes")
+	case wanted.Type != 0 && !had && len(old.Fields) != 1:
+		return old, mongoerr.New(mongoerr.InvalidOptions, "TTL indexes are single-field indexes, compound indexes do not support TTL")
 	case wanted.Type != 0 && (seconds < 0 || seconds > math.MaxInt32):
 		return old, mongoerr.New(mongoerr.InvalidOptions, "TTL index 'expireAfterSeconds' option must be within an acceptable range, found %d", seconds)
 	}
@@ -211,6 +239,9 @@ func (m indexModification) alter(old storage.IndexSpec) (storage.IndexSpec, erro
 			continue
 		}
 		b.AppendValue(name, bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+	}
+	if wanted.Type != 0 && !had {
+		b.AppendInt64("expireAfterSeconds", seconds)
 	}
 	if hidden {
 		b.AppendBoolean("hidden", true)

@@ -20,6 +20,7 @@ func Commands() map[string]*command.Command {
 		"listCollections":  {Run: listCollections, Needs: command.ByArguments(listCollectionsPrivileges)},
 		"listDatabases":    {Run: listDatabases, Needs: command.AnyUser(), Admin: true},
 		"listIndexes":      {Run: listIndexes, Needs: command.OnCollection(access.ListIndexes)},
+		"reIndex":          {Run: reIndex, Needs: command.OnCollection("reIndex")},
 		"renameCollection": {Run: renameCollection, Needs: command.ByArguments(renamePrivileges), Admin: true},
 	}
 }

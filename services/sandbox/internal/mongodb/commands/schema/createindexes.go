@@ -31,7 +31,7 @@ func createIndexes(ctx context.Context, c *command.Call, r *command.Reply) error
 				return a.Err
 			}
 			for _, doc := range docs {
-				spec, err := parseIndexSpec(doc, c.CollationOf(ns, nil))
+				spec, err := parseIndexSpec(c.Server.Version, doc, c.CollationOf(ns, nil))
 				if err != nil {
 					return err
 				}

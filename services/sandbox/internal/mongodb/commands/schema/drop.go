@@ -5,12 +5,16 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
 func drop(ctx context.Context, c *command.Call, r *command.Reply) error {
 	ns, err := c.Collection()
 	if err != nil {
 		return err
+	}
+	if ns.Collection == command.ProfileCollection && c.Server.Profiler.Of(ns.DB).Level > 0 {
+		return mongoerr.New(mongoerr.IllegalOperation, "turn off profiling before dropping system.profile collection")
 	}
 	indexes, err := c.Server.Engine.Drop(ctx, ns)
 	if err != nil {

@@ -29,7 +29,7 @@ type indexRequest struct {
 
 // parseIndexSpec reads such an element and refuses what cannot be an index. by
 // is the collation of an index that names none.
-func parseIndexSpec(doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
+func parseIndexSpec(version command.Version, doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
 	q := indexRequest{collation: by, version: 2}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	for it := bsonkit.Iterate(doc); it.Next(); {
@@ -76,12 +76,18 @@ func parseIndexSpec(doc bson.Raw, by *collation.Collation) (storage.IndexSpec, e
 	if q.name == "" {
 		a.Fail(mongoerr.FailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", doc)
 	}
+	// Before a text index gets the fields that it is kept under.
+	if fields := storage.FieldsOf(q.key); len(fields) > 1 && q.has("expireAfterSeconds") {
+		a.Fail(mongoerr.CannotCreateIndex, "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: %s",
+			bsonkit.Describe(bsonkit.Document(doc)))
+	}
 	if isTextIndex(q.key) {
 		textIndex(&a, &q)
 	}
 	indexKey(&a, q.key)
 	reservedNames(&a, &q)
 	indexKindOptions(&a, &q)
+	wildcard(&a, q, version)
 	partial(&a, q)
 	if a.Err != nil {
 		return storage.IndexSpec{}, a.Err

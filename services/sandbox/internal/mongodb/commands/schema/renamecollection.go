@@ -32,6 +32,9 @@ func renameCollection(ctx context.Context, c *command.Call, _ *command.Reply) er
 		a.Fail(40414, "BSON field 'renameCollection.to' is missing but a required field")
 	}
 	source, target := a.Namespace(from), a.Namespace(to)
+	if a.Err == nil && source == target && c.Server.Version.Has(5) {
+		a.Fail(mongoerr.IllegalOperation, "Can't rename a collection to itself")
+	}
 	if a.Err != nil {
 		return a.Err
 	}

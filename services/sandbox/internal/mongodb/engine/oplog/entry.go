@@ -74,9 +74,12 @@ type Entry struct {
 	Key bson.Raw
 	// Doc is the whole document of an insert or replacement.
 	Doc bson.Raw
-	// Updated and Removed describe an update.
+	// Updated and Removed describe an update. Further is what else there is to
+	// tell, nil for nothing: of an update {truncatedArrays: …, disambiguatedPaths:
+	// …}, of what concerns no document its operationDescription.
 	Updated bson.Raw
 	Removed []string
+	Further bson.Raw
 	// Before is the document before an update, replacement or deletion, After
 	// that after an update: where the collection keeps images.
 	Before, After bson.Raw
@@ -116,7 +119,7 @@ const entryOverhead = 256
 func (e *Entry) ConcernsDocument() bool { return e.Operation >= OpInsert && e.Operation <= OpDelete }
 
 func (e *Entry) size() int {
-	return entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated) + len(e.Before) + len(e.After)
+	return entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated) + len(e.Further) + len(e.Before) + len(e.After)
 }
 
 // HasPreImage tells changes of a document that was there before.

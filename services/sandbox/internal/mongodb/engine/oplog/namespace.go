@@ -51,7 +51,7 @@ func (n Namespace) ValidateNew() error {
 	if strings.Contains(n.Collection, "$") {
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid collection name: %s", n.Collection)
 	}
-	if n.IsSystem() && !n.isAccounts() {
+	if n.IsSystem() && !n.isAccounts() && n.Collection != "system.js" && n.Collection != "system.profile" {
 		return mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", n)
 	}
 	return nil

@@ -18,7 +18,7 @@ func filledOplog(maxEntries, entries int) *Log {
 	return l
 }
 
-func TestOplogKeepsAtLeastItsBound(t *testing.T) {
+func TestOplog_OplogKeepsAtLeastItsBound(t *testing.T) {
 	t.Parallel()
 	for _, entries := range []int{1, 99, 100, 101, 2 * chunkEntries, 5*chunkEntries + 7} {
 		l := filledOplog(100, entries)
@@ -38,7 +38,7 @@ func TestOplogKeepsAtLeastItsBound(t *testing.T) {
 	}
 }
 
-func TestOplogIsBoundedInBytes(t *testing.T) {
+func TestOplog_OplogIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	l := New(1<<30, 10*entryOverhead)
 	for i := range 100 {
@@ -49,7 +49,7 @@ func TestOplogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestOplogSeek(t *testing.T) {
+func TestOplog_OplogSeek(t *testing.T) {
 	t.Parallel()
 	// Entries at 10, 20, … 2000; those up to 1900 are gone.
 	l := filledOplog(10, 200)
@@ -82,7 +82,7 @@ func TestOplogSeek(t *testing.T) {
 	}
 }
 
-func TestOplogHidesWhatIsNotDurable(t *testing.T) {
+func TestOplog_OplogHidesWhatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	l := New(100, 1<<30)
 	first := l.Append(entryAt(10))
@@ -95,7 +95,7 @@ func TestOplogHidesWhatIsNotDurable(t *testing.T) {
 	}
 }
 
-func TestReadingBehindTheOldestEntryIsLostHistory(t *testing.T) {
+func TestOplog_ReadingBehindTheOldestEntryIsLostHistory(t *testing.T) {
 	t.Parallel()
 	l := filledOplog(10, 20)
 	if _, _, err := l.Read(nil, 9, 1); !mongoerr.Is(err, mongoerr.ChangeStreamHistoryLost) {
@@ -103,7 +103,7 @@ func TestReadingBehindTheOldestEntryIsLostHistory(t *testing.T) {
 	}
 }
 
-func TestOplogWakesReaders(t *testing.T) {
+func TestOplog_OplogWakesReaders(t *testing.T) {
 	t.Parallel()
 	l := New(100, 1<<30)
 	woken := make(chan error)

@@ -12,9 +12,9 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
-// TestTokensLookLikeTheServers pins the format, byte by byte, against tokens as
+// TestResumeToken_TokensLookLikeTheServers pins the format, byte by byte, against tokens as
 // a server of version 4.4 gives them.
-func TestTokensLookLikeTheServers(t *testing.T) {
+func TestResumeToken_TokensLookLikeTheServers(t *testing.T) {
 	t.Parallel()
 	oid, err := bson.ObjectIDFromHex("5f0000000000000000000001")
 	noError(t, err)
@@ -48,7 +48,7 @@ func anyToken(t *rapid.T) ResumeToken {
 	return token
 }
 
-func TestTokenTextsSortAsTokens(t *testing.T) {
+func TestResumeToken_TokenTextsSortAsTokens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyToken(t), anyToken(t)
@@ -58,7 +58,7 @@ func TestTokenTextsSortAsTokens(t *testing.T) {
 	})
 }
 
-func TestTokensAreReadBack(t *testing.T) {
+func TestResumeToken_TokensAreReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		token := anyToken(t)
@@ -69,7 +69,7 @@ func TestTokensAreReadBack(t *testing.T) {
 	})
 }
 
-func TestTokensOfATransactionSortByTheirPlaceInIt(t *testing.T) {
+func TestResumeToken_TokensOfATransactionSortByTheirPlaceInIt(t *testing.T) {
 	t.Parallel()
 	var texts []string
 	for _, index := range []uint32{0, 1, 2, 127, 128, 129, 32_767, 32_768, 1 << 24} {
@@ -80,7 +80,7 @@ func TestTokensOfATransactionSortByTheirPlaceInIt(t *testing.T) {
 	}
 }
 
-func TestBadTokensAreRefused(t *testing.T) {
+func TestResumeToken_BadTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	good := HighWaterMark(5).String()
 	for name, c := range map[string]struct {

@@ -37,6 +37,10 @@ type Access struct {
 	// ranges are disjoint and ascending; an empty high has no limit.
 	ranges  []keyRange
 	reverse bool
+	// bounds are those of the first fields of the index; hinted tells that they
+	// are a hint's instead.
+	bounds []match.Bounds
+	hinted bool
 	// point tells that the ranges are of one key.
 	point bool
 	// Sorted tells that documents come in the order the sort asks for.
@@ -102,7 +106,7 @@ func between(ix *Index, hint Hint, sort *query.Sort) (Access, error) {
 	if err != nil {
 		return Access{}, err
 	}
-	a := Access{Index: ix, ranges: []keyRange{{low: low, high: high}}}
+	a := Access{Index: ix, ranges: []keyRange{{low: low, high: high}}, hinted: true}
 	a.Sorted, a.reverse = ix.gives(sort, 0)
 	return a, nil
 }
@@ -181,6 +185,7 @@ func accessThrough(ix *Index, f *match.Filter, sort *query.Sort) (Access, int) {
 	fixed := 0 // leading fields with one value
 	score := 0
 	var ranges []keyRange
+	var used []match.Bounds
 	for i, field := range ix.Spec.Fields {
 		if i > 0 && ix.multikey {
 			break // conditions on two paths may be met by different elements
@@ -195,11 +200,13 @@ func accessThrough(ix *Index, f *match.Filter, sort *query.Sort) (Access, int) {
 				fixed++
 			}
 			score += 10
+			used = append(used, bounds)
 			continue
 		}
 		if !bounds.Unbounded() {
 			ranges = within(prefixes, bounds.Ranges(field.Descending))
 			score += 5
+			used = append(used, bounds)
 		}
 		break
 	}
@@ -210,7 +217,7 @@ func accessThrough(ix *Index, f *match.Filter, sort *query.Sort) (Access, int) {
 		ranges = within(prefixes, nil)
 	}
 	slices.SortFunc(ranges, func(a, b keyRange) int { return strings.Compare(a.low, b.low) })
-	a := Access{Index: ix, ranges: ranges, point: fixed == len(ix.Spec.Fields) && len(ranges) == 1}
+	a := Access{Index: ix, ranges: ranges, bounds: used, point: fixed == len(ix.Spec.Fields) && len(ranges) == 1}
 	a.Sorted, a.reverse = ix.gives(sort, fixed)
 	return a, score
 }

@@ -91,9 +91,9 @@ func anyFilter(t *rapid.T) bson.D {
 	return d
 }
 
-// TestIndexesFindWhatAScanFinds builds a table with random indexes and compares
+// TestAccess_IndexesFindWhatAScanFinds builds a table with random indexes and compares
 // what every index gives for random filters and sorts with a scan.
-func TestIndexesFindWhatAScanFinds(t *testing.T) {
+func TestAccess_IndexesFindWhatAScanFinds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		table := NewTable()
@@ -195,9 +195,9 @@ func run(t rapid.TB, table *Table, a Access, f *match.Filter) []bson.Raw {
 	}
 }
 
-// TestArraysInIndexes holds the cases that a careless choice gets wrong: each
+// TestAccess_ArraysInIndexes holds the cases that a careless choice gets wrong: each
 // document must be found once, whatever index is taken.
-func TestArraysInIndexes(t *testing.T) {
+func TestAccess_ArraysInIndexes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fields       []string
@@ -266,9 +266,9 @@ func TestArraysInIndexes(t *testing.T) {
 	}
 }
 
-// TestAccessChoice pins which index is taken, so that no statement falls back
+// TestAccess_AccessChoice pins which index is taken, so that no statement falls back
 // to a scan unseen.
-func TestAccessChoice(t *testing.T) {
+func TestAccess_AccessChoice(t *testing.T) {
 	t.Parallel()
 	table := NewTable()
 	for _, spec := range []IndexSpec{

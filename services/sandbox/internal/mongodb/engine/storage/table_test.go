@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIndexesHoldTheKeysOfTheDocuments makes random writes, many of which are
+// TestTable_IndexesHoldTheKeysOfTheDocuments makes random writes, many of which are
 // refused, and after each compares every index with one built anew.
-func TestIndexesHoldTheKeysOfTheDocuments(t *testing.T) {
+func TestTable_IndexesHoldTheKeysOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		table := NewTable()

@@ -6,7 +6,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
-func TestArrays(t *testing.T) {
+func TestArray_Arrays(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$size":"$a"}`:                     `3`,
@@ -86,7 +86,7 @@ func TestArrays(t *testing.T) {
 	})
 }
 
-func TestSets(t *testing.T) {
+func TestArray_Sets(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$setUnion":["$a",[3,{"$numberLong":"4"},4]]}`: `[1,2,3,4L]`,
@@ -119,7 +119,7 @@ func TestSets(t *testing.T) {
 	})
 }
 
-func TestObjects(t *testing.T) {
+func TestArray_Objects(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$mergeObjects":["$o",{"x":9,"n":1},null]}`:    `{"x":9,"y":{"z":2},"n":1}`,

@@ -16,6 +16,8 @@ type compiler struct {
 	// own in the scope.
 	bound []binding
 	slots int
+	// reads tells that the document is looked at.
+	reads bool
 }
 
 type binding struct {
@@ -42,6 +44,7 @@ func (c *compiler) text(v bson.RawValue) (operand, error) {
 	case strings.HasPrefix(text, "$$"):
 		return c.variable(text[2:])
 	case strings.HasPrefix(text, "$"):
+		c.reads = true
 		return fieldPath(text[1:])
 	}
 	return constant(v), nil

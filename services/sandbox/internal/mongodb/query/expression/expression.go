@@ -11,6 +11,7 @@ import (
 type Expr struct {
 	root        operand
 	slots       int
+	reads       bool
 	interrupted func() error
 }
 
@@ -22,7 +23,7 @@ func Compile(v bson.RawValue, env Env) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{root: root, slots: c.slots, interrupted: env.Interrupted}, nil
+	return &Expr{root: root, slots: c.slots, reads: c.reads, interrupted: env.Interrupted}, nil
 }
 
 // CompileRedact is Compile for $redact, whose expressions know the variables
@@ -33,7 +34,7 @@ func CompileRedact(v bson.RawValue, env Env) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{root: root, slots: c.slots, interrupted: env.Interrupted}, nil
+	return &Expr{root: root, slots: c.slots, reads: c.reads, interrupted: env.Interrupted}, nil
 }
 
 // Literal is an expression that always has the value v.
@@ -53,6 +54,9 @@ func (e *Expr) EvalIn(root, current bson.Raw) (bson.RawValue, error) {
 	}
 	return e.root.in(&s)
 }
+
+// Reads tells that the expression looks at the document.
+func (e *Expr) Reads() bool { return e.reads }
 
 // Constant is the expression's value, if that depends on no document.
 func (e *Expr) Constant() (bson.RawValue, bool) { return e.root.value, e.root.eval == nil }

@@ -110,7 +110,7 @@ func checkErrors(t *testing.T, cases map[string]mongoerr.Code) {
 	}
 }
 
-func TestPathsVariablesAndLiterals(t *testing.T) {
+func TestExpression_PathsVariablesAndLiterals(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`5`:                                    `5`,
@@ -157,7 +157,7 @@ func TestPathsVariablesAndLiterals(t *testing.T) {
 	})
 }
 
-func TestLetOfACommand(t *testing.T) {
+func TestExpression_LetOfACommand(t *testing.T) {
 	t.Parallel()
 	e := env()
 	b := bsonkit.NewBuilder(nil)
@@ -175,7 +175,7 @@ func TestLetOfACommand(t *testing.T) {
 	}
 }
 
-func TestComparison(t *testing.T) {
+func TestExpression_Comparison(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$eq":["$i",{"$numberDouble":"5"}]}`: `true`,
@@ -193,7 +193,7 @@ func TestComparison(t *testing.T) {
 	checkErrors(t, map[string]mongoerr.Code{`{"$eq":[1]}`: 16020, `{"$lt":1}`: 16020})
 }
 
-func TestConditions(t *testing.T) {
+func TestExpression_Conditions(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$and":[]}`:                                `true`,
@@ -236,7 +236,7 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-func TestConstantsAreComputedOnce(t *testing.T) {
+func TestExpression_ConstantsAreComputedOnce(t *testing.T) {
 	t.Parallel()
 	for json, constant := range map[string]bool{
 		`{"$add":[1,{"$multiply":[2,3]}]}`: true, `"$$NOW"`: true, `{"$concat":["a","$s"]}`: false, `{"$divide":[1,0]}`: false,
@@ -251,7 +251,7 @@ func TestConstantsAreComputedOnce(t *testing.T) {
 	}
 }
 
-func TestAnExpressionServesManyGoroutines(t *testing.T) {
+func TestExpression_AnExpressionServesManyGoroutines(t *testing.T) {
 	t.Parallel()
 	e, err := expression.Compile(value(t, `{"$reduce":{"input":{"$map":{"input":"$a","in":{"$multiply":["$$this","$f"]}}},"initialValue":0,"in":{"$add":["$$value","$$this"]}}}`), env())
 	if err != nil {

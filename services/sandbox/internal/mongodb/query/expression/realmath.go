@@ -20,11 +20,12 @@ func power(a, b bson.RawValue) (bson.RawValue, error) {
 	case bsonkit.IsZero(a) && bsonkit.Float(b) < 0:
 		return a, mongoerr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
 	}
+	if eitherDecimal(a, b) {
+		return bsonkit.Decimal(bsonkit.Power(bsonkit.ToDecimal(a), bsonkit.ToDecimal(b))), nil
+	}
 	result := math.Pow(bsonkit.Float(a), bsonkit.Float(b))
 	switch {
-	case eitherDecimal(a, b):
-		return bsonkit.Decimal(bsonkit.ToDecimal(bsonkit.Double(result))), nil
-	case !bsonkit.IsInteger(a.Type) || !bsonkit.IsInteger(b.Type), bsonkit.Float(b) < 0:
+	case !bsonkit.IsInteger(a.Type) || !bsonkit.IsInteger(b.Type), bsonkit.Float(b) < 0 && math.Abs(bsonkit.Float(a)) != 1:
 		return bsonkit.Double(result), nil
 	}
 	return integerPower(a, b, result), nil
@@ -41,8 +42,8 @@ func integerPower(a, b bson.RawValue, inexact float64) bson.RawValue {
 	if a.Type == bson.TypeInt64 || b.Type == bson.TypeInt64 {
 		product = bsonkit.Int64(1)
 	}
-	if exponent > 63 {
-		exponent = 2 + exponent%2 // of 0, 1 and -1 only the parity counts
+	if exponent > 63 || exponent < 0 {
+		exponent = 2 + exponent&1 // of 0, 1 and -1 only the parity counts
 	}
 	for range exponent {
 		p, ok := bsonkit.Multiply(product, a)
@@ -67,15 +68,30 @@ func logarithm(a, b bson.RawValue) (bson.RawValue, error) {
 	case bsonkit.Float(b) <= 0 || bsonkit.Float(b) == 1:
 		return a, mongoerr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", bsonkit.Describe(b))
 	}
+	if eitherDecimal(a, b) {
+		return bsonkit.Decimal(bsonkit.Logarithm(bsonkit.ToDecimal(a), bsonkit.ToDecimal(b))), nil
+	}
 	return bsonkit.Double(math.Log(bsonkit.Float(a)) / math.Log(bsonkit.Float(b))), nil
+}
+
+// decimalFunctions are those that are computed to all digits of a decimal. The
+// others give it the digits of a double.
+var decimalFunctions = map[string]func(bson.Decimal128) bson.Decimal128{
+	"$exp": bsonkit.Exponential, "$ln": bsonkit.NaturalLogarithm, "$log10": bsonkit.CommonLogarithm, "$sqrt": bsonkit.SquareRoot,
 }
 
 // realFunction is a function of real numbers; domain says where it has a value.
 func realFunction(name string, domain func(float64) bool, f func(float64) float64) builder {
 	return numeric(name, func(v bson.RawValue) (bson.RawValue, error) {
 		x := bsonkit.Float(v)
+		if x == 0 && !bsonkit.IsZero(v) {
+			x = math.Copysign(math.SmallestNonzeroFloat64, x) // a decimal nearer to 0 than any double
+		}
 		if !math.IsNaN(x) && !domain(x) {
 			return v, domainError(name, v)
+		}
+		if exact := decimalFunctions[name]; v.Type == bson.TypeDecimal128 && exact != nil {
+			return bsonkit.Decimal(exact(v.Decimal128())), nil
 		}
 		if v.Type == bson.TypeDecimal128 {
 			return bsonkit.Decimal(bsonkit.ToDecimal(bsonkit.Double(f(x)))), nil

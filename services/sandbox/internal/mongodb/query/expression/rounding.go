@@ -56,6 +56,11 @@ func rounding(name string) builder {
 			}
 			places = n
 		}
-		return bsonkit.Round(v, int(places), modeOf(name)), nil
+		rounded := bsonkit.Round(v, int(places), modeOf(name))
+		if v.Type == bson.TypeInt64 && rounded.Type != bson.TypeInt64 {
+			return v, mongoerr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]",
+				name, bsonkit.Describe(v), places)
+		}
+		return rounded, nil
 	})
 }

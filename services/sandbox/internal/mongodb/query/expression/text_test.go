@@ -81,7 +81,7 @@ func TestText(t *testing.T) {
 	})
 }
 
-func TestConversions(t *testing.T) {
+func TestText_Conversions(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$type":"$i"}`:                             `"int"`,
@@ -142,7 +142,7 @@ func TestConversions(t *testing.T) {
 	})
 }
 
-func TestDates(t *testing.T) {
+func TestText_Dates(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]string{
 		`{"$year":"$t"}`:                                   `2020`,

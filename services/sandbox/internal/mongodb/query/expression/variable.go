@@ -53,8 +53,10 @@ func (c *compiler) lookup(name string) (operand, error) {
 func (c *compiler) system(name string) (operand, error) {
 	switch name {
 	case "ROOT":
+		c.reads = true
 		return operand{eval: func(s *scope) (bson.RawValue, error) { return bsonkit.Document(s.root), nil }}, nil
 	case "CURRENT":
+		c.reads = true
 		return operand{eval: func(s *scope) (bson.RawValue, error) { return bsonkit.Document(s.current), nil }}, nil
 	case "REMOVE":
 		return constant(bson.RawValue{}), nil

@@ -26,6 +26,7 @@ type edge struct {
 	key   []byte
 	after bool
 	last  bool
+	label label
 }
 
 // place is the least byte string behind the edge, nil for none.
@@ -52,14 +53,15 @@ func compareEdges(a, b edge) int {
 func everything() Bounds { return Bounds{spans: []span{{high: edge{last: true}}}} }
 
 func pointBounds(v bson.RawValue) Bounds {
-	key := bsonkit.AppendKey(nil, v)
-	return Bounds{spans: []span{{edge{key: key}, edge{key: key, after: true}, true}}}
+	key, shown := bsonkit.AppendKey(nil, v), shownValue(v)
+	return Bounds{spans: []span{{edge{key: key, label: shown}, edge{key: key, after: true, label: shown}, true}}}
 }
 
 // typeBounds holds all values that compare with those of the types by value.
 func typeBounds(from, to bson.Type) Bounds {
 	low, high := bsonkit.TypeKey(from), bsonkit.TypeKey(to)
-	return Bounds{spans: []span{{low: edge{key: low}, high: edge{key: high, after: true}}}}
+	first, last := shownType(to)
+	return Bounds{spans: []span{{low: edge{key: low, label: first}, high: edge{key: high, after: true, label: last}}}}
 }
 
 // KeyRange holds the keys k, made by bsonkit.AppendKey and possibly followed by
@@ -115,7 +117,7 @@ func (e edge) reversed() edge {
 	for i, c := range e.key {
 		key[i] = ^c
 	}
-	return edge{key: key, after: !e.after}
+	return edge{key: key, after: !e.after, label: e.label}
 }
 
 func (b Bounds) intersect(o Bounds) Bounds {

@@ -25,7 +25,7 @@ func within(ranges []match.KeyRange, key []byte) bool {
 	return false
 }
 
-func TestBoundsHoldJustWhatAConditionNeeds(t *testing.T) {
+func TestBounds_BoundsHoldJustWhatAConditionNeeds(t *testing.T) {
 	t.Parallel()
 	probes := []string{`{"$minKey":1}`, `null`, `1`, `2`, `5`, `5.5`, `9`, `"a"`, `"ab"`, `"abc"`, `"b"`, `{"x":1}`, `[1]`, `true`, `{"$maxKey":1}`}
 	for _, c := range []struct{ filter, want string }{
@@ -74,7 +74,7 @@ func TestBoundsHoldJustWhatAConditionNeeds(t *testing.T) {
 	}
 }
 
-func TestBoundsThatAreAFewKeys(t *testing.T) {
+func TestBounds_BoundsThatAreAFewKeys(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		filter string
@@ -100,7 +100,7 @@ func TestBoundsThatAreAFewKeys(t *testing.T) {
 	}
 }
 
-func TestBoundsOfAMultikeyIndexUseOneConditionOnly(t *testing.T) {
+func TestBounds_BoundsOfAMultikeyIndexUseOneConditionOnly(t *testing.T) {
 	t.Parallel()
 	f := querytest.Filter(t, `{"a":{"$gt":5,"$lt":3}}`)
 	doc := querytest.Document(t, `{"a":[1,9]}`)
@@ -149,7 +149,7 @@ func conditions() []string {
 
 // No index may hide a match: for every match some key of the document lies
 // within the bounds, in both directions of the index.
-func TestBoundsNeverHideAMatch(t *testing.T) {
+func TestBounds_BoundsNeverHideAMatch(t *testing.T) {
 	t.Parallel()
 	docs := querytest.Documents(t, `[{},{"a":1},{"a":2},{"a":2.5},{"a":"a"},{"a":"ab"},{"a":null},{"a":{"x":1}},{"a":[1,2]},{"a":[]},{"a":[[1,2]]},{"a":["a",3]},{"a":[null]},
 		{"a":true},{"a":{"$minKey":1}},{"a":{"$maxKey":1}},{"a":{"$numberDouble":"NaN"}},{"a":{"$undefined":true}},{"a":{"$regularExpression":{"pattern":"^a","options":""}}}]`)
@@ -187,7 +187,7 @@ func holds(b match.Bounds, values []bson.RawValue) bool {
 	}))
 }
 
-func TestRangesAreAscendingAndDisjoint(t *testing.T) {
+func TestBounds_RangesAreAscendingAndDisjoint(t *testing.T) {
 	t.Parallel()
 	condition := rapid.SampledFrom(conditions())
 	rapid.Check(t, func(rt *rapid.T) {

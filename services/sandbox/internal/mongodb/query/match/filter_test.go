@@ -19,7 +19,7 @@ const scalars = `[
 	{"_id":8,"a":{"x":1}},
 	{"_id":9,"a":{"$numberDouble":"NaN"}}]`
 
-func TestComparisonsStayWithinATypeAndLookIntoArrays(t *testing.T) {
+func TestFilter_ComparisonsStayWithinATypeAndLookIntoArrays(t *testing.T) {
 	t.Parallel()
 	check(t, scalars, map[string]string{
 		`{}`:                                     "1 2 3 4 5 6 7 8 9",
@@ -47,7 +47,7 @@ func TestComparisonsStayWithinATypeAndLookIntoArrays(t *testing.T) {
 	})
 }
 
-func TestNullMeansMissingToo(t *testing.T) {
+func TestFilter_NullMeansMissingToo(t *testing.T) {
 	t.Parallel()
 	check(t, `[
 		{"_id":1,"a":null},
@@ -74,7 +74,7 @@ func TestNullMeansMissingToo(t *testing.T) {
 	})
 }
 
-func TestConditionsOnArrays(t *testing.T) {
+func TestFilter_ConditionsOnArrays(t *testing.T) {
 	t.Parallel()
 	check(t, `[
 		{"_id":1,"v":[1,2,3]},
@@ -110,7 +110,7 @@ func TestConditionsOnArrays(t *testing.T) {
 	})
 }
 
-func TestOtherOperators(t *testing.T) {
+func TestFilter_OtherOperators(t *testing.T) {
 	t.Parallel()
 	check(t, `[
 		{"_id":1,"n":1,"s":"apple"},
@@ -151,7 +151,7 @@ func TestOtherOperators(t *testing.T) {
 	})
 }
 
-func TestNumbersOfAnyTypeAreEqual(t *testing.T) {
+func TestFilter_NumbersOfAnyTypeAreEqual(t *testing.T) {
 	t.Parallel()
 	numbers := `[{"_id":1,"n":1},{"_id":2,"n":{"$numberLong":"1"}},{"_id":3,"n":{"$numberDouble":"1"}},{"_id":4,"n":{"$numberDecimal":"1.0"}},{"_id":5,"n":"1"},{"_id":6,"n":true}]`
 	check(t, numbers, map[string]string{
@@ -175,7 +175,7 @@ func check(t *testing.T, docs string, cases map[string]string) {
 	}
 }
 
-func TestFiltersAreRefused(t *testing.T) {
+func TestFilter_FiltersAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`{"a":{"$nosuch":1}}`:       mongoerr.BadValue,
@@ -226,7 +226,7 @@ func TestFiltersAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatFailsFailsTheMatch(t *testing.T) {
+func TestFilter_AnExpressionThatFailsFailsTheMatch(t *testing.T) {
 	t.Parallel()
 	f := querytest.Filter(t, `{"$or":[{"a":1},{"$expr":{"$divide":[1,"$zero"]}}]}`)
 	ok, err := f.Match(querytest.Document(t, `{"zero":0}`))
@@ -239,7 +239,7 @@ func TestAnExpressionThatFailsFailsTheMatch(t *testing.T) {
 	}
 }
 
-func TestNilFilterMatchesEverything(t *testing.T) {
+func TestFilter_NilFilterMatchesEverything(t *testing.T) {
 	t.Parallel()
 	var f *match.Filter
 	if ok, err := f.Match(querytest.Document(t, `{"a":1}`)); !ok || err != nil {
@@ -250,7 +250,7 @@ func TestNilFilterMatchesEverything(t *testing.T) {
 	}
 }
 
-func TestEqualFindsTheOneValueThatIsDemanded(t *testing.T) {
+func TestFilter_EqualFindsTheOneValueThatIsDemanded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, filter, want string }{
 		{"a value", `{"a":1}`, `{"a":1}`},

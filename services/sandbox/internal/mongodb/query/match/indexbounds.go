@@ -71,16 +71,14 @@ func (c *comparison) bounds() Bounds {
 		return pointBounds(c.value)
 	}
 	kind := typeBounds(c.value.Type, c.value.Type).spans[0]
-	key := bsonkit.AppendKey(nil, c.value)
+	at := edge{key: bsonkit.AppendKey(nil, c.value), after: c.op == opGt || c.op == opLte, label: shownValue(c.value)}
 	switch c.op {
-	case opGt:
-		kind.low = edge{key: key, after: true}
-	case opGte:
-		kind.low = edge{key: key}
-	case opLt:
-		kind.high = edge{key: key}
-	case opLte:
-		kind.high = edge{key: key, after: true}
+	case opGt, opGte:
+		at.label.open = c.op == opGt
+		kind.low = at
+	case opLt, opLte:
+		at.label.open = c.op == opLt
+		kind.high = at
 	}
 	return Bounds{spans: []span{kind}}
 }
@@ -103,7 +101,8 @@ func (r *regex) bounds() Bounds {
 		key := bsonkit.AppendKey(nil, bsonkit.String(prefix))
 		// Without its end mark the key begins those of all longer texts.
 		key = key[:len(key)-bsonkit.TextEnd]
-		b = Bounds{spans: []span{{low: edge{key: key}, high: edge{key: key, after: true}}}}
+		first, behind := shownPrefix(prefix)
+		b = Bounds{spans: []span{{low: edge{key: key, label: first}, high: edge{key: key, after: true, label: behind}}}}
 	}
 	return b.union(typeBounds(bson.TypeRegex, bson.TypeRegex))
 }

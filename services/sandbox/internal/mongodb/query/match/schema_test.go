@@ -8,7 +8,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/query/querytest"
 )
 
-func TestSchemas(t *testing.T) {
+func TestSchema_Schemas(t *testing.T) {
 	t.Parallel()
 	check(t, `[
 		{"_id":1,"n":5,"s":"abc","a":[1,2],"o":{"x":1}},
@@ -43,7 +43,7 @@ func TestSchemas(t *testing.T) {
 	})
 }
 
-func TestSchemasAreRefused(t *testing.T) {
+func TestSchema_SchemasAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`1`:                          mongoerr.TypeMismatch,

@@ -82,7 +82,9 @@ func (u *operatorUpdate) apply(doc bson.Raw, f *match.Filter) (Applied, error) {
 	if err := checkSameID(doc, made); err != nil {
 		return Applied{}, err
 	}
-	return Applied{Doc: made, Changed: true, Delta: &Delta{Updated: a.updated.Finish(), Removed: a.removed}}, nil
+	delta := &Delta{Updated: a.updated.Finish(), Removed: a.removed}
+	delta.Ambiguous = disambiguated(doc, made, delta.Updated, delta.Removed)
+	return Applied{Doc: made, Changed: true, Delta: delta}, nil
 }
 
 // checkSameID refuses a changed _id, where there was one.

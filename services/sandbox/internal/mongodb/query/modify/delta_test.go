@@ -108,7 +108,7 @@ func anyUpdate() *rapid.Generator[string] {
 	})
 }
 
-func TestADeltaAppliedToTheOldDocumentGivesTheNewOne(t *testing.T) {
+func TestDelta_ADeltaAppliedToTheOldDocumentGivesTheNewOne(t *testing.T) {
 	t.Parallel()
 	docs := querytest.Documents(t, `[
 		{"_id":1,"a":{"x":1,"y":{"z":[1]}},"l":[3,1,2],"o":[{"k":1},{"k":2}],"n":5},

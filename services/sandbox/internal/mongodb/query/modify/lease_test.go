@@ -39,7 +39,7 @@ func takeLease(t *testing.T, lease bson.Raw, who string, at time.Time) (bson.Raw
 	return applied.Doc, applied.Changed
 }
 
-func TestALeaseIsTakenByAPipelineOnTheServersClock(t *testing.T) {
+func TestLease_ALeaseIsTakenByAPipelineOnTheServersClock(t *testing.T) {
 	t.Parallel()
 	start := time.UnixMilli(1_600_000_000_000)
 	var lease bson.Raw

@@ -19,10 +19,14 @@ type Update struct {
 	operators   *operatorUpdate
 	replacement bson.Raw
 	pipeline    *query.Pipeline
+	paths       bool // Options.PathsOfPipelines
 }
 
 // Options go with an update.
 type Options struct {
+	// PathsOfPipelines has what pipelines change told by path, as servers do
+	// since 5.0, and not as a replacement.
+	PathsOfPipelines bool
 	// ArrayFilters say which elements $[name] means.
 	ArrayFilters []bson.Raw
 	Env          expression.Env
@@ -30,7 +34,7 @@ type Options struct {
 
 // Compile reads the u of an update statement.
 func Compile(spec bson.RawValue, o Options) (*Update, error) {
-	u := &Update{env: o.Env}
+	u := &Update{env: o.Env, paths: o.PathsOfPipelines}
 	var err error
 	switch {
 	case spec.Type == bson.TypeArray:
@@ -66,9 +70,9 @@ type Applied struct {
 	Doc bson.Raw
 	// Changed is what nModified counts and what an oplog entry is written for.
 	Changed bool
-	// Delta is what operators changed, for a change stream's
-	// updateDescription. It is nil for a replacement and for a pipeline, which
-	// the server logs as a replacement too, and where nothing changed.
+	// Delta is what operators changed, or a pipeline where it is told by path,
+	// for a change stream's updateDescription. It is nil for what the server
+	// logs as a replacement, and where nothing changed.
 	Delta *Delta
 }
 
@@ -79,6 +83,17 @@ type Delta struct {
 	// Removed are the paths that are gone. One that ends at an array's element
 	// has become null.
 	Removed []string
+	// Truncated are the arrays that lost their end.
+	Truncated []Truncation
+	// Ambiguous are the parts of those paths that can be read in two ways:
+	// {dotted path: [name or index, …], …}. It may be nil.
+	Ambiguous bson.Raw
+}
+
+// Truncation is the new length of an array.
+type Truncation struct {
+	Path string
+	Size int
 }
 
 // Apply changes a document. The filter is the one that found it: positional
@@ -107,7 +122,11 @@ func (u *Update) apply(doc bson.Raw, f *match.Filter) (Applied, error) {
 		if err := checkStorable(made); err != nil {
 			return Applied{}, err
 		}
-		return replace(doc, made)
+		applied, err := replace(doc, made)
+		if u.paths && applied.Changed {
+			applied.Delta = diff(doc, applied.Doc)
+		}
+		return applied, err
 	}
 	return replace(doc, u.replacement)
 }

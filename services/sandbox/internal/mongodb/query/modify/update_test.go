@@ -65,7 +65,7 @@ func checkUpdates(t *testing.T, cases []updateCase) {
 	}
 }
 
-func TestFieldOperators(t *testing.T) {
+func TestUpdate_FieldOperators(t *testing.T) {
 	t.Parallel()
 	const doc = `{"_id":1,"a":{"b":{"c":1}},"arr":[{"x":1},{"x":2}],"s":"t"}`
 	checkUpdates(t, []updateCase{
@@ -101,7 +101,7 @@ func TestFieldOperators(t *testing.T) {
 	})
 }
 
-func TestNumberOperators(t *testing.T) {
+func TestUpdate_NumberOperators(t *testing.T) {
 	t.Parallel()
 	checkUpdates(t, []updateCase{
 		{
@@ -117,7 +117,7 @@ func TestNumberOperators(t *testing.T) {
 	})
 }
 
-func TestArrayOperators(t *testing.T) {
+func TestUpdate_ArrayOperators(t *testing.T) {
 	t.Parallel()
 	checkUpdates(t, []updateCase{
 		{"push", `{"_id":1,"a":[3]}`, `{"$push":{"a":2,"n":1}}`, `{"_id":1,"a":[3,2],"n":[1]}`, `{"a.1":2,"n":[1]} -`},
@@ -151,7 +151,7 @@ func TestArrayOperators(t *testing.T) {
 	})
 }
 
-func TestReplacement(t *testing.T) {
+func TestUpdate_Replacement(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, doc, by, want string
@@ -180,7 +180,7 @@ func TestReplacement(t *testing.T) {
 	}
 }
 
-func TestPositionalUpdates(t *testing.T) {
+func TestUpdate_PositionalUpdates(t *testing.T) {
 	t.Parallel()
 	const doc = `{"_id":1,"g":[{"id":"a","n":1},{"id":"b","n":2}],"v":[1,5,9],"m":[[1,2],[3]]}`
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestPositionalUpdates(t *testing.T) {
 	}
 }
 
-func TestUpdatePipelines(t *testing.T) {
+func TestUpdate_UpdatePipelines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, doc, update, want string
@@ -248,7 +248,7 @@ func TestUpdatePipelines(t *testing.T) {
 	}
 }
 
-func TestUpdateConstantsAreVariables(t *testing.T) {
+func TestUpdate_UpdateConstantsAreVariables(t *testing.T) {
 	t.Parallel()
 	e := querytest.Env()
 	e.Let = querytest.Document(t, `{"step":9}`)
@@ -262,7 +262,7 @@ func TestUpdateConstantsAreVariables(t *testing.T) {
 	}
 }
 
-func TestAnUpdatedDocumentSharesNoMemoryWithTheUpdate(t *testing.T) {
+func TestUpdate_AnUpdatedDocumentSharesNoMemoryWithTheUpdate(t *testing.T) {
 	t.Parallel()
 	for _, json := range []string{`{"$set":{"a":"xyz"}}`, `{"a":"xyz"}`, `[{"$set":{"a":"xyz"}}]`} {
 		spec := querytest.Value(t, json)
@@ -288,7 +288,7 @@ func TestAnUpdatedDocumentSharesNoMemoryWithTheUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdatesAreRefusedWhenCompiled(t *testing.T) {
+func TestUpdate_UpdatesAreRefusedWhenCompiled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		update       string
@@ -360,7 +360,7 @@ func TestUpdatesAreRefusedWhenCompiled(t *testing.T) {
 	}
 }
 
-func TestUpdatesAreRefusedByTheDocument(t *testing.T) {
+func TestUpdate_UpdatesAreRefusedByTheDocument(t *testing.T) {
 	t.Parallel()
 	const doc = `{"_id":1,"s":"x","n":null,"i":1,"l":{"$numberLong":"9223372036854775807"},"a":[1,[2]],"o":{"x":1},"g":[{"x":1}]}`
 	for _, c := range []struct {
@@ -413,7 +413,7 @@ func TestUpdatesAreRefusedByTheDocument(t *testing.T) {
 	}
 }
 
-func TestTooDeepADocumentIsRefused(t *testing.T) {
+func TestUpdate_TooDeepADocumentIsRefused(t *testing.T) {
 	t.Parallel()
 	doc := querytest.Document(t, `{"_id":1}`)
 	nested := func(depth int) string { return strings.Repeat(`{"d":`, depth) + `1` + strings.Repeat(`}`, depth) }
@@ -438,14 +438,14 @@ func TestTooDeepADocumentIsRefused(t *testing.T) {
 	querytest.CheckCode(t, err, mongoerr.Overflow)
 }
 
-func TestTooLargeAnUpsertIsRefused(t *testing.T) {
+func TestUpdate_TooLargeAnUpsertIsRefused(t *testing.T) {
 	t.Parallel()
 	u := update(t, `{"$set":{"a":"`+strings.Repeat("y", 9<<20)+`"}}`)
 	_, err := u.Upsert(querytest.Filter(t, `{"_id":1,"b":"`+strings.Repeat("x", 8<<20)+`"}`))
 	querytest.CheckCode(t, err, 17420)
 }
 
-func TestTooLargeADocumentIsRefused(t *testing.T) {
+func TestUpdate_TooLargeADocumentIsRefused(t *testing.T) {
 	t.Parallel()
 	b := bsonkit.NewBuilder(nil)
 	b.Append("_id", bsonkit.Int32(1))

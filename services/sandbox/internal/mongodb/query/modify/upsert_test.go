@@ -7,7 +7,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/query/querytest"
 )
 
-func TestUpserts(t *testing.T) {
+func TestUpsert_Upserts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, filter, update, want string }{
 		{"equality", `{"_id":1,"a":"x"}`, `{"$set":{"n":1}}`, `{"_id":1,"a":"x","n":1}`},
@@ -39,7 +39,7 @@ func TestUpserts(t *testing.T) {
 	}
 }
 
-func TestUpsertsAreRefused(t *testing.T) {
+func TestUpsert_UpsertsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, filter, update string

@@ -1,4 +1,6 @@
-package command
+// Package election is the replica set's one member as clients see it come and go
+// as the primary.
+package election
 
 import (
 	"context"
@@ -12,14 +14,14 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
 
-// election is the state of the replica set: its one member is the primary, or,
+// Election is the state of the replica set: its one member is the primary, or,
 // after it has been told to step down, a secondary that will stand again.
 //
 //	primary ──replSetStepDown──▶ secondary ──time, replSetFreeze 0, replSetStepUp──▶ primary, next term
 //
 // Whoever writes holds writers, so that a step-down ends when the last write of
 // the term has.
-type election struct {
+type Election struct {
 	engine  *engine.Engine
 	writers sync.RWMutex
 
@@ -41,17 +43,18 @@ type Standing struct {
 	Counter int64
 }
 
-// newElection begins with an elected primary. Terms start at the clock's
+// New begins with an elected primary. Terms start at the clock's
 // seconds, so that those of a server that is started again follow: drivers
 // ignore a primary of an earlier term.
-func newElection(e *engine.Engine) *election {
-	el := &election{engine: e, changed: make(chan struct{})}
+func New(e *engine.Engine) *Election {
+	el := &Election{engine: e, changed: make(chan struct{})}
 	el.Standing = Standing{Primary: true, Term: time.Now().Unix(), Counter: 6}
 	e.Lead(el.Term)
 	return el
 }
 
-func (el *election) Now() Standing {
+// Now is the present standing.
+func (el *Election) Now() Standing {
 	el.mu.Lock()
 	defer el.mu.Unlock()
 	return el.Standing
@@ -59,7 +62,7 @@ func (el *election) Now() Standing {
 
 // Await returns when the standing is not that with the counter any more, after
 // a time, or with the error of a context that ends.
-func (el *election) Await(ctx context.Context, counter int64, most time.Duration) error {
+func (el *Election) Await(ctx context.Context, counter int64, most time.Duration) error {
 	el.mu.Lock()
 	changed, same := el.changed, el.Counter == counter
 	el.mu.Unlock()
@@ -78,7 +81,7 @@ func (el *election) Await(ctx context.Context, counter int64, most time.Duration
 }
 
 // change makes a change known. It needs mu.
-func (el *election) change() {
+func (el *Election) change() {
 	el.Counter++
 	close(el.changed)
 	el.changed = make(chan struct{})
@@ -89,8 +92,8 @@ func ErrNotPrimary() error {
 	return mongoerr.New(mongoerr.NotWritablePrimary, "not master")
 }
 
-// enter lets a write in; leave ends it.
-func (el *election) enter() (leave func(), err error) {
+// Enter lets a write in; leave ends it.
+func (el *Election) Enter() (leave func(), err error) {
 	el.writers.RLock()
 	el.mu.Lock()
 	defer el.mu.Unlock()
@@ -112,7 +115,7 @@ const betweenAborts = time.Millisecond
 
 // StepDown makes the primary a secondary that stands again after a time. Open
 // transactions are aborted; cursors stay.
-func (el *election) StepDown(ctx context.Context, period time.Duration) error {
+func (el *Election) StepDown(ctx context.Context, period time.Duration) error {
 	el.mu.Lock()
 	if !el.Primary || el.leaving {
 		el.mu.Unlock()
@@ -124,7 +127,11 @@ func (el *election) StepDown(ctx context.Context, period time.Duration) error {
 	// it any more. Those that came in before may still begin one.
 	for !el.writers.TryLock() {
 		el.engine.AbortTransactions()
-		if !pause(ctx, betweenAborts) {
+		timer := time.NewTimer(betweenAborts)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
 			el.mu.Lock()
 			defer el.mu.Unlock()
 			el.leaving = false
@@ -143,7 +150,7 @@ func (el *election) StepDown(ctx context.Context, period time.Duration) error {
 
 // Freeze puts off the election of a secondary; without a period it is elected
 // before freeze returns.
-func (el *election) Freeze(period time.Duration) error {
+func (el *Election) Freeze(period time.Duration) error {
 	el.mu.Lock()
 	defer el.mu.Unlock()
 	if el.Primary {
@@ -159,7 +166,7 @@ func (el *election) Freeze(period time.Duration) error {
 }
 
 // StepUp elects a secondary at once.
-func (el *election) StepUp() {
+func (el *Election) StepUp() {
 	el.mu.Lock()
 	defer el.mu.Unlock()
 	if !el.Primary {
@@ -168,15 +175,15 @@ func (el *election) StepUp() {
 }
 
 // elect makes the secondary the primary of the next term. It needs mu.
-func (el *election) elect() {
+func (el *Election) elect() {
 	el.Primary = true
 	el.Term++
 	el.engine.Lead(el.Term)
 	el.change()
 }
 
-// run elects the secondary when its time has come, until ctx ends.
-func (el *election) run(ctx context.Context) error {
+// Run elects the secondary when its time has come, until ctx ends.
+func (el *Election) Run(ctx context.Context) error {
 	for {
 		el.mu.Lock()
 		changed, wait := el.changed, time.Until(el.standAt)
@@ -198,7 +205,7 @@ func (el *election) run(ctx context.Context) error {
 	}
 }
 
-func (el *election) standIfDue() {
+func (el *Election) standIfDue() {
 	el.mu.Lock()
 	due := !el.Primary && !time.Now().Before(el.standAt)
 	el.mu.Unlock()

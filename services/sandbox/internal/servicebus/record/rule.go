@@ -1,4 +1,4 @@
-package broker
+package record
 
 import "changerelay/services/sandbox/internal/servicebus/entity"
 
@@ -10,30 +10,32 @@ const (
 	filterSQL
 )
 
-func (w *encoder) rule(r entity.Rule) {
-	w.string(r.Name)
-	w.time(r.CreatedAt)
+// Rule writes a rule.
+func (w *Encoder) Rule(r entity.Rule) {
+	w.Text(r.Name)
+	w.Time(r.CreatedAt)
 	switch f := r.Filter.(type) {
 	case entity.FalseFilter:
-		w.uint(filterFalse)
+		w.Uint(filterFalse)
 	case entity.CorrelationFilter:
-		w.uint(filterCorrelation)
+		w.Uint(filterCorrelation)
 		for _, s := range f.Fields() {
-			w.optional(*s)
+			w.Optional(*s)
 		}
-		w.properties(f.Properties)
+		w.Properties(f.Properties)
 	case entity.SQLFilter:
-		w.uint(filterSQL)
-		w.string(f.Expression)
-		w.properties(f.Parameters)
+		w.Uint(filterSQL)
+		w.Text(f.Expression)
+		w.Properties(f.Parameters)
 	default:
-		w.uint(filterTrue)
+		w.Uint(filterTrue)
 	}
 }
 
-func (r *decoder) rule() entity.Rule {
-	rule := entity.Rule{Name: r.string(), CreatedAt: r.time()}
-	switch r.uint() {
+// Rule reads a rule.
+func (r *Decoder) Rule() entity.Rule {
+	rule := entity.Rule{Name: r.Text(), CreatedAt: r.Time()}
+	switch r.Uint() {
 	case filterTrue:
 		rule.Filter = entity.TrueFilter{}
 	case filterFalse:
@@ -41,14 +43,14 @@ func (r *decoder) rule() entity.Rule {
 	case filterCorrelation:
 		var f entity.CorrelationFilter
 		for _, s := range f.Fields() {
-			*s = r.optional()
+			*s = r.Optional()
 		}
-		f.Properties = r.properties()
+		f.Properties = r.Properties()
 		rule.Filter = f
 	case filterSQL:
-		rule.Filter = entity.SQLFilter{Expression: r.string(), Parameters: r.properties()}
+		rule.Filter = entity.SQLFilter{Expression: r.Text(), Parameters: r.Properties()}
 	default:
-		r.fail()
+		r.Fail()
 	}
 	return rule
 }
