@@ -19,11 +19,11 @@ func failure(class relay.Class) error {
 	return &relay.SendError{Class: class, Err: relaytest.ErrInjected}
 }
 
-// TestEveryScheduleKeepsOrderAndLosesNothing sends a few hot and many cold
+// TestFailure_EveryScheduleKeepsOrderAndLosesNothing sends a few hot and many cold
 // aggregates through seeded schedules of slow, failing, partly accepted and
 // unanswered sends. Whenever the checkpoint moves, everything up to there must
 // be accepted or parked.
-func TestEveryScheduleKeepsOrderAndLosesNothing(t *testing.T) {
+func TestFailure_EveryScheduleKeepsOrderAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -119,7 +119,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	}
 }
 
-func TestAnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
+func TestFailure_AnOutageIsTriedByOneSendAtATimeAndEndsByItself(t *testing.T) {
 	t.Parallel()
 	for _, class := range []relay.Class{relay.Transient, relay.Throttled, relay.Blocked} {
 		t.Run(class.String(), func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestPause_AThrottledTopicIsTriedByOneMessage(t *testing.T) {
 	}
 }
 
-func TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
+func TestFailure_AnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -234,7 +234,7 @@ func TestAnUnmappableChangeIsParkedBeforeTheCheckpointPasses(t *testing.T) {
 	})
 }
 
-func TestAMessageThatIsTooLargeIsParkedAndItsAggregateGoesOn(t *testing.T) {
+func TestFailure_AMessageThatIsTooLargeIsParkedAndItsAggregateGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -263,7 +263,7 @@ func TestAMessageThatIsTooLargeIsParkedAndItsAggregateGoesOn(t *testing.T) {
 	})
 }
 
-func TestUnderThePolicyToStopAChangeThatCanNotBeSentEndsTheRelayInFrontOfIt(t *testing.T) {
+func TestFailure_UnderThePolicyToStopAChangeThatCanNotBeSentEndsTheRelayInFrontOfIt(t *testing.T) {
 	t.Parallel()
 	for name, unsendable := range map[string]string{"unmappable": "unmappable", "too large": "large"} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestPark_TooManyEndTheRelayInFrontOfTheNext(t *testing.T) {
 	}
 }
 
-func TestTheWindowIsBoundedInCountAndBytes(t *testing.T) {
+func TestFailure_TheWindowIsBoundedInCountAndBytes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		limit func(*relay.Config)

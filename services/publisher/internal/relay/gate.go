@@ -190,15 +190,17 @@ func (g *gate) giveBack(t ticket) {
 // pause sets when the next try is, and returns how long until then, or 0 where it
 // is not worth telling.
 func (g *gate) pause(now time.Time, failure *SendError) time.Duration {
-	pause := g.pauses.Next()
+	var pause time.Duration
 	early := failure.Class == Throttled && g.tries < len(earlyPauses)
 	switch {
 	case early:
 		pause = earlyPauses[g.tries]
 	case failure.Class == Throttled:
-		pause = max(pause, cmp.Or(failure.Wait, throttlePause))
+		pause = max(g.pauses.Next(), cmp.Or(failure.Wait, throttlePause))
 	case failure.Class == Refused:
-		pause = min(pause, refusedPause)
+		pause = min(g.pauses.Next(), refusedPause)
+	default:
+		pause = g.pauses.Next()
 	}
 	g.until = now.Add(pause)
 	g.announce()

@@ -55,7 +55,7 @@ func (s *laneSender) pick(ctx context.Context) (bool, error) {
 			if !open {
 				return false, nil
 			}
-			s.hold(ready, &room)
+			s.join(ready, &room)
 			s.holdMore(&room)
 		case alone := <-s.singles():
 			s.hold(alone, &room)
@@ -73,7 +73,7 @@ func (s *laneSender) pick(ctx context.Context) (bool, error) {
 	}
 }
 
-// singles gives lanes whose first item is to be sent alone, while nothing is gathered.
+// singles gives lanes that are to be sent apart, while nothing is gathered.
 func (s *laneSender) singles() <-chan *lane {
 	if len(s.items) > 0 {
 		return nil
@@ -86,7 +86,7 @@ func (s *laneSender) enough(room int) bool {
 	switch {
 	case len(s.items) == 0:
 		return false
-	case !s.config.Mixed, len(s.items) >= s.config.BatchSize, room <= 0:
+	case !s.config.Mixed, s.alone(), len(s.items) >= s.config.BatchSize, room <= 0:
 		return true
 	default:
 		return s.turns.underWay.Load() < unfilled
@@ -114,7 +114,7 @@ func (s *laneSender) holdMore(room *int) {
 			if !open {
 				return
 			}
-			s.hold(ready, room)
+			s.join(ready, room)
 		default:
 			return
 		}
@@ -137,6 +137,16 @@ func (s *laneSender) trim(n int) {
 			return
 		}
 	}
+}
+
+// join takes hold of a lane that is ready, or leaves it to the next sender where
+// it has to be sent apart from what is held.
+func (s *laneSender) join(ready *lane, room *int) {
+	if len(s.held) > 0 && ready.unmixable() {
+		s.lanes.single <- ready
+		return
+	}
+	s.hold(ready, room)
 }
 
 func (s *laneSender) hold(ready *lane, room *int) {

@@ -66,7 +66,9 @@ func (r *Relay) takeBatch(ctx context.Context, batch readBatch) error {
 		return nil
 	}
 	for _, change := range batch.Changes {
-		r.deps.Counters.read.Add(1)
+		if change.Resent == nil {
+			r.deps.Counters.read.Add(1)
+		}
 		if err := r.take(ctx, change, batch.at); err != nil {
 			return err
 		}
@@ -82,13 +84,15 @@ func (r *Relay) take(ctx context.Context, change Change, readAt time.Time) error
 		if err != nil {
 			return err
 		}
-		r.deps.Counters.passed.Add(1)
-		r.watermark.finish(number)
+		r.pass(number, change)
 		return nil
 	}
 	var message contract.Message
 	if err == nil {
 		event.Term = r.config.Term
+		if change.Resent != nil {
+			event.Resend = change.Resent.Resend
+		}
 		message, err = contract.Encode(event, contract.EncodeOptions{CompressAbove: r.config.CompressAbove})
 	}
 	if err != nil {
@@ -108,6 +112,10 @@ func (r *Relay) takeUnmappable(ctx context.Context, change Change, reason error)
 	if err != nil {
 		return err
 	}
+	if change.Resent != nil {
+		r.failResent(number, change, "", reason.Error())
+		return nil
+	}
 	if err := r.park(ctx, Parked{Change: change, Reason: reason.Error(), Term: r.config.Term}); err != nil {
 		return err
 	}
@@ -116,8 +124,7 @@ func (r *Relay) takeUnmappable(ctx context.Context, change Change, reason error)
 }
 
 func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, error) {
-	point := Point{Token: change.Token, Position: change.Position, AsOf: change.Time}
-	return r.watermark.begin(ctx, point, int64(len(change.Raw)+body+changeOverhead))
+	return r.watermark.begin(ctx, change.point(), int64(len(change.Raw)+body+changeOverhead))
 }
 
 // park keeps a change that cannot be sent, or refuses to go on, as configured.

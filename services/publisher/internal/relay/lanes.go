@@ -30,6 +30,10 @@ type lane struct {
 	trouble *trouble
 }
 
+// unmixable reports whether the lane has to be sent without others: among lanes
+// that have not failed it would make every send with it look like the topic's trouble.
+func (l *lane) unmixable() bool { return l.alone > 0 || l.trouble != nil }
+
 // lanes spreads changes over one lane per aggregate and hands each lane to one
 // sender at a time.
 //
@@ -40,7 +44,7 @@ type lanes struct {
 	// ready gives lanes to send from. A receiver holds the lane until it calls
 	// settle or rest. It is closed when the lanes are closed and all items settled.
 	ready chan *lane
-	// single gives lanes whose first item has to be sent alone.
+	// single gives lanes that have to be sent apart from others.
 	single chan *lane
 
 	mu     sync.Mutex

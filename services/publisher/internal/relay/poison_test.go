@@ -172,19 +172,48 @@ func TestSend_AFewRefusalsParkNothingHoweverShortThePatience(t *testing.T) {
 
 func TestSend_MoreRefusedMessagesThanSendersDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
+	for _, mixed := range []bool{false, true} {
+		t.Run(fmt.Sprint("mixed ", mixed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(c *relay.Config) {
+					c.Mixed, c.Senders, c.MaxInFlight, c.Patience = mixed, 4, 20_000, time.Hour
+				})
+				poisoned := func(m contract.Message) bool { return relaytest.Number(contract.Position(m.ID)) <= 20 }
+				r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+					if slices.ContainsFunc(m, poisoned) {
+						return relaytest.Outcome{Delay: time.Millisecond, Err: failure(relay.Refused)}
+					}
+					return relaytest.Outcome{Delay: 5 * time.Millisecond}
+				}
+				r.add(1, 20, each)
+				r.start(t)
+				r.flow(21, 30*time.Second)
+				if got := r.counters.Sent(); got < 2_500 {
+					t.Errorf("sent %d of others in half a minute, want nearly all of 3,000", got)
+				}
+				r.end(errors.New("enough"))
+				<-r.done
+			})
+		})
+	}
+}
+
+// TestSend_AMessageThatFailsIsNotMixedWithOthers has one sender gather whatever
+// is ready: with fresh messages in each send that fails, none would be at fault.
+func TestSend_AMessageThatFailsIsNotMixedWithOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(func(c *relay.Config) { c.Senders, c.MaxInFlight, c.Patience = 4, 20_000, time.Hour })
-		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
-			if relaytest.Number(contract.Position(m[0].ID)) <= 20 {
-				return relaytest.Outcome{Delay: time.Millisecond, Err: failure(relay.Refused)}
-			}
-			return relaytest.Outcome{Delay: 5 * time.Millisecond}
-		}
-		r.add(1, 20, each)
+		r := newRig(func(c *relay.Config) { c.Mixed, c.Senders, c.MaxInFlight, c.Patience = true, 1, 20_000, 10*time.Second })
+		r.poison(relay.Transient, 7)
+		r.add(1, 15, each)
 		r.start(t)
-		r.flow(21, 30*time.Second)
+		r.flow(16, 30*time.Second)
 		if got := r.counters.Sent(); got < 2_500 {
-			t.Errorf("sent %d of others in half a minute, want nearly all of 3,000", got)
+			t.Errorf("sent %d in half a minute, want nearly all of 3,000", got)
+		}
+		if kept := r.parks.Kept(); len(kept) != 1 || kept[0].Change.Position != relaytest.Position(7) {
+			t.Errorf("parked %+v, want change 7", kept)
 		}
 		r.end(errors.New("enough"))
 		<-r.done

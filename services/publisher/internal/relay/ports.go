@@ -18,6 +18,41 @@ type Change struct {
 	Position contract.Position
 	// Time is the change's cluster time.
 	Time time.Time
+	// Resent is set where the change is sent again, beside the stream.
+	Resent *Resent
+}
+
+// Resent is what a change is sent again for. Such a change is no part of the stream:
+// the checkpoint does not depend on it, and it is never parked, as the stream has
+// seen to it before, or will.
+type Resent struct {
+	contract.Resend
+	// Behind is the last point of the stream before it; zero where there is none.
+	Behind Point
+	// Finished is called once for each change: with what became of it, and of a failed
+	// one with why. It must not block.
+	Finished func(fate Fate, aggregateID, reason string)
+}
+
+// Fate is what became of a change that was sent again.
+type Fate int
+
+// The fates.
+const (
+	// Accepted: the topic has its message.
+	Accepted Fate = iota
+	// Passed: it carries no event, or none of this partition.
+	Passed
+	// Failed: it cannot be sent.
+	Failed
+)
+
+// point is the place in the stream behind the change, once all before are finished.
+func (c *Change) point() Point {
+	if c.Resent != nil {
+		return c.Resent.Behind
+	}
+	return Point{Token: c.Token, Position: c.Position, AsOf: c.Time}
 }
 
 // Batch is what one read gives: changes in stream order, or none and how far

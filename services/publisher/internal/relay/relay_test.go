@@ -109,7 +109,7 @@ func (r *rig) add(first, last int, name func(n int) string) {
 func hot(int) string    { return "hot" }
 func each(n int) string { return fmt.Sprint("aggregate ", n) }
 
-func TestChangesAreSentAndTheCheckpointFollows(t *testing.T) {
+func TestRelay_ChangesAreSentAndTheCheckpointFollows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -133,7 +133,7 @@ func TestChangesAreSentAndTheCheckpointFollows(t *testing.T) {
 	})
 }
 
-func TestAnAggregateIsSentInBatchesOneAtATime(t *testing.T) {
+func TestRelay_AnAggregateIsSentInBatchesOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -159,7 +159,7 @@ func TestAnAggregateIsSentInBatchesOneAtATime(t *testing.T) {
 	})
 }
 
-func TestReadyAggregatesGoInOneSendWhereTheyMayBeMixed(t *testing.T) {
+func TestRelay_ReadyAggregatesGoInOneSendWhereTheyMayBeMixed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(c *relay.Config) { c.Mixed, c.Senders, c.BatchSize = true, 1, 10 })
@@ -190,7 +190,7 @@ func TestReadyAggregatesGoInOneSendWhereTheyMayBeMixed(t *testing.T) {
 	})
 }
 
-func TestMixedSendsFillUpWhileOthersAreUnderWay(t *testing.T) {
+func TestRelay_MixedSendsFillUpWhileOthersAreUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(c *relay.Config) { c.Mixed, c.BatchSize = true, 10 })
@@ -222,7 +222,7 @@ func idsOf(messages []contract.Message) []string {
 	return ids
 }
 
-func TestAStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *testing.T) {
+func TestRelay_AStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -248,7 +248,7 @@ func TestAStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *testing.T)
 	})
 }
 
-func TestNothingIsSentWhenTheLeaseCanNotBeTrusted(t *testing.T) {
+func TestRelay_NothingIsSentWhenTheLeaseCanNotBeTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -268,7 +268,7 @@ func TestNothingIsSentWhenTheLeaseCanNotBeTrusted(t *testing.T) {
 	})
 }
 
-func TestALostLeaseCutsSendsOffAndKeepsWhatWasAccepted(t *testing.T) {
+func TestRelay_ALostLeaseCutsSendsOffAndKeepsWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -293,7 +293,7 @@ func TestALostLeaseCutsSendsOffAndKeepsWhatWasAccepted(t *testing.T) {
 	})
 }
 
-func TestASupersededCheckpointEndsTheRelayAndIsNotTriedAgain(t *testing.T) {
+func TestRelay_ASupersededCheckpointEndsTheRelayAndIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -313,7 +313,7 @@ func TestASupersededCheckpointEndsTheRelayAndIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAFailedSaveIsMadeAgainWithTheThenLatestPoint(t *testing.T) {
+func TestRelay_AFailedSaveIsMadeAgainWithTheThenLatestPoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -336,7 +336,7 @@ func TestAFailedSaveIsMadeAgainWithTheThenLatestPoint(t *testing.T) {
 	})
 }
 
-func TestSavesAreSpacedOut(t *testing.T) {
+func TestRelay_SavesAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -355,7 +355,7 @@ func TestSavesAreSpacedOut(t *testing.T) {
 	})
 }
 
-func TestAnIdleStreamAdvancesTheCheckpointWithoutHurry(t *testing.T) {
+func TestRelay_AnIdleStreamAdvancesTheCheckpointWithoutHurry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -374,7 +374,7 @@ func TestAnIdleStreamAdvancesTheCheckpointWithoutHurry(t *testing.T) {
 	})
 }
 
-func TestAnIdleTokenIsNotUsedWhileAChangeIsInFlight(t *testing.T) {
+func TestRelay_AnIdleTokenIsNotUsedWhileAChangeIsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -397,7 +397,7 @@ func TestAnIdleTokenIsNotUsedWhileAChangeIsInFlight(t *testing.T) {
 	})
 }
 
-func TestAStopFinishesWhatIsInFlightAndReadsNoMore(t *testing.T) {
+func TestRelay_AStopFinishesWhatIsInFlightAndReadsNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -421,7 +421,7 @@ func TestAStopFinishesWhatIsInFlightAndReadsNoMore(t *testing.T) {
 	})
 }
 
-func TestAStopDoesNotWaitForeverForATopicThatHangs(t *testing.T) {
+func TestRelay_AStopDoesNotWaitForeverForATopicThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(c *relay.Config) { c.SendTimeout = time.Hour })
@@ -478,7 +478,7 @@ func TestRelay_AStopThatTakesTooLongSavesWhatIsFinished(t *testing.T) {
 	}
 }
 
-func TestASourceThatCanNotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {
+func TestRelay_ASourceThatCanNotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

@@ -52,9 +52,7 @@ func (s *laneSender) sendHeld(ctx context.Context) error {
 		result, err := s.sendOnce(ctx)
 		accepted := result.accepted
 		traceAccepted(s.items[:accepted])
-		for _, it := range s.items[:accepted] {
-			s.watermark.finish(it.number)
-		}
+		s.accept(s.items[:accepted])
 		if err != nil {
 			return err
 		}
@@ -184,6 +182,11 @@ func SendTimeout(one time.Duration, size int) time.Duration {
 }
 
 func (s *laneSender) parkItem(ctx context.Context, it *item, reason string) error {
+	if it.change.Resent != nil {
+		traceParked(it, reason)
+		s.failResent(it.number, it.change, it.message.SessionID, reason)
+		return nil
+	}
 	err := s.park(ctx, Parked{
 		Change:      it.change,
 		Reason:      reason,

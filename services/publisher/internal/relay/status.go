@@ -7,7 +7,7 @@ import (
 
 // Counters count over all terms of a process. They may be read at any time.
 type Counters struct {
-	read, passed, parked, sent, sends atomic.Int64
+	read, passed, parked, sent, sends, resent, unresent atomic.Int64
 
 	failed       [classes]atomic.Int64
 	checkpointAt atomic.Pointer[time.Time]
@@ -31,6 +31,12 @@ func (c *Counters) Parked() int64 { return c.parked.Load() }
 
 // Sent is how many messages the topic accepted.
 func (c *Counters) Sent() int64 { return c.sent.Load() }
+
+// Resent is how many of them were sent again, for a resend.
+func (c *Counters) Resent() int64 { return c.resent.Load() }
+
+// Unresent is how many changes were to be sent again and cannot be.
+func (c *Counters) Unresent() int64 { return c.unresent.Load() }
 
 // Sends is how many sends were made, whatever became of them.
 func (c *Counters) Sends() int64 { return c.sends.Load() }

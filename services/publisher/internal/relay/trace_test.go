@@ -10,7 +10,7 @@ import (
 	"changerelay/services/publisher/internal/relay/relaytest"
 )
 
-func TestARetryIsOfTheSameSpan(t *testing.T) {
+func TestTrace_ARetryIsOfTheSameSpan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -39,7 +39,7 @@ func TestARetryIsOfTheSameSpan(t *testing.T) {
 	})
 }
 
-func TestAChangeThatIsTooLargeEndsItsSpanAsParked(t *testing.T) {
+func TestTrace_AChangeThatIsTooLargeEndsItsSpanAsParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

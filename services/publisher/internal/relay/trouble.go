@@ -9,6 +9,9 @@ const (
 	// strikes is how often a message must have failed alone, each time while
 	// others were accepted, before it cannot be sent.
 	strikes = 5
+	// resentStrikes is that for a message that is sent again: it has been before, or
+	// was parked then, and the stream's own are behind it.
+	resentStrikes = 2
 	// shortestRest and longestRest bound the pause of a lane whose message fails
 	// while others are accepted.
 	shortestRest = 100 * time.Millisecond
@@ -91,7 +94,7 @@ func (s *laneSender) unsendable(result sent) string {
 	t := s.held[0].trouble
 	took := time.Since(t.since)
 	switch {
-	case result.own && t.strikes >= strikes && took >= s.config.Patience:
+	case result.own && t.strikes >= strikes && took >= s.config.Patience, result.own && t.strikes >= resentStrikes && s.items[0].change.Resent != nil:
 		return fmt.Sprintf("refused %d times in %s while other messages were accepted: %s", t.strikes, took.Round(time.Second), result.failure)
 	case s.lonely(result.failure) && t.refusals >= strikes && took >= loneliness*s.config.Patience && s.proof.unproved.CompareAndSwap(false, true):
 		return fmt.Sprintf("refused %d times in %s, the only message there is: %s", t.refusals, took.Round(time.Second), result.failure)
@@ -105,7 +108,7 @@ func (s *laneSender) unsendable(result sent) string {
 func (s *laneSender) part() {
 	s.apart()
 	if len(s.held) == 1 && s.held[0].count == 1 {
-		s.lanes.rest(s.held[0].lane, s.restOf(s.held[0].trouble))
+		s.lanes.rest(s.held[0].lane, s.restOf(s.held[0].lane))
 		s.held = s.held[:0]
 	}
 	s.giveBack()
@@ -119,9 +122,10 @@ func (s *laneSender) apart() {
 }
 
 // restOf is how long a message waits after a strike.
-func (s *laneSender) restOf(t *trouble) time.Duration {
+func (s *laneSender) restOf(held *lane) time.Duration {
+	t := held.trouble
 	rest := min(shortestRest<<min(t.strikes, 10), longestRest)
-	if t.proved {
+	if t.proved && held.head.change.Resent == nil {
 		rest = max(rest, s.config.Patience/proofs)
 	}
 	return rest
@@ -139,5 +143,5 @@ func (s *laneSender) giveBackFrom(i int) {
 	s.held = s.held[:i]
 }
 
-// alone reports whether what is held has to be sent alone.
-func (s *laneSender) alone() bool { return len(s.held) == 1 && s.held[0].alone > 0 }
+// alone reports whether what is held has to be sent without other lanes.
+func (s *laneSender) alone() bool { return len(s.held) == 1 && s.held[0].unmixable() }

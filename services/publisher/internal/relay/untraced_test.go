@@ -7,7 +7,7 @@ import (
 	"changerelay/pkg/contract"
 )
 
-func TestWithoutATracerTracingAllocatesNothing(t *testing.T) {
+func TestUntraced_WithoutATracerTracingAllocatesNothing(t *testing.T) {
 	event := contract.Event{ID: "id", AggregateID: "a"}
 	items := []*item{{message: contract.Message{ID: "id"}}, {message: contract.Message{ID: "id 2"}}}
 	failed := &SendError{}

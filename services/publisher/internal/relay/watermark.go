@@ -80,10 +80,12 @@ func (w *watermark) finish(number uint64) {
 	m.finished = true
 	w.bytes -= m.size
 	for w.first < w.next && w.at(w.first).finished {
-		w.prefix, w.idle = w.at(w.first).point, false
+		if point := w.at(w.first).point; point.Token != nil || point.Position != "" {
+			w.prefix, w.idle = point, false
+			w.moves++
+		}
 		*w.at(w.first) = mark{}
 		w.first++
-		w.moves++
 	}
 	select {
 	case w.freed <- struct{}{}:

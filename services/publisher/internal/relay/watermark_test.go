@@ -16,9 +16,9 @@ func point(n int) Point {
 	return Point{Token: fmt.Append(nil, n), Position: contract.Position(fmt.Sprint(n))}
 }
 
-// TestTheWatermarkIsTheEndOfTheFinishedPrefix compares the watermark with a
+// TestWatermark_TheWatermarkIsTheEndOfTheFinishedPrefix compares the watermark with a
 // model that remembers everything.
-func TestTheWatermarkIsTheEndOfTheFinishedPrefix(t *testing.T) {
+func TestWatermark_TheWatermarkIsTheEndOfTheFinishedPrefix(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 10
@@ -79,7 +79,7 @@ func TestTheWatermarkIsTheEndOfTheFinishedPrefix(t *testing.T) {
 	})
 }
 
-func TestAFullWindowWaitsUntilAChangeIsFinished(t *testing.T) {
+func TestWatermark_AFullWindowWaitsUntilAChangeIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatermark(2, 100)
@@ -108,7 +108,7 @@ func TestAFullWindowWaitsUntilAChangeIsFinished(t *testing.T) {
 	})
 }
 
-func TestAChangeLargerThanTheWindowGoesAlone(t *testing.T) {
+func TestWatermark_AChangeLargerThanTheWindowGoesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWatermark(10, 100)
 	if _, ok := w.tryBegin(point(0), 1000); !ok {
@@ -123,7 +123,7 @@ func TestAChangeLargerThanTheWindowGoesAlone(t *testing.T) {
 	}
 }
 
-func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
+func TestWatermark_WaitingForRoomEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	w := newWatermark(1, 100)
 	if _, err := w.begin(t.Context(), point(0), 1); err != nil {
@@ -136,7 +136,7 @@ func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestFinishingAChangeTwiceIsABug(t *testing.T) {
+func TestWatermark_FinishingAChangeTwiceIsABug(t *testing.T) {
 	t.Parallel()
 	w := newWatermark(2, 100)
 	for n := range 2 {

@@ -1,0 +1,245 @@
+package resend
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+)
+
+const (
+	// mostKept and mostKeptBytes bound the changes that are kept while a chunk is read.
+	mostKept      = 20_000
+	mostKeptBytes = 16 << 20
+)
+
+// Beside is a stream with the chunks of a resend between its changes. It implements
+// relay.Source. Run must run while it is read.
+type Beside struct {
+	stream relay.Source
+	mapper relay.Mapper
+
+	asked   chan struct{} // holds one token while the stream is to be read
+	answers chan answer   // has room for the one that was asked for
+	chunks  chan *chunk
+
+	waiting bool // owned by Read: whether an answer is to come
+
+	mu        sync.Mutex
+	latest    relay.Point    // guarded by mu: the last point that was handed on, in this term or before
+	keeping   bool           // guarded by mu
+	kept      []relay.Change // guarded by mu: handed on since keep
+	keptBytes int            // guarded by mu
+	overrun   bool           // guarded by mu: more were handed on than are kept
+}
+
+type answer struct {
+	batch relay.Batch
+	err   error
+}
+
+// NewBeside returns a stream, read from a position on, without a resend beside it yet.
+func NewBeside(stream relay.Source, from contract.Position, mapper relay.Mapper) *Beside {
+	return &Beside{
+		stream: stream, mapper: mapper, latest: relay.Point{Position: from},
+		asked: make(chan struct{}, 1), answers: make(chan answer, 1), chunks: make(chan *chunk),
+	}
+}
+
+// Run reads the stream whenever Read asks for it, until ctx ends.
+func (b *Beside) Run(ctx context.Context) {
+	for {
+		select {
+		case <-b.asked:
+			batch, err := b.stream.Read(ctx)
+			b.answers <- answer{batch, err}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Read implements relay.Source: what comes first, changes of the stream or a chunk.
+func (b *Beside) Read(ctx context.Context) (relay.Batch, error) {
+	for {
+		if !b.waiting {
+			b.asked <- struct{}{} // taken before the last answer came
+			b.waiting = true
+		}
+		select {
+		case a := <-b.answers:
+			b.waiting = false
+			if a.err == nil {
+				b.handOn(a.batch)
+			}
+			return a.batch, a.err
+		case c := <-b.chunks:
+			if batch, whole := b.insert(c); whole {
+				return batch, nil
+			}
+		case <-ctx.Done():
+			return relay.Batch{}, context.Cause(ctx)
+		}
+	}
+}
+
+// handOn notes what the relay gets of the stream.
+func (b *Beside) handOn(batch relay.Batch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(batch.Changes); n > 0 {
+		last := batch.Changes[n-1]
+		b.latest = relay.Point{Token: last.Token, Position: last.Position, AsOf: last.Time}
+	} else if batch.Idle.Token != nil {
+		b.latest = batch.Idle
+	}
+	if !b.keeping || b.overrun {
+		return
+	}
+	for _, change := range batch.Changes {
+		b.kept = append(b.kept, change)
+		b.keptBytes += len(change.Raw)
+	}
+	if len(b.kept) > mostKept || b.keptBytes > mostKeptBytes {
+		b.overrun, b.kept = true, nil
+	}
+}
+
+// keep begins to keep the changes that are handed on, and returns a time behind all
+// that were before.
+func (b *Beside) keep() checkpoint.ClusterTime {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keeping, b.overrun, b.kept, b.keptBytes = true, false, nil, 0
+	seconds, increment, err := b.latest.Position.ClusterTime()
+	if err != nil {
+		return checkpoint.ClusterTime{} // nothing was handed on
+	}
+	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}
+}
+
+// forget keeps nothing more: no chunk comes of it.
+func (b *Beside) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keeping, b.kept = false, nil
+}
+
+// insert returns what goes to the relay of a chunk: its documents, and behind them
+// what was handed on of their aggregates while they were read. False where that is
+// not known: then the chunk is to be read again.
+func (b *Beside) insert(c *chunk) (relay.Batch, bool) {
+	b.mu.Lock()
+	kept, overrun, latest := b.kept, b.overrun, b.latest
+	b.keeping, b.kept = false, nil
+	b.mu.Unlock()
+	if latest.Token == nil {
+		latest = relay.Point{} // the checkpoint is there already
+	}
+	if overrun {
+		c.refuse()
+		return relay.Batch{}, false
+	}
+	changes := slices.Concat(c.changes, b.since(c, kept))
+	c.begin(len(changes))
+	for i := range changes {
+		changes[i].Resent = &relay.Resent{Resend: c.of, Behind: latest, Finished: c.finished}
+	}
+	return relay.Batch{Changes: changes}, true
+}
+
+// since are the kept changes that are events of aggregates of which all is in a chunk
+// or before.
+func (b *Beside) since(c *chunk, kept []relay.Change) []relay.Change {
+	if len(kept) == 0 {
+		return nil
+	}
+	in := map[string]bool{}
+	for i, document := range c.changes {
+		if event, carries := b.event(document); carries {
+			in[event.AggregateID] = i < len(c.changes)-c.open
+		}
+	}
+	var some []relay.Change
+	for _, change := range kept {
+		if event, carries := b.event(change); carries && in[event.AggregateID] {
+			some = append(some, change)
+		}
+	}
+	return some
+}
+
+func (b *Beside) event(change relay.Change) (contract.Event, bool) {
+	event, carries, err := b.mapper.Map(change)
+	return event, carries && err == nil
+}
+
+// errOverrun is why a chunk is read again.
+var errOverrun = errors.New("more changes passed while a chunk was read than are kept")
+
+// chunk is what was read in one snapshot, on its way through the relay.
+type chunk struct {
+	of      contract.Resend
+	changes []relay.Change
+	open    int           // see Reader
+	done    chan struct{} // closed when all are finished, or it is refused
+
+	mu      sync.Mutex
+	left    int  // guarded by mu
+	refused bool // guarded by mu
+	Part         // guarded by mu: what this chunk adds to the counts
+}
+
+func newChunk(of contract.Resend, changes []relay.Change, open int) *chunk {
+	return &chunk{of: of, changes: changes, open: open, done: make(chan struct{})}
+}
+
+func (c *chunk) begin(count int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = count
+}
+
+func (c *chunk) refuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
+	close(c.done)
+}
+
+// finished takes in what became of one change.
+func (c *chunk) finished(fate relay.Fate, aggregateID, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch fate {
+	case relay.Accepted:
+		c.Sent++
+	case relay.Passed:
+		c.Passed++
+	case relay.Failed:
+		c.Failed++
+		c.Failures = append(c.Failures, Failure{AggregateID: aggregateID, Reason: reason})
+	}
+	if c.left--; c.left == 0 {
+		close(c.done)
+	}
+}
+
+// added is the progress with what the chunk has added; errOverrun where it was
+// refused. It is to be called when the chunk is done.
+func (c *chunk) added(to Part) (Part, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused {
+		return to, errOverrun
+	}
+	to.Sent, to.Passed, to.Failed = to.Sent+c.Sent, to.Passed+c.Passed, to.Failed+c.Failed
+	if room := mostFailures - len(to.Failures); room > 0 {
+		to.Failures = append(to.Failures, c.Failures[:min(room, len(c.Failures))]...)
+	}
+	return to, nil
+}

@@ -1,0 +1,4 @@
+package resend
+
+// MostKept is how many changes are kept while a chunk is read.
+const MostKept = mostKept

@@ -1,0 +1,436 @@
+package resend_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/resend"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// event is one committed event, at its time.
+type event struct {
+	Aggregate string
+	Version   int64
+	At        uint32
+}
+
+func (e event) change() relay.Change {
+	raw, _ := json.Marshal(e)
+	return relay.Change{Raw: raw, Token: fmt.Append(nil, e.Aggregate, "/", e.Version), Position: contract.StreamPosition(1, e.At, "82")}
+}
+
+// mapper reads what change has written. What is of no aggregate is none of ours.
+type mapper struct{}
+
+func (mapper) Map(c relay.Change) (contract.Event, bool, error) {
+	var e event
+	if err := json.Unmarshal(c.Raw, &e); err != nil {
+		return contract.Event{}, false, err
+	}
+	return contract.Event{AggregateID: e.Aggregate, Version: contract.VersionOf(e.Version)}, !strings.HasPrefix(e.Aggregate, "other"), nil
+}
+
+// world is a source: its events, what of them the stream has shown, and the state
+// database with one resend.
+type world struct {
+	mu      sync.Mutex
+	now     uint32
+	log     []event // guarded by mu: in the order of commits
+	streams int     // guarded by mu: of them were read by the stream
+	moved   chan struct{}
+
+	record resend.Record // guarded by mu
+	fail   error         // guarded by mu: of the store
+	// reading is called in the middle of reading a chunk: before and after its snapshot.
+	reading func()
+	chunk   int
+	// lag is how much less than the stream has shown the source says and reads, unless
+	// it is asked for more.
+	lag uint32
+}
+
+func newWorld() *world {
+	return &world{
+		moved: make(chan struct{}, 1), reading: func() {}, chunk: 3,
+		record: resend.Record{ID: "r", State: resend.Running, Parts: make([]resend.Part, 1)},
+	}
+}
+
+func (w *world) commit(aggregate string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	version := int64(1)
+	for _, e := range w.log {
+		if e.Aggregate == aggregate {
+			version++
+		}
+	}
+	w.now++
+	w.log = append(w.log, event{aggregate, version, w.now})
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// Read implements relay.Source: the stream.
+func (w *world) Read(ctx context.Context) (relay.Batch, error) {
+	for {
+		w.mu.Lock()
+		if w.streams < len(w.log) {
+			w.streams++
+			change := w.log[w.streams-1].change()
+			w.mu.Unlock()
+			return relay.Batch{Changes: []relay.Change{change}}, nil
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.moved:
+		case <-ctx.Done():
+			return relay.Batch{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (w *world) Take(_ context.Context, part int, term int64) (resend.Record, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &w.record.Parts[part]
+	if w.fail != nil {
+		return resend.Record{}, w.fail
+	}
+	if w.record.State != resend.Running || p.Done || p.Term > term {
+		return resend.Record{}, resend.ErrNone
+	}
+	p.Term = term
+	taken := w.record
+	taken.Parts = slices.Clone(taken.Parts)
+	return taken, nil
+}
+
+func (w *world) Save(_ context.Context, _ string, part int, p resend.Part) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.record.Parts[part].Term != p.Term {
+		return resend.ErrSuperseded
+	}
+	w.record.Parts[part] = p
+	return nil
+}
+
+func (w *world) part() resend.Part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.record.Parts[0]
+}
+
+// reader reads a world's events by aggregate and version.
+type reader struct {
+	*world
+	behind string
+	from   uint32
+	open   int
+	ended  bool // the last chunk was not full
+}
+
+var errEnd = errors.New("the end")
+
+func (w *world) open(_ *resend.Record, behind []byte) (resend.Reader, error) {
+	return &reader{world: w, behind: string(behind)}, nil
+}
+
+func key(e event) string { return fmt.Sprintf("%s/%04d", e.Aggregate, e.Version) }
+
+func (r *reader) From(at checkpoint.ClusterTime) { r.from = at.Increment }
+
+func (r *reader) Open() int { return r.open }
+
+func (r *reader) Read(context.Context) (relay.Batch, error) {
+	r.reading()
+	r.mu.Lock()
+	all, shown := slices.Clone(r.log), max(r.from, r.saysNow())
+	r.mu.Unlock()
+	all = slices.DeleteFunc(all, func(e event) bool { return e.At >= shown })
+	r.reading()
+	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(key(a), key(b)) })
+	all = slices.DeleteFunc(all, func(e event) bool { return key(e) <= r.behind })
+	if len(all) == 0 || r.ended {
+		return relay.Batch{}, errEnd
+	}
+	r.open, r.ended = 0, len(all) < r.chunk
+	if len(all) >= r.chunk {
+		all = all[:r.chunk]
+		for _, e := range all {
+			if e.Aggregate == all[len(all)-1].Aggregate {
+				r.open++
+			}
+		}
+	}
+	r.behind = key(all[len(all)-1])
+	var batch relay.Batch
+	for _, e := range all {
+		change := e.change()
+		change.Token = []byte(key(e))
+		batch.Changes = append(batch.Changes, change)
+	}
+	return batch, nil
+}
+
+// saysNow is a time behind all that the source says it has. mu must be held.
+func (w *world) saysNow() uint32 { return max(w.now+1, w.lag) - w.lag }
+
+func (w *world) deps() resend.Deps {
+	return resend.Deps{
+		Store: w, Open: w.open, Log: zerolog.Nop(),
+		Ended: func(err error) bool { return errors.Is(err, errEnd) },
+		Now: func(context.Context) (checkpoint.ClusterTime, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return checkpoint.ClusterTime{Seconds: 1, Increment: w.saysNow()}, nil
+		},
+	}
+}
+
+// handed is what the relay got, in its order.
+type handed struct {
+	event
+	resent bool
+}
+
+// run reads beside a resend in a term until done says so, or the world stands still,
+// and finishes whatever comes at once, as accepted.
+func (w *world) run(t *testing.T, term int64, done func([]handed) bool) []handed {
+	ctx, stop := context.WithCancel(t.Context())
+	from := contract.Position("")
+	if w.streams > 0 {
+		from = w.log[w.streams-1].change().Position
+	}
+	both := resend.NewBeside(w, from, mapper{})
+	var running sync.WaitGroup
+	running.Go(func() { resend.NewRunner(both, 0, term, w.deps()).Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	var all []handed
+	for !done(all) {
+		reading, cancel := context.WithTimeout(ctx, 10*time.Second)
+		batch, err := both.Read(reading)
+		cancel()
+		if err != nil {
+			return all
+		}
+		for _, change := range batch.Changes {
+			var e event
+			_ = json.Unmarshal(change.Raw, &e)
+			all = append(all, handed{e, change.Resent != nil})
+			if change.Resent != nil {
+				change.Resent.Finished(relay.Accepted, e.Aggregate, "")
+			}
+		}
+	}
+	return all
+}
+
+func never([]handed) bool { return false }
+
+// rebuilt is up to which version a receiver has each aggregate that begins with what
+// is resent, and takes one version after the other; or what it misses.
+func rebuilt(all []handed) (map[string]int64, error) {
+	reached := map[string]int64{}
+	for _, h := range all {
+		if !h.resent && reached[h.Aggregate] == 0 {
+			continue
+		}
+		switch next := reached[h.Aggregate] + 1; {
+		case h.Version == next:
+			reached[h.Aggregate] = next
+		case h.Version > next && h.resent:
+			return nil, fmt.Errorf("%s is resent, and version %d is not", key(h.event), next)
+		}
+	}
+	return reached, nil
+}
+
+// play is what is committed, and when, and where leaders end.
+type play struct {
+	chunk     int
+	lag       uint32
+	before    []string
+	meanwhile [][]string // by half of a read
+	leaders   []int      // after so many changes
+	unsaved   int        // by how many of them checkpoints are behind
+}
+
+func drawPlay(r *rapid.T) play {
+	some := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "other"}), 0, 4)
+	return play{
+		chunk:     rapid.IntRange(1, 5).Draw(r, "chunk"),
+		lag:       rapid.Uint32Range(0, 3).Draw(r, "lag"),
+		before:    append([]string{"a", "a", "b", "c"}, some.Draw(r, "before")...),
+		meanwhile: rapid.SliceOfN(some, 0, 12).Draw(r, "meanwhile"),
+		unsaved:   rapid.IntRange(0, 3).Draw(r, "unsaved"),
+		leaders:   append(rapid.SliceOfN(rapid.IntRange(1, 12), 0, 3).Draw(r, "leaders"), 1000),
+	}
+}
+
+// run returns what relays got, and what was committed.
+func (p play) run(t *testing.T) ([]handed, *world) {
+	w := newWorld()
+	w.chunk, w.lag = p.chunk, p.lag
+	for _, aggregate := range p.before {
+		w.commit(aggregate)
+	}
+	w.reading = func() {
+		if len(p.meanwhile) > 0 {
+			for _, aggregate := range p.meanwhile[0] {
+				w.commit(aggregate)
+			}
+			p.meanwhile = p.meanwhile[1:]
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble; the stream goes on meanwhile
+	}
+	var all []handed
+	for term, most := range p.leaders {
+		all = append(all, w.run(t, int64(term), func(h []handed) bool { return len(h) >= most })...)
+		w.streams = max(w.streams-p.unsaved, 0)
+	}
+	w.commit("a")
+	return append(all, w.run(t, 9, never)...), w
+}
+
+// Whatever is committed while chunks are read, however far the stream is, and wherever
+// leaders end, who begins anew from what is resent misses nothing.
+func TestResend_WhoeverBeginsAnewMissesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		p := drawPlay(r)
+		var all []handed
+		var w *world
+		synctest.Test(t, func(t *testing.T) { all, w = p.run(t) })
+		if !w.part().Done {
+			r.Fatalf("the resend has not ended: %+v, %v", w.part(), all)
+		}
+		reached, err := rebuilt(all)
+		if err != nil {
+			r.Fatalf("%v, of %v", err, all)
+		}
+		for _, e := range w.log {
+			if e.Aggregate != "other" && reached[e.Aggregate] < e.Version && anyResent(all, e.Aggregate) {
+				r.Fatalf("%s is missing, of %v", key(e), all)
+			}
+		}
+	})
+}
+
+// anyResent reports whether something of an aggregate was: all of it is live where its
+// first event came when its place was passed.
+func anyResent(all []handed, aggregate string) bool {
+	return slices.ContainsFunc(all, func(h handed) bool { return h.resent && h.Aggregate == aggregate })
+}
+
+// A source, a state database or a chunk that does not answer holds up nothing live.
+func TestResend_TheStreamGoesOnWhateverTheResendMeets(t *testing.T) {
+	t.Parallel()
+	for name, meet := range map[string]func(*world){
+		"the state database": func(w *world) { w.fail = errors.New("not authorized") },
+		"the source":         func(w *world) { w.reading = func() { time.Sleep(time.Hour) } }, //nolint:forbidigo // in a bubble
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				meet(w)
+				for range 50 {
+					w.commit("a")
+				}
+				began, took := time.Now(), time.Duration(0)
+				all := w.run(t, 1, func(h []handed) bool { took = time.Since(began); return len(h) == 50 })
+				if len(all) != 50 || took > 0 {
+					t.Errorf("%d changes were handed on within %s, want 50 at once", len(all), took)
+				}
+			})
+		})
+	}
+}
+
+// More passes while a chunk is read than is kept: it is read again.
+func TestResend_AChunkIsReadAgainWhereTooMuchHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.commit("a")
+		reads := 0
+		w.reading = func() {
+			if reads++; reads == 2 { // behind the first snapshot
+				for range resend.MostKept + 1 {
+					w.now++
+					w.log = append(w.log, event{"a", int64(len(w.log) + 1), w.now})
+				}
+				w.moved <- struct{}{}
+			}
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+		}
+		all := w.run(t, 1, func([]handed) bool { return w.part().Read > 0 })
+		resent := slices.DeleteFunc(all, func(h handed) bool { return !h.resent })
+		if len(resent) < w.chunk || reads < 4 {
+			t.Errorf("resent is %v after %d halves of chunks, want it read again, and full", resent, reads)
+		}
+	})
+}
+
+// A chunk follows another at the rate that is asked for.
+func TestResend_ARateIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.record.Rate = 2
+		for range 12 {
+			w.commit("a")
+		}
+		began := time.Now()
+		w.run(t, 1, func([]handed) bool { return w.part().Read >= 9 })
+		if took := time.Since(began); took < 3*time.Second || took > 5*time.Second {
+			t.Errorf("9 documents at 2 a second, 3 at a time, took %s, want 3 s", took)
+		}
+	})
+}
+
+// Nothing is saved under an earlier term, and what it does then is nothing.
+func TestResend_AnEarlierTermSavesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for range 4 {
+			w.commit("a")
+		}
+		reads := 0
+		w.reading = func() {
+			if reads++; reads == 2 {
+				w.mu.Lock()
+				w.record.Parts[0].Term = 7 // of another leader
+				w.mu.Unlock()
+			}
+		}
+		w.run(t, 3, never)
+		if p := w.part(); p.Place != nil || p.Term != 7 || reads != 2 {
+			t.Errorf("the part is %+v after %d halves of chunks, want nothing saved and no more read", p, reads)
+		}
+	})
+}

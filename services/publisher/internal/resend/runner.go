@@ -1,0 +1,225 @@
+package resend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/relay"
+)
+
+const (
+	// lookInterval is the time between looks for a resend.
+	lookInterval = time.Second
+	// stateTimeout bounds one request to the state database, and timeTimeout one for
+	// the source's time.
+	stateTimeout, timeTimeout = 5 * time.Second, 5 * time.Second
+)
+
+// Reader reads the documents of a resend: see backfill.Source.
+type Reader interface {
+	// From has the next chunk be read at that time or later.
+	From(start checkpoint.ClusterTime)
+	// Read returns the next chunk, or the error that Deps.Ended knows.
+	Read(ctx context.Context) (relay.Batch, error)
+	// Open is how many of the last chunk's last documents are of an aggregate of which
+	// more may be left; then the next chunk begins with that.
+	Open() int
+}
+
+// Deps are what a runner works with.
+type Deps struct {
+	Store Store
+	// Open returns what reads the documents behind the place of a part.
+	Open func(r *Record, behind []byte) (Reader, error)
+	// Ended tells the error of a reader that has no more documents.
+	Ended func(err error) bool
+	// Now is the source's time: what is committed already is before it.
+	Now func(ctx context.Context) (checkpoint.ClusterTime, error)
+	Log zerolog.Logger
+}
+
+// Runner carries out the resends of a stream, or of one partition of it, in one
+// term.
+type Runner struct {
+	deps   Deps
+	beside *Beside
+	part   int
+	term   int64
+
+	// Owned by the loop: what reads, for which resend, and behind what.
+	reader Reader
+	of     string
+	behind string
+	paced  time.Time // when the next chunk may be read
+}
+
+// NewRunner returns the runner of a partition in a term.
+func NewRunner(beside *Beside, part int, term int64, deps Deps) *Runner {
+	return &Runner{deps: deps, beside: beside, part: part, term: term}
+}
+
+// Run carries out what is asked for until ctx ends. No trouble of a resend ends it:
+// the stream has to go on.
+func (r *Runner) Run(ctx context.Context) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { r.beside.Run(ctx); return nil })
+	group.Go(func() error { r.loop(ctx); return nil })
+	_ = group.Wait() // neither returns an error
+}
+
+func (r *Runner) loop(ctx context.Context) {
+	retry := backoff.Backoff{Initial: lookInterval, Max: 30 * time.Second}
+	for ctx.Err() == nil {
+		err := r.step(ctx)
+		pause := time.Duration(0)
+		switch {
+		case err == nil:
+			retry.Reset()
+		case errors.Is(err, ErrNone):
+			r.reader = nil
+			retry.Reset()
+			pause = lookInterval
+		case ctx.Err() != nil:
+			return
+		default:
+			r.reader = nil // it may be ahead of what is saved
+			pause = retry.Next()
+			r.deps.Log.Warn().Err(err).Dur("pause", pause).Msg("resend waits")
+		}
+		if pause > 0 && !wait(ctx, pause) {
+			return
+		}
+	}
+}
+
+// step sends the next chunk of the resend under way, and saves that.
+func (r *Runner) step(ctx context.Context) error {
+	record, err := r.take(ctx)
+	if err != nil {
+		return err
+	}
+	part := record.Parts[r.part]
+	if err := r.open(&record, part.Place); err != nil {
+		return err
+	}
+	if !wait(ctx, time.Until(r.paced)) {
+		return context.Cause(ctx)
+	}
+	began := time.Now()
+	changes, err := r.read(ctx)
+	if r.deps.Ended(err) {
+		part.Done = true
+		return r.save(ctx, &record, part)
+	}
+	if err != nil {
+		return fmt.Errorf("read a chunk of resend %s: %w", record.ID, err)
+	}
+	if record.Rate > 0 {
+		r.paced = began.Add(time.Duration(len(changes)) * time.Second / time.Duration(record.Rate))
+	}
+	if part, err = r.send(ctx, &record, part, changes); err != nil {
+		return err
+	}
+	return r.save(ctx, &record, part)
+}
+
+func (r *Runner) take(ctx context.Context) (Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	return r.deps.Store.Take(ctx, r.part, r.term)
+}
+
+// open makes sure that what reads is behind what is saved.
+func (r *Runner) open(record *Record, behind []byte) error {
+	if r.reader != nil && r.of == record.ID && r.behind == string(behind) {
+		return nil
+	}
+	reader, err := r.deps.Open(record, behind)
+	if err != nil {
+		return fmt.Errorf("open resend %s: %w", record.ID, err)
+	}
+	r.reader, r.of, r.behind = reader, record.ID, string(behind)
+	r.deps.Log.Info().Str("resend", record.ID).Str("group", record.Group).Int64("read", record.Parts[r.part].Read).Msg("resending")
+	return nil
+}
+
+// read reads a chunk that has all that was handed on before: see the package.
+func (r *Runner) read(ctx context.Context) ([]relay.Change, error) {
+	behind := r.beside.keep()
+	asking, cancel := context.WithTimeout(ctx, timeTimeout)
+	defer cancel()
+	now, err := r.deps.Now(asking)
+	if err != nil {
+		r.beside.forget()
+		return nil, err
+	}
+	if now.Before(behind) {
+		now = behind
+	}
+	r.reader.From(now)
+	batch, err := r.reader.Read(ctx)
+	if err != nil {
+		r.beside.forget()
+	}
+	return batch.Changes, err
+}
+
+// send hands a chunk to the relay, and waits until all of it is finished. It returns
+// the progress with it.
+func (r *Runner) send(ctx context.Context, record *Record, part Part, changes []relay.Change) (Part, error) {
+	place := changes[len(changes)-1].Token
+	c := newChunk(record.of(), changes, r.reader.Open())
+	select {
+	case r.beside.chunks <- c:
+	case <-ctx.Done():
+		return part, context.Cause(ctx)
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return part, context.Cause(ctx)
+	}
+	part, err := c.added(part)
+	if err != nil {
+		return part, err
+	}
+	part.Place, part.Read = place, part.Read+int64(len(changes))
+	return part, nil
+}
+
+// save keeps the progress of a part, under this term.
+func (r *Runner) save(ctx context.Context, record *Record, part Part) error {
+	part.Term, part.UpdatedAt = r.term, time.Now().UTC()
+	saving, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	if err := r.deps.Store.Save(saving, record.ID, r.part, part); err != nil {
+		return err
+	}
+	r.behind = string(part.Place)
+	if part.Done {
+		r.deps.Log.Info().Str("resend", record.ID).Int64("sent", part.Sent).Int64("failed", part.Failed).Msg("resend is done")
+	}
+	return nil
+}
+
+// wait waits for d and returns true, or false when ctx ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
