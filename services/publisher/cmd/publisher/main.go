@@ -8,7 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 )
 
 // version is set by the linker.
@@ -18,5 +19,5 @@ func main() {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// After the first signal the default is back, so that a second one kills.
 	context.AfterFunc(ctx, restore)
-	os.Exit(app.Program(version, app.Load).Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(command.Program(version, config.Load).Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/cli"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestTheCommandLine(t *testing.T) {
+func TestPublisher_TheCommandLine(t *testing.T) {
 	t.Setenv("MONGODB_URI", "")
 	t.Setenv("SOURCE_DATABASE", "")
 	for name, tt := range map[string]struct {
@@ -29,7 +30,7 @@ func TestTheCommandLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := app.Program(version, app.Load).Run(t.Context(), tt.args, &stdout, &stderr)
+			code := command.Program(version, config.Load).Run(t.Context(), tt.args, &stdout, &stderr)
 			if code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
 				t.Errorf("run = %d with %q and %q, want %d with %q and %q", code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
 			}
@@ -62,7 +63,7 @@ func TestCommand_ExitStatusTellsARefusalFromAWrongArgument(t *testing.T) {
 		{[]string{"repartition", "--json"}, cli.Done}, // nothing to do
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := app.Program(version, app.Load).Run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
+		if code := command.Program(version, config.Load).Run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
 			t.Errorf("%q ends with %d, want %d: %s%s", tt.args, code, tt.code, &stdout, &stderr)
 		}
 	}

@@ -104,7 +104,7 @@ func (p *process) await(t *testing.T, what string, wanted func(status) bool) sta
 
 func leads(s status) bool { return s.Role == "leader" && s.State == "publishing" }
 
-func TestAFrozenLeaderDoesNoHarmWhenItWakes(t *testing.T) {
+func TestProcess_AFrozenLeaderDoesNoHarmWhenItWakes(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	events := testserver.Connect(t, servers.MongoURI).Database("shop").Collection("events")
@@ -129,7 +129,7 @@ func TestAFrozenLeaderDoesNoHarmWhenItWakes(t *testing.T) {
 	wantAll(t, servers, 150)
 }
 
-func TestAKilledLeaderIsFollowedAndNothingIsLost(t *testing.T) {
+func TestProcess_AKilledLeaderIsFollowedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	events := testserver.Connect(t, servers.MongoURI).Database("shop").Collection("events")
@@ -143,7 +143,7 @@ func TestAKilledLeaderIsFollowedAndNothingIsLost(t *testing.T) {
 	wantAll(t, servers, 500)
 }
 
-func TestASignalStopsTheProcessInOrder(t *testing.T) {
+func TestProcess_ASignalStopsTheProcessInOrder(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	p := start(t, servers, "a")
@@ -160,7 +160,7 @@ func TestASignalStopsTheProcessInOrder(t *testing.T) {
 	}
 }
 
-func TestOfTwoProcessesWithOneIDTheOlderEndsWithAFailure(t *testing.T) {
+func TestProcess_OfTwoProcessesWithOneIDTheOlderEndsWithAFailure(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	older := start(t, servers, "twin", "INSTANCE_ID_UNIQUE=true")

@@ -28,22 +28,14 @@ import (
 	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/changestream"
-	"changerelay/services/publisher/internal/checkpoint"
-	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
+	"changerelay/services/publisher/internal/status"
+	"changerelay/services/publisher/internal/stream"
 	"changerelay/services/publisher/internal/tracing"
-)
-
-const (
-	// attemptTimeout bounds one call to a database, outside the loops.
-	attemptTimeout = 5 * time.Second
-	// closeTimeout bounds closing the clients.
-	closeTimeout = 2 * time.Second
-	// overdue is how long a leader may be beyond its lease before liveness fails.
-	overdue = time.Minute
 )
 
 // errNotStopped is returned when a stop takes longer than SHUTDOWN_TIMEOUT.
@@ -51,115 +43,95 @@ var errNotStopped = errors.New("not stopped within SHUTDOWN_TIMEOUT")
 
 // App is one publisher process.
 type App struct {
-	config  Config
+	config  config.Config
 	log     zerolog.Logger
 	secrets *redact.Redactor
 
-	source   *mongo.Client
-	stateful *mongo.Client
-	state    *mongostate.Database
-	dial     servicebus.Dial
-	elector  *lease.Elector
-	holder   lease.Holder
-	counters *relay.Counters
-	board    *board
-	registry *prometheus.Registry
-	admin    *admin.Server
-	closing  *sync.WaitGroup   // connections of terms that have ended
-	traces   *tracing.Provider // nil while traces are off
-	tracer   relay.Tracer      // nil while traces are off
+	source, stateful *mongo.Client
+	dial             servicebus.Dial
+	traces           *tracing.Provider // nil while traces are off
+	registry         *prometheus.Registry
+	admin            *admin.Server
+	closing          sync.WaitGroup // connections of terms that have ended
 
-	parts    []*App // where the stream is split: a publisher for each partition
-	index    int    // of a partition: which one
-	parkedAs string // name of the stream among parked changes: that of the whole
-
-	// wholeLease is LEASE_NAME, whatever partition this is.
-	wholeLease string
-	// These belong to the leading loop: the record of the stream as of the last
-	// claim, when an operator had last decided, and the term that was confirmed then,
-	// or claimed since: a halt is none of a later one.
-	record    checkpoint.Record
-	decidedAt time.Time
-	judged    int64
-	made      made // the mark of the stream; while it publishes, of markAside
-	// learning guards the source in the record.
-	learning sync.Mutex
-	knows    knowledge
+	// whole is the stream; where it is split it shows the process alone, and parts
+	// are what publishes.
+	whole *stream.Stream
+	parts []*stream.Stream
+	state *mongostate.Database
 }
 
 // New builds a publisher and binds its admin port. It makes no round trip. Logs
 // go to logTo, without the configuration's secrets.
-func New(config Config, version string, logTo io.Writer) (*App, error) {
-	secrets := config.redactor()
+func New(cfg config.Config, version string, logTo io.Writer) (*App, error) {
+	secrets := cfg.Redactor()
 	troubles := admin.NewTroubles(secrets.Writer(logTo), secrets.Text)
-	a := &App{
-		config:  config,
-		secrets: secrets,
-		log:     logger(config, troubles),
-		closing: &sync.WaitGroup{},
-		// Parked changes are for an operator, who need not know of partitions.
-		parkedAs:   config.StreamName,
-		wholeLease: config.LeaseName,
-	}
+	a := &App{config: cfg, secrets: secrets, log: logger(cfg, troubles), registry: prometheus.NewRegistry()}
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	if err := a.trace(version); err != nil {
+	var err error
+	if a.traces, err = cfg.Traces(version, a.log); err != nil {
 		return nil, err
 	}
-	a.state = mongostate.New(a.stateful, config.StateDatabase)
-	a.elect()
-
-	a.registry = prometheus.NewRegistry()
+	a.state = mongostate.New(a.stateful, cfg.StateDatabase)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	latency := newSendSeconds()
-	a.counters = relay.NewCounters(latency)
-	a.board = newBoard(config, version, a.holder, a.elector, a.counters, secrets)
-	a.registry.MustRegister(latency, buildInfo(version))
-	status := func() any {
-		status := a.board.status()
+	latency := status.NewSendSeconds()
+	a.registry.MustRegister(latency, status.BuildInfo(version))
+	a.whole = stream.New(cfg, a.shared(version, latency), a.log)
+	shown := func() any {
+		status := a.whole.Board().Status()
 		status.Troubles = troubles.Latest()
 		return status
 	}
-	if a.parts = a.split(a.registry, version, latency); a.parts == nil {
-		a.registry.MustRegister(metrics{a.board})
+	if a.parts = a.split(); a.parts == nil {
+		a.registry.MustRegister(status.Collector(a.whole.Board()))
 	} else {
-		status = func() any {
+		shown = func() any {
 			overview := a.overview()
 			overview.Troubles = troubles.Latest()
 			return overview
 		}
 	}
-	server, err := admin.New(config.AdminAddr, admin.Source{
-		Live:    map[string]func() error{"lease": a.every((*board).live)},
-		Ready:   map[string]func() error{"publishing": a.every((*board).ready)},
+	server, err := admin.New(cfg.AdminAddr, admin.Source{
+		Live:    map[string]func() error{"lease": a.every((*status.Board).Live)},
+		Ready:   map[string]func() error{"publishing": a.every((*status.Board).Ready)},
 		Metrics: a.registry,
-		Status:  status,
+		Status:  shown,
 	})
 	a.admin = server
 	return a, err
 }
 
+// shared is what the streams have in common.
+func (a *App) shared(version string, latency relay.Observer) stream.Shared {
+	shared := stream.Shared{Secrets: a.secrets, Source: a.source, State: a.state, Dial: a.dial, Closing: &a.closing, Version: version, Latency: latency}
+	if a.traces != nil {
+		shared.Tracer = a.traces.Changes(a.config.ServiceBusTopic, a.secrets.Text)
+	}
+	return shared
+}
+
 // logger writes times in milliseconds: whole seconds do not tell the story of a
 // handover.
-func logger(config Config, to io.Writer) zerolog.Logger {
+func logger(cfg config.Config, to io.Writer) zerolog.Logger {
 	stamp := zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
 		e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
 	})
-	return zerolog.New(to).Level(config.LogLevel).Hook(stamp).With().
-		Str("service", "publisher").Str("instance", config.InstanceID).Logger()
+	return zerolog.New(to).Level(cfg.LogLevel).Hook(stamp).With().
+		Str("service", "publisher").Str("instance", cfg.InstanceID).Logger()
 }
 
 func (a *App) connect() (err error) {
-	if a.dial, err = a.config.dial(); err != nil {
+	if a.dial, err = a.config.Dial(); err != nil {
 		return fmt.Errorf("prepare Service Bus: %w", err)
 	}
-	if a.source, err = connectMongo(a.config.MongoURI); err != nil {
+	if a.source, err = config.ConnectMongo(a.config.MongoURI); err != nil {
 		return fmt.Errorf("prepare the source: %w", err)
 	}
 	a.stateful = a.source
 	if a.config.StateMongoURI != a.config.MongoURI {
-		if a.stateful, err = connectMongo(a.config.StateMongoURI); err != nil {
+		if a.stateful, err = config.ConnectMongo(a.config.StateMongoURI); err != nil {
 			return fmt.Errorf("prepare the state database: %w", err)
 		}
 	}
@@ -177,9 +149,9 @@ func (a *App) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(context.WithoutCancel(ctx))
 	serving, stopServing := context.WithCancel(groupCtx)
 	group.Go(func() error { return a.admin.Run(serving) })
-	for _, one := range append([]*App{a}, a.parts...) {
+	for _, one := range append([]*stream.Stream{a.whole}, a.parts...) {
 		group.Go(func() error {
-			one.board.sending.run(serving)
+			one.Board().Run(serving)
 			return nil
 		})
 	}
@@ -203,7 +175,7 @@ func (a *App) publishWithin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	a.board.draining()
+	a.whole.Board().Draining()
 	timer := time.NewTimer(a.config.ShutdownTimeout)
 	defer timer.Stop()
 	select {
@@ -215,7 +187,7 @@ func (a *App) publishWithin(ctx context.Context) error {
 }
 
 func (a *App) publish(ctx context.Context) error {
-	defer a.board.stopped()
+	defer a.whole.Board().Stopped()
 	defer a.close(ctx)
 	if err := a.awaitSource(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -232,21 +204,21 @@ func (a *App) publish(ctx context.Context) error {
 	defer watch.Wait()
 	defer endWatch()
 	for _, one := range a.streams() {
-		one.look(ctx) // before it can lead
-		watch.Go(func() { one.remember(watching) })
+		one.Look(ctx) // before it can lead
+		watch.Go(func() { one.Remember(watching) })
 	}
 	if a.parts != nil {
 		return a.publishParts(ctx)
 	}
-	return a.elector.Run(ctx, a.lead)
+	return a.whole.Run(ctx)
 }
 
-// streams are the publishers of the stream: one for each partition.
-func (a *App) streams() []*App {
+// streams are what publishes: the stream, or its partitions.
+func (a *App) streams() []*stream.Stream {
 	if a.parts != nil {
 		return a.parts
 	}
-	return []*App{a}
+	return []*stream.Stream{a.whole}
 }
 
 // awaitSource waits until the source answers. It returns an error when it is
@@ -261,7 +233,7 @@ func (a *App) awaitSource(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		a.board.notFound(err)
+		a.whole.Board().NotFound(err)
 		if first {
 			a.log.Warn().Err(err).Msg("source not reachable, waiting for it")
 		}
@@ -274,7 +246,7 @@ func (a *App) awaitSource(ctx context.Context) error {
 // tidy creates the indexes that keep the state database small. The role may
 // well not be allowed to: a deploy-time role can do it.
 func (a *App) tidy(ctx context.Context) {
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+	attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
 	defer cancel()
 	if err := a.state.EnsureIndexes(attempt); err != nil {
 		a.log.Info().Err(err).Msg("indexes of the state database not created, going on without")
@@ -284,7 +256,7 @@ func (a *App) tidy(ctx context.Context) {
 func (a *App) close(ctx context.Context) {
 	defer a.flushTraces(ctx)
 	a.closing.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.CloseTimeout)
 	defer cancel()
 	clients := []*mongo.Client{a.source}
 	if a.stateful != a.source {
@@ -293,6 +265,44 @@ func (a *App) close(ctx context.Context) {
 	for _, client := range clients {
 		if err := client.Disconnect(ctx); err != nil {
 			a.log.Debug().Err(err).Msg("client not closed in order")
+		}
+	}
+}
+
+// Publish runs the publisher until ctx ends. Its error has no secrets.
+func Publish(ctx context.Context, cfg config.Config, version string, stderr io.Writer) error {
+	paceCollector(cfg)
+	publisher, err := New(cfg, version, stderr)
+	if err != nil {
+		return err
+	}
+	if err := publisher.Run(ctx); err != nil {
+		return errors.New(publisher.secrets.Text(err.Error()))
+	}
+	return nil
+}
+
+// checkStream asks the source for the stream until it answers, so that a filter or
+// an image option that the server does not take is said at the start. Who may not
+// read the stream waits here, and leaves the lead to others.
+func (a *App) checkStream(ctx context.Context) error {
+	retry := backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second}
+	for first := true; ; first = false {
+		err := a.config.Stream(a.source).Check(ctx)
+		halt, ok := errors.AsType[*changestream.HaltError](err)
+		if ok && (halt.Reason == changestream.Refused || halt.Reason == changestream.NotReplicated) {
+			return fmt.Errorf("open the change stream: %w", halt)
+		}
+		if err == nil || ctx.Err() != nil {
+			a.whole.Board().Found()
+			return nil
+		}
+		a.whole.Board().NotFound(err)
+		if first {
+			a.log.Warn().Err(err).Msg("change stream not opened, trying again")
+		}
+		if retry.Wait(ctx) != nil {
+			return nil
 		}
 	}
 }

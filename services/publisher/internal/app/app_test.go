@@ -22,7 +22,9 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -37,9 +39,9 @@ type process struct {
 	err  error // read after done
 }
 
-// config is a configuration with short times.
-func config(servers testserver.Servers, change ...func(*app.Config)) app.Config {
-	c := app.Config{
+// configured is a configuration with short times.
+func configured(servers testserver.Servers, change ...func(*config.Config)) config.Config {
+	c := config.Config{
 		MongoURI:             settings.Secret(servers.MongoURI),
 		StateMongoURI:        settings.Secret(servers.MongoURI),
 		SourceDatabase:       "shop",
@@ -85,10 +87,10 @@ func config(servers testserver.Servers, change ...func(*app.Config)) app.Config 
 	return c
 }
 
-func named(id string) func(*app.Config) { return func(c *app.Config) { c.InstanceID = id } }
+func named(id string) func(*config.Config) { return func(c *config.Config) { c.InstanceID = id } }
 
 // run starts a publisher, which is stopped with the test at the latest.
-func run(t *testing.T, c app.Config) *process {
+func run(t *testing.T, c config.Config) *process {
 	t.Helper()
 	log := &syncBuffer{}
 	publisher, err := app.New(c, "test", log)
@@ -137,30 +139,30 @@ func (p *process) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func (p *process) status(t *testing.T) app.Status {
+func (p *process) status(t *testing.T) status.Status {
 	t.Helper()
 	_, body := p.get(t, "/status")
-	var status app.Status
-	if err := json.Unmarshal([]byte(body), &status); err != nil {
+	var shown status.Status
+	if err := json.Unmarshal([]byte(body), &shown); err != nil {
 		t.Fatalf("/status is %s: %v", body, err)
 	}
-	return status
+	return shown
 }
 
 // await waits until the status is as wanted.
-func (p *process) await(t *testing.T, what string, wanted func(app.Status) bool) app.Status {
+func (p *process) await(t *testing.T, what string, wanted func(status.Status) bool) status.Status {
 	t.Helper()
-	var status app.Status
+	var shown status.Status
 	testserver.Eventually(t, what, func() bool {
-		status = p.status(t)
-		return wanted(status)
+		shown = p.status(t)
+		return wanted(shown)
 	})
-	return status
+	return shown
 }
 
-func leading(s app.Status) bool { return s.State == "publishing" && s.Term > 0 }
+func leading(s status.Status) bool { return s.State == "publishing" && s.Term > 0 }
 
-func sent(n int64) func(app.Status) bool { return func(s app.Status) bool { return s.Sent >= n } }
+func sent(n int64) func(status.Status) bool { return func(s status.Status) bool { return s.Sent >= n } }
 
 // source is the events collection of a test.
 type source struct {

@@ -10,17 +10,19 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/cli"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
 // say runs a command and decodes the first thing that it prints.
-func say[T any](t *testing.T, c app.Config, args ...string) (T, error) {
+func say[T any](t *testing.T, c config.Config, args ...string) (T, error) {
 	t.Helper()
 	var stdout bytes.Buffer
 	var first T
-	err := command(t, c, &stdout, args...)
+	err := runCommand(t, c, &stdout, args...)
 	if err == nil {
 		if err := json.NewDecoder(&stdout).Decode(&first); err != nil {
 			t.Fatalf("%q printed %s: %v", args, &stdout, err)
@@ -29,29 +31,29 @@ func say[T any](t *testing.T, c app.Config, args ...string) (T, error) {
 	return first, err
 }
 
-func TestStatusTellsOfTheLeaderFromAnyMachine(t *testing.T) {
+func TestCheckpoint_StatusTellsOfTheLeaderFromAnyMachine(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
-	before, err := say[app.StreamView](t, c, "status", "--json")
+	c := configured(servers)
+	before, err := say[command.StreamView](t, c, "status", "--json")
 	if err != nil || before.Leader != "" || before.Checkpoint.Exists || before.Term != 0 {
 		t.Errorf("status before anything ran = %+v, %v", before, err)
 	}
-	p := run(t, config(servers, named("leader")))
+	p := run(t, configured(servers, named("leader")))
 	p.await(t, "the publisher to lead", leading)
 	events(t, servers).write(t, 10, 2)
 	p.await(t, "the events to be sent", sent(10))
 	testserver.Eventually(t, "the checkpoint to be saved", func() bool {
-		got, err := say[app.StreamView](t, c, "status")
+		got, err := say[command.StreamView](t, c, "status")
 		return err == nil && got.Leader == "leader" && got.Term == 1 && got.LeaseSeconds != nil && *got.LeaseSeconds > 0 &&
 			got.Checkpoint.Position != "" && got.LagSeconds != nil && *got.LagSeconds < 60
 	})
 }
 
-func TestACheckpointIsNotMovedBesideALeader(t *testing.T) {
+func TestCheckpoint_ACheckpointIsNotMovedBesideALeader(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	for _, args := range [][]string{
@@ -62,15 +64,15 @@ func TestACheckpointIsNotMovedBesideALeader(t *testing.T) {
 			t.Errorf("%q = %v, want it refused while a leads", args, err)
 		}
 	}
-	if view, err := say[app.CheckpointView](t, c, "checkpoint", "show"); err != nil || view.Term != 1 {
+	if view, err := say[command.CheckpointView](t, c, "checkpoint", "show"); err != nil || view.Term != 1 {
 		t.Errorf("checkpoint show = %+v, %v, want it in term 1 as before", view, err)
 	}
 }
 
-func TestAForcedMoveIsFollowedByTheLeaderInALaterTerm(t *testing.T) {
+func TestCheckpoint_AForcedMoveIsFollowedByTheLeaderInALaterTerm(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
@@ -78,21 +80,21 @@ func TestAForcedMoveIsFollowedByTheLeaderInALaterTerm(t *testing.T) {
 	p.await(t, "the events to be sent", sent(10))
 	var first string
 	testserver.Eventually(t, "the checkpoint to be saved", func() bool {
-		view, err := say[app.CheckpointView](t, c, "checkpoint", "show")
+		view, err := say[command.CheckpointView](t, c, "checkpoint", "show")
 		first = view.Position
 		return err == nil && first != ""
 	})
 	source.write(t, 20, 4)
 	p.await(t, "the later events to be sent", sent(30))
 	testserver.Eventually(t, "that to be saved", func() bool {
-		view, err := say[app.CheckpointView](t, c, "checkpoint", "show")
+		view, err := say[command.CheckpointView](t, c, "checkpoint", "show")
 		return err == nil && view.Position > first
 	})
 	if _, err := say[any](t, c, "checkpoint", "set", "--force", "--why", "send it all again", "--who", "ops", first); err != nil {
 		t.Fatal(err)
 	}
 	source.write(t, 1, 1) // the leader saves, and finds out
-	p.await(t, "the leader to go on from there", func(s app.Status) bool { return s.Term >= 3 && s.State == "publishing" && s.Sent >= 51 })
+	p.await(t, "the leader to go on from there", func(s status.Status) bool { return s.Term >= 3 && s.State == "publishing" && s.Sent >= 51 })
 	var logged struct {
 		Action, Who, Why string
 		Forced, Done     bool
@@ -109,11 +111,11 @@ func TestAForcedMoveIsFollowedByTheLeaderInALaterTerm(t *testing.T) {
 	}
 }
 
-func TestAResetLetsTheConfigurationDecideWhereToBegin(t *testing.T) {
+func TestCheckpoint_AResetLetsTheConfigurationDecideWhereToBegin(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	c := config(servers)
+	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 30, 3)
@@ -124,14 +126,14 @@ func TestAResetLetsTheConfigurationDecideWhereToBegin(t *testing.T) {
 	if _, err := say[any](t, c, "checkpoint", "reset", "--why", "other options"); err != nil {
 		t.Fatal(err)
 	}
-	if view, err := say[app.CheckpointView](t, c, "checkpoint", "show", "--json"); err != nil || view.Position != "" || view.StartAt != nil || view.Options != "" {
+	if view, err := say[command.CheckpointView](t, c, "checkpoint", "show", "--json"); err != nil || view.Position != "" || view.StartAt != nil || view.Options != "" {
 		t.Errorf("checkpoint show = %+v, %v, want no place", view, err)
 	}
-	again := run(t, config(servers, func(c *app.Config) { c.StartAt = "snapshot" }))
-	again.await(t, "everything to be copied", func(s app.Status) bool { return leading(s) && s.Sent == 30 && s.Copy == nil })
+	again := run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" }))
+	again.await(t, "everything to be copied", func(s status.Status) bool { return leading(s) && s.Sent == 30 && s.Copy == nil })
 }
 
-func TestArgumentsOfCheckpointCommandsAreChecked(t *testing.T) {
+func TestCheckpoint_ArgumentsOfCheckpointCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"checkpoint", "set", "--why", "x"},
@@ -151,7 +153,7 @@ func TestArgumentsOfCheckpointCommandsAreChecked(t *testing.T) {
 		{"checkpoint", "show", "x"},
 		{"status", "x"},
 	} {
-		if _, err := say[any](t, app.Config{}, args...); !errors.Is(err, cli.ErrUsage) {
+		if _, err := say[any](t, config.Config{}, args...); !errors.Is(err, cli.ErrUsage) {
 			t.Errorf("%q = %v, want it refused for its arguments", args, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
 )
 
 // required is the least that a configuration needs.
@@ -34,9 +34,9 @@ func environ(t *testing.T, change map[string]string) {
 	}
 }
 
-func TestDefaultsAreFilledIn(t *testing.T) {
+func TestConfig_DefaultsAreFilledIn(t *testing.T) {
 	environ(t, nil)
-	c, err := app.Load()
+	c, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +52,19 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}
 }
 
-func TestAnInstanceWithoutANameGetsOneOfItsOwn(t *testing.T) {
+func TestConfig_AnInstanceWithoutANameGetsOneOfItsOwn(t *testing.T) {
 	environ(t, map[string]string{"HOSTNAME": ""})
-	one, err := app.Load()
+	one, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := app.Load()
+	two, err := config.Load()
 	if err != nil || one.InstanceID == "" || one.InstanceID == two.InstanceID {
 		t.Errorf("instance ids are %q and %q, want two different ones", one.InstanceID, two.InstanceID)
 	}
 }
 
-func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+func TestConfig_EveryProblemIsReportedAtOnce(t *testing.T) {
 	problems := map[string]string{
 		"MONGODB_URI":                  "postgres://user:canary@db.example",
 		"SERVICEBUS_CONNECTION_STRING": "canary",
@@ -96,7 +96,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"OTEL_SDK_DISABLED":            "perhaps",
 	}
 	environ(t, problems)
-	_, err := app.Load()
+	_, err := config.Load()
 	if err == nil {
 		t.Fatal("a broken configuration was taken")
 	}
@@ -110,7 +110,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
+func TestConfig_ASingleSettingThatIsWrongIsExplained(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change map[string]string
 		want   string
@@ -142,7 +142,7 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ(t, tt.change)
-			_, err := app.Load()
+			_, err := config.Load()
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("Load = %v, want %q", err, tt.want)
 			}
@@ -150,9 +150,9 @@ func TestASingleSettingThatIsWrongIsExplained(t *testing.T) {
 	}
 }
 
-func TestAConfigurationDoesNotPrintItsSecrets(t *testing.T) {
+func TestConfig_AConfigurationDoesNotPrintItsSecrets(t *testing.T) {
 	environ(t, nil)
-	c, err := app.Load()
+	c, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,22 +163,22 @@ func TestAConfigurationDoesNotPrintItsSecrets(t *testing.T) {
 	}
 }
 
-func TestTracesThatAreOffAreNotChecked(t *testing.T) {
+func TestConfig_TracesThatAreOffAreNotChecked(t *testing.T) {
 	for _, switched := range []map[string]string{
 		{"OTEL_EXPORTER_OTLP_HEADERS": "canary"},
 		{"OTEL_EXPORTER_OTLP_HEADERS": "canary", "OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"},
 	} {
 		environ(t, switched)
-		if _, err := app.Load(); err != nil {
+		if _, err := config.Load(); err != nil {
 			t.Errorf("Load with %v = %v, want nil", switched, err)
 		}
 	}
 }
 
-func TestEntraIDNeedsOnlyANamespace(t *testing.T) {
+func TestConfig_EntraIDNeedsOnlyANamespace(t *testing.T) {
 	for _, credential := range []string{"default", "managed", "cli"} {
 		environ(t, map[string]string{"SERVICEBUS_CONNECTION_STRING": "", "SERVICEBUS_NAMESPACE": "ns.example", "AZURE_CREDENTIAL": credential})
-		if _, err := app.Load(); err != nil {
+		if _, err := config.Load(); err != nil {
 			t.Errorf("Load with %s = %v, want nil", credential, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	driver "go.mongodb.org/mongo-driver/v2/mongo"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -29,20 +30,20 @@ func TestCopy_IntoATopicSlowerThanTheReadsLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	testserver.Fault(t, servers, `{"kind":"servicebus.delay","path":"changes","delay":"20ms","of":["send"]}`)
-	copies := func(c *app.Config) { c.StartAt = "snapshot" }
+	copies := func(c *config.Config) { c.StartAt = "snapshot" }
 	mongo, throughMongo := mongoProxy(t, servers)
 	bus, throughBus := busProxy(t, servers)
-	killed := run(t, config(servers, copies, named("a"), func(c *app.Config) {
+	killed := run(t, configured(servers, copies, named("a"), func(c *config.Config) {
 		c.MongoURI, c.StateMongoURI, c.ServiceBusConnection = throughMongo, throughMongo, throughBus
 	}))
-	status := killed.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 3000 })
-	if c := status.Copy; c.Total != 20_000 || c.PerSecond <= 0 || c.SecondsLeft == nil || *c.SecondsLeft <= 0 || c.Index != "aggregateId_1_version_1__id_1" {
+	shown := killed.await(t, "a part to be copied", func(s status.Status) bool { return s.Copy != nil && s.Copy.Copied >= 3000 })
+	if c := shown.Copy; c.Total != 20_000 || c.PerSecond <= 0 || c.SecondsLeft == nil || *c.SecondsLeft <= 0 || c.Index != "aggregateId_1_version_1__id_1" {
 		t.Errorf("the copy is shown as %+v, want how far it is, how long it takes and its index", c)
 	}
 	mongo.Cut()
 	bus.Cut()
-	follower := run(t, config(servers, copies, named("b")))
-	follower.await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
+	follower := run(t, configured(servers, copies, named("b")))
+	follower.await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
 	source.wantAll(t, source.drain(t, servers))
 }
 
@@ -68,9 +69,9 @@ func TestCopy_PassesADocumentThatHasNoPlaceInItsOrder(t *testing.T) {
 	put("version", bson.A{})
 	source.write(t, 20, 4)
 	put("aggregateId", bson.Regex{Pattern: "a"})
-	c := config(servers, func(c *app.Config) { c.StartAt = "snapshot" })
+	c := configured(servers, func(c *config.Config) { c.StartAt = "snapshot" })
 	p := run(t, c)
-	p.await(t, "the stream to follow the copy", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 3 })
+	p.await(t, "the stream to follow the copy", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 3 })
 	source.write(t, 5, 1)
 	source.wantAll(t, source.drain(t, servers))
 	if listed, err := lines(t, c, "parked", "list"); err != nil || len(listed) != 3 {
@@ -85,10 +86,10 @@ func TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		anew   bool
 		parked int64
-		then   func(*app.Config)
+		then   func(*config.Config)
 	}{
-		"deleted and inserted anew": {anew: true, then: func(*app.Config) {}},
-		"parked":                    {parked: 1, then: func(c *app.Config) { c.OnUnmappable = "park" }},
+		"deleted and inserted anew": {anew: true, then: func(*config.Config) {}},
+		"parked":                    {parked: 1, then: func(c *config.Config) { c.OnUnmappable = "park" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,12 +102,12 @@ func TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays(t *testing.T) {
 			if _, err := source.InsertOne(t.Context(), whole); err != nil {
 				t.Fatal(err)
 			}
-			c := config(servers, func(c *app.Config) { c.StartAt, c.OnUnmappable = "snapshot", "stop" })
+			c := configured(servers, func(c *config.Config) { c.StartAt, c.OnUnmappable = "snapshot", "stop" })
 			p := run(t, c)
-			status := p.await(t, "the copy to halt", func(s app.Status) bool { return s.State == "halted" })
+			shown := p.await(t, "the copy to halt", func(s status.Status) bool { return s.State == "halted" })
 			for _, part := range []string{"version", "odd", "insert it as it should be", "ON_UNMAPPABLE=park"} {
-				if !strings.Contains(status.LastError, part) {
-					t.Errorf("last error is %q, without %q", status.LastError, part)
+				if !strings.Contains(shown.LastError, part) {
+					t.Errorf("last error is %q, without %q", shown.LastError, part)
 				}
 			}
 			if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
@@ -126,7 +127,7 @@ func TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays(t *testing.T) {
 			}
 			tt.then(&c)
 			back := run(t, c)
-			back.await(t, "the stream to follow the copy", func(s app.Status) bool {
+			back.await(t, "the stream to follow the copy", func(s status.Status) bool {
 				return leading(s) && s.Copy == nil && s.Parked == tt.parked && s.Sent+s.Parked > 0
 			})
 			all := receive(t, servers, 11-int(tt.parked))
@@ -140,9 +141,9 @@ func TestCopy_StoppedAtADocumentGoesOnAsTheHaltSays(t *testing.T) {
 func TestStatus_TellsHowLongTheLeaseLasts(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers))
-	status := p.await(t, "the rest of the lease", func(s app.Status) bool { return leading(s) && s.LeaseEndsInSeconds != nil })
-	if left := *status.LeaseEndsInSeconds; left < 0 || left > 3.5 {
+	p := run(t, configured(servers))
+	shown := p.await(t, "the rest of the lease", func(s status.Status) bool { return leading(s) && s.LeaseEndsInSeconds != nil })
+	if left := *shown.LeaseEndsInSeconds; left < 0 || left > 3.5 {
 		t.Errorf("the lease ends in %g s, want at most its time", left)
 	}
 }
@@ -152,12 +153,12 @@ func TestStatus_TellsHowLongTheLeaseLasts(t *testing.T) {
 func TestCopy_IsNotTakenUpUnderOtherSettings(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*app.Config)
+		change func(*config.Config)
 		names  string
 	}{
-		"another collection":   {func(c *app.Config) { c.SourceCollection = "others" }, "SOURCE_COLLECTION"},
-		"another aggregate id": {func(c *app.Config) { c.FieldAggregateID = "_id" }, "FIELD_AGGREGATE_ID"},
-		"another mode":         {func(c *app.Config) { c.Mode = "documents" }, "MODE"},
+		"another collection":   {func(c *config.Config) { c.SourceCollection = "others" }, "SOURCE_COLLECTION"},
+		"another aggregate id": {func(c *config.Config) { c.FieldAggregateID = "_id" }, "FIELD_AGGREGATE_ID"},
+		"another mode":         {func(c *config.Config) { c.Mode = "documents" }, "MODE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,21 +170,21 @@ func TestCopy_IsNotTakenUpUnderOtherSettings(t *testing.T) {
 			if err := source.Database().CreateCollection(t.Context(), "others"); err != nil {
 				t.Fatal(err)
 			}
-			copies := func(c *app.Config) { c.StartAt, c.StreamName, c.SnapshotRate = "snapshot", "orders", 1000 }
-			stopped := run(t, config(servers, copies))
-			stopped.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 1000 })
+			copies := func(c *config.Config) { c.StartAt, c.StreamName, c.SnapshotRate = "snapshot", "orders", 1000 }
+			stopped := run(t, configured(servers, copies))
+			stopped.await(t, "a part to be copied", func(s status.Status) bool { return s.Copy != nil && s.Copy.Copied >= 1000 })
 			if err := stopped.quit(); err != nil {
 				t.Fatal(err)
 			}
-			other := run(t, config(servers, copies, tt.change))
-			status := other.await(t, "the copy to halt", func(s app.Status) bool { return s.State == "halted" })
-			if !strings.Contains(status.LastError, tt.names) || !strings.Contains(status.LastError, "publisher checkpoint reset") {
-				t.Errorf("last error is %q, without %s and the command", status.LastError, tt.names)
+			other := run(t, configured(servers, copies, tt.change))
+			shown := other.await(t, "the copy to halt", func(s status.Status) bool { return s.State == "halted" })
+			if !strings.Contains(shown.LastError, tt.names) || !strings.Contains(shown.LastError, "publisher checkpoint reset") {
+				t.Errorf("last error is %q, without %s and the command", shown.LastError, tt.names)
 			}
 			if err := other.quit(); err != nil {
 				t.Fatal(err)
 			}
-			run(t, config(servers, copies)).await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.InFlight == 0 })
+			run(t, configured(servers, copies)).await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.InFlight == 0 })
 			source.wantAll(t, source.drain(t, servers))
 		})
 	}

@@ -16,16 +16,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/testserver"
 )
 
 // examined is what publisher doctor --json finds, as text by subject.
-func examined(t *testing.T, servers testserver.Servers, c app.Config) (string, error) {
+func examined(t *testing.T, servers testserver.Servers, c config.Config) (string, error) {
 	t.Helper()
 	var stdout bytes.Buffer
-	err := app.Examine(t.Context(), app.Call{Config: c, JSON: true, Stdout: &stdout},
+	err := command.Examine(t.Context(), command.Call{Config: c, JSON: true, Stdout: &stdout},
 		azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.Management)}})
 	var said struct {
 		Findings []struct{ Subject, Problem, Fix string }
@@ -67,10 +68,10 @@ func trusting(t *testing.T, management string) *http.Transport {
 	return transport
 }
 
-func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
+func TestDoctor_TheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers, func(c *app.Config) { c.Batching = "mixed" })
+	c := configured(servers, func(c *config.Config) { c.Batching = "mixed" })
 	found, err := examined(t, servers, c)
 	if err == nil {
 		t.Error("doctor ends well, want an error for its findings")
@@ -80,7 +81,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 			t.Errorf("found\n%s, want %q", found, says)
 		}
 	}
-	if err := command(t, c, io.Discard, "setup"); err != nil {
+	if err := runCommand(t, c, io.Discard, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	c.Batching = "session"
@@ -90,7 +91,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	}
 	var said bytes.Buffer
 	c.ServiceBusManagementURL = servers.Management
-	if err := command(t, c, &said, "doctor", "--json"); err == nil || strings.Contains(said.String(), "cannot be examined") {
+	if err := runCommand(t, c, &said, "doctor", "--json"); err == nil || strings.Contains(said.String(), "cannot be examined") {
 		t.Errorf("asked at SERVICEBUS_MANAGEMENT_URL: %s, %v, want what is found and the topic examined", &said, err)
 	}
 	c.ServiceBusManagementURL = ""
@@ -103,17 +104,17 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	}
 }
 
-// TestTheDoctorFindsOutWhichIndexServesACopy does what it says.
-func TestTheDoctorFindsOutWhichIndexServesACopy(t *testing.T) {
+// TestDoctor_TheDoctorFindsOutWhichIndexServesACopy does what it says.
+func TestDoctor_TheDoctorFindsOutWhichIndexServesACopy(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	source.write(t, 5, 2)
 	const says = "has no index that serves it"
-	if found, _ := examined(t, servers, config(servers)); strings.Contains(found, says) {
+	if found, _ := examined(t, servers, configured(servers)); strings.Contains(found, says) {
 		t.Errorf("found\n%s where nothing is ever copied", found)
 	}
-	c := config(servers, func(c *app.Config) { c.OnHistoryLost = "heal" })
+	c := configured(servers, func(c *config.Config) { c.OnHistoryLost = "heal" })
 	if found, _ := examined(t, servers, c); !strings.Contains(found, says) {
 		t.Errorf("found\n%s, want %q", found, says)
 	}
@@ -130,7 +131,7 @@ func TestTheDoctorFindsOutWhichIndexServesACopy(t *testing.T) {
 	}
 }
 
-func TestTheDoctorComparesTheUserWithTheDocumentedRoles(t *testing.T) {
+func TestDoctor_TheDoctorComparesTheUserWithTheDocumentedRoles(t *testing.T) {
 	t.Parallel()
 	accounts := filepath.Join(t.TempDir(), "accounts.json")
 	const text = `{
@@ -157,18 +158,18 @@ func TestTheDoctorComparesTheUserWithTheDocumentedRoles(t *testing.T) {
 		"mighty":     `user "mighty" may do more than the publisher needs: `,
 	} {
 		uri := settings.Secret(strings.Replace(servers.MongoURI, "mongodb://", "mongodb://"+user+":secret@", 1))
-		found, _ := examined(t, servers, config(servers, func(c *app.Config) { c.MongoURI, c.StateMongoURI = uri, uri }))
+		found, _ := examined(t, servers, configured(servers, func(c *config.Config) { c.MongoURI, c.StateMongoURI = uri, uri }))
 		if got := strings.Contains(found, `user "`); got != (says != "") || !strings.Contains(found, says) {
 			t.Errorf("found of %s\n%s, want %q", user, found, says)
 		}
 	}
 }
 
-func TestSetupMayBeRunAgain(t *testing.T) {
+func TestDoctor_SetupMayBeRunAgain(t *testing.T) {
 	t.Parallel()
-	c := config(testserver.Get(t), func(c *app.Config) { c.StateDatabase = testserver.Name(t) })
+	c := configured(testserver.Get(t), func(c *config.Config) { c.StateDatabase = testserver.Name(t) })
 	for range 2 {
-		if err := command(t, c, io.Discard, "setup"); err != nil {
+		if err := runCommand(t, c, io.Discard, "setup"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,13 +178,13 @@ func TestSetupMayBeRunAgain(t *testing.T) {
 func TestDoctor_AListOfCollectionsNeedsTheDatabase(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		source func(*app.Config)
+		source func(*config.Config)
 		want   int // collections that the stream is of; 0 is the database
 	}{
-		"one": {func(*app.Config) {}, 1}, "a list of one": {list("events"), 1}, "a list": {list("events", "others"), 0}, "all": {list("*"), 0},
+		"one": {func(*config.Config) {}, 1}, "a list of one": {list("events"), 1}, "a list": {list("events", "others"), 0}, "all": {list("*"), 0},
 	} {
-		c := config(testserver.Servers{}, tt.source)
-		if need := c.SourceNeed(); len(need.Collections) != tt.want {
+		c := configured(testserver.Servers{}, tt.source)
+		if need := command.SourceNeed(&c); len(need.Collections) != tt.want {
 			t.Errorf("%s: %+v, want %d collections", name, need, tt.want)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestEveryChangeOfADocumentIsSentInOrder(t *testing.T) {
+func TestDocuments_EveryChangeOfADocumentIsSentInOrder(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.Mode, c.DocumentAggregateID, c.FullDocument, c.FullDocumentBeforeChange = "documents", "_id", "updateLookup", "off"
 		c.SourceCollection, c.SourceCollections = "", []string{"customers", "orders"}
 		c.MaskFields = []string{"secret"}
@@ -66,7 +66,7 @@ func TestEveryChangeOfADocumentIsSentInOrder(t *testing.T) {
 
 // With images an update shows the document as it left it, however late it is
 // read, and a deletion shows whose document it was.
-func TestImagesShowEachChangeAsItWas(t *testing.T) {
+func TestDocuments_ImagesShowEachChangeAsItWas(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	database := testserver.Connect(t, servers.MongoURI).Database("shop")
@@ -74,11 +74,11 @@ func TestImagesShowEachChangeAsItWas(t *testing.T) {
 	if err := database.CreateCollection(t.Context(), "orders", images); err != nil {
 		t.Fatal(err)
 	}
-	documents := func(c *app.Config) {
+	documents := func(c *config.Config) {
 		c.Mode, c.DocumentAggregateID, c.FullDocument, c.FullDocumentBeforeChange = "documents", "customer", "required", "required"
 		c.SourceCollection, c.StreamName = "orders", "shop.orders"
 	}
-	p := run(t, config(servers, documents))
+	p := run(t, configured(servers, documents))
 	p.await(t, "the publisher to lead", leading)
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestImagesShowEachChangeAsItWas(t *testing.T) {
 	if _, err := orders.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	run(t, config(servers, documents)).await(t, "all changes to be sent", sent(4))
+	run(t, configured(servers, documents)).await(t, "all changes to be sent", sent(4))
 	var got []string
 	for _, m := range receive(t, servers, 4) {
 		got = append(got, *m.SessionID+" "+*m.Subject+" "+string(m.Body))
@@ -111,9 +111,9 @@ func TestImagesShowEachChangeAsItWas(t *testing.T) {
 	}
 }
 
-func TestAFilterThatTheServerDoesNotTakeEndsTheStart(t *testing.T) {
+func TestDocuments_AFilterThatTheServerDoesNotTakeEndsTheStart(t *testing.T) {
 	t.Parallel()
-	p := run(t, config(testserver.Start(t), func(c *app.Config) { c.SourceFilter = `{"fullDocument.n": {"$above": 1}}` }))
+	p := run(t, configured(testserver.Start(t), func(c *config.Config) { c.SourceFilter = `{"fullDocument.n": {"$above": 1}}` }))
 	<-p.done
 	if p.err == nil {
 		t.Error("Run = nil, want the server's refusal")

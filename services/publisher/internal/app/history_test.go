@@ -8,7 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -23,7 +24,7 @@ func smallOplog(t *testing.T) testserver.Servers {
 func loseHistory(t *testing.T, servers testserver.Servers) (*source, int64) {
 	t.Helper()
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 40, 5)
 	p.await(t, "the events to be sent", sent(40))
@@ -34,21 +35,21 @@ func loseHistory(t *testing.T, servers testserver.Servers) (*source, int64) {
 	return source, 140
 }
 
-func policy(decision string) func(*app.Config) {
-	return func(c *app.Config) { c.OnHistoryLost = decision }
+func policy(decision string) func(*config.Config) {
+	return func(c *config.Config) { c.OnHistoryLost = decision }
 }
 
-func TestLostHistoryStopsLoudlyByDefaultAndIsWrittenDown(t *testing.T) {
+func TestHistory_LostHistoryStopsLoudlyByDefaultAndIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	servers := smallOplog(t)
 	loseHistory(t, servers)
-	p := run(t, config(servers))
-	status := p.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" })
-	if !strings.Contains(status.LastError, "history lost") || status.Sent != 0 {
-		t.Errorf("status is %+v, want the reason and nothing sent", status)
+	p := run(t, configured(servers))
+	shown := p.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" })
+	if !strings.Contains(shown.LastError, "history lost") || shown.Sent != 0 {
+		t.Errorf("status is %+v, want the reason and nothing sent", shown)
 	}
-	if len(status.Gaps) != 1 || status.Gaps[0].Decision != "stop" || status.Gaps[0].From == "" || !status.Gaps[0].ToTime.IsZero() {
-		t.Errorf("gaps are %+v, want one with the decision to stop", status.Gaps)
+	if len(shown.Gaps) != 1 || shown.Gaps[0].Decision != "stop" || shown.Gaps[0].From == "" || !shown.Gaps[0].ToTime.IsZero() {
+		t.Errorf("gaps are %+v, want one with the decision to stop", shown.Gaps)
 	}
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
 		t.Errorf("/ready answers %d, want 503", code)
@@ -64,22 +65,22 @@ func TestLostHistoryStopsLoudlyByDefaultAndIsWrittenDown(t *testing.T) {
 	})
 }
 
-func TestHealingSendsWhatTheStreamLostWithTheSameIDsInOrder(t *testing.T) {
+func TestHistory_HealingSendsWhatTheStreamLostWithTheSameIDsInOrder(t *testing.T) {
 	t.Parallel()
 	servers := smallOplog(t)
 	source, _ := loseHistory(t, servers)
-	p := run(t, config(servers, policy("heal")))
-	status := p.await(t, "the publisher to follow the stream again", func(s app.Status) bool {
+	p := run(t, configured(servers, policy("heal")))
+	shown := p.await(t, "the publisher to follow the stream again", func(s status.Status) bool {
 		return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent >= 100
 	})
-	if gap := status.Gaps[0]; gap.Decision != "heal" || gap.Cause != "history lost" || gap.Instance != "a" || gap.ToTime.Before(gap.FromTime) {
+	if gap := shown.Gaps[0]; gap.Decision != "heal" || gap.Cause != "history lost" || gap.Instance != "a" || gap.ToTime.Before(gap.FromTime) {
 		t.Errorf("the gap is %+v", gap)
 	}
 	source.write(t, 20, 5)
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestHealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
+func TestHistory_HealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
 	t.Parallel()
 	servers := smallOplog(t)
 	source := events(t, servers)
@@ -96,8 +97,10 @@ func TestHealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	healed, written := loseHistory(t, servers)
-	p := run(t, config(servers, policy("heal")))
-	p.await(t, "the healing to end", func(s app.Status) bool { return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent >= written })
+	p := run(t, configured(servers, policy("heal")))
+	p.await(t, "the healing to end", func(s status.Status) bool {
+		return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent >= written
+	})
 	got := healed.drain(t, servers)
 	if len(got.versions["old"]) != 0 {
 		t.Errorf("%d events of a day ago were sent again, want none", len(got.versions["old"]))
@@ -105,90 +108,90 @@ func TestHealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
 	healed.wantAll(t, got)
 }
 
-func TestASnapshotAfterLostHistorySendsEverything(t *testing.T) {
+func TestHistory_ASnapshotAfterLostHistorySendsEverything(t *testing.T) {
 	t.Parallel()
 	servers := smallOplog(t)
 	source, written := loseHistory(t, servers)
-	p := run(t, config(servers, policy("snapshot")))
-	p.await(t, "the copy to end", func(s app.Status) bool {
+	p := run(t, configured(servers, policy("snapshot")))
+	p.await(t, "the copy to end", func(s status.Status) bool {
 		return leading(s) && len(s.Gaps) == 1 && s.Gaps[0].Decision == "snapshot" && s.Copy == nil && s.Sent >= written
 	})
 	source.write(t, 20, 5)
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestGoingOnFromNowSkipsAndSaysWhat(t *testing.T) {
+func TestHistory_GoingOnFromNowSkipsAndSaysWhat(t *testing.T) {
 	t.Parallel()
 	servers := smallOplog(t)
 	source, _ := loseHistory(t, servers)
-	p := run(t, config(servers, policy("now")))
-	status := p.await(t, "the publisher to follow the stream again", func(s app.Status) bool { return leading(s) && len(s.Gaps) == 1 })
-	if gap := status.Gaps[0]; gap.Decision != "now" || gap.FromTime.IsZero() || gap.ToTime.IsZero() {
+	p := run(t, configured(servers, policy("now")))
+	shown := p.await(t, "the publisher to follow the stream again", func(s status.Status) bool { return leading(s) && len(s.Gaps) == 1 })
+	if gap := shown.Gaps[0]; gap.Decision != "now" || gap.FromTime.IsZero() || gap.ToTime.IsZero() {
 		t.Errorf("the gap is %+v, want from when to when", gap)
 	}
 	source.write(t, 30, 5)
-	p.await(t, "the later events to be sent", func(s app.Status) bool { return s.Sent >= 30 })
+	p.await(t, "the later events to be sent", func(s status.Status) bool { return s.Sent >= 30 })
 	if got := p.status(t).Sent; got != 30 {
 		t.Errorf("%d events were sent, want the 30 later ones", got)
 	}
 }
 
-func TestASnapshotStartCopiesWhatIsThereAndMissesNothingWrittenMeanwhile(t *testing.T) {
+func TestHistory_ASnapshotStartCopiesWhatIsThereAndMissesNothingWrittenMeanwhile(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	source.write(t, 600, 30)
-	p := run(t, config(servers, func(c *app.Config) { c.StartAt, c.SnapshotRate = "snapshot", 1000 }))
-	status := p.await(t, "the copy to be under way", func(s app.Status) bool { return s.Copy != nil && s.Copy.SecondsLeft != nil })
-	if status.Copy.Total != 600 || status.Copy.Copied > 600 || status.Copy.Cause != "START_AT=snapshot" {
-		t.Errorf("the copy is %+v, want its progress towards 600", status.Copy)
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt, c.SnapshotRate = "snapshot", 1000 }))
+	shown := p.await(t, "the copy to be under way", func(s status.Status) bool { return s.Copy != nil && s.Copy.SecondsLeft != nil })
+	if shown.Copy.Total != 600 || shown.Copy.Copied > 600 || shown.Copy.Cause != "START_AT=snapshot" {
+		t.Errorf("the copy is %+v, want its progress towards 600", shown.Copy)
 	}
 	source.write(t, 300, 30) // while the copy is made
-	p.await(t, "the copy to end", func(s app.Status) bool { return s.Copy == nil && s.Sent >= 600 })
+	p.await(t, "the copy to end", func(s status.Status) bool { return s.Copy == nil && s.Sent >= 600 })
 	source.write(t, 100, 30)
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestAStandbyTakesACopyUpWhereItsLeaderStopped(t *testing.T) {
+func TestHistory_AStandbyTakesACopyUpWhereItsLeaderStopped(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	source.write(t, 900, 30)
-	slowly := func(c *app.Config) { c.StartAt, c.SnapshotRate = "snapshot", 600 }
-	first := run(t, config(servers, slowly, named("a")))
-	first.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 100 })
-	second := run(t, config(servers, slowly, named("b")))
+	slowly := func(c *config.Config) { c.StartAt, c.SnapshotRate = "snapshot", 600 }
+	first := run(t, configured(servers, slowly, named("a")))
+	first.await(t, "a part to be copied", func(s status.Status) bool { return s.Copy != nil && s.Copy.Copied >= 100 })
+	second := run(t, configured(servers, slowly, named("b")))
 	if err := first.quit(); err != nil {
 		t.Fatal(err)
 	}
 	copied := first.counted(t)
-	second.await(t, "the copy to end", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
+	second.await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
 	if got := second.status(t).Sent; copied+got != 900 {
 		t.Errorf("%d and %d documents were copied, want 900 together: none twice after a stop in order", copied, got)
 	}
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestChangedOptionsOfTheStreamStopItWithTheRemedy(t *testing.T) {
+func TestHistory_ChangedOptionsOfTheStreamStopItWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 10, 2)
 	p.await(t, "the events to be sent", sent(10))
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
 	}
-	filtered := run(t, config(servers, func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
-	status := filtered.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" })
+	filtered := run(t, configured(servers, func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
+	shown := filtered.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" })
 	for _, want := range []string{"stream options changed", "SOURCE_FILTER", "publisher checkpoint reset"} {
-		if !strings.Contains(status.LastError, want) {
-			t.Errorf("last error is %q, without %q", status.LastError, want)
+		if !strings.Contains(shown.LastError, want) {
+			t.Errorf("last error is %q, without %q", shown.LastError, want)
 		}
 	}
 	if err := filtered.quit(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, config(servers)).await(t, "the publisher to lead with the options restored", leading)
+	run(t, configured(servers)).await(t, "the publisher to lead with the options restored", leading)
 }

@@ -3,19 +3,21 @@ package app
 import (
 	"runtime/debug"
 	"testing"
+
+	"changerelay/services/publisher/internal/config"
 )
 
-func TestTheCollectorIsPacedUnlessTheEnvironmentDoesIt(t *testing.T) {
+func TestMemory_TheCollectorIsPacedUnlessTheEnvironmentDoesIt(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
-	config := Config{MaxInFlightBytes: 1 << 20, Partitions: 3}
+	cfg := config.Config{MaxInFlightBytes: 1 << 20, Partitions: 3}
 	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "off")
-			paceCollector(config)
+			paceCollector(cfg)
 			if got := debug.SetGCPercent(100); got != 100 {
 				t.Errorf("GOGC is %d, want what it was", got)
 			}
@@ -26,7 +28,7 @@ func TestTheCollectorIsPacedUnlessTheEnvironmentDoesIt(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
-	paceCollector(config)
+	paceCollector(cfg)
 	if got := debug.SetGCPercent(100); got != 400 {
 		t.Errorf("GOGC is %d, want 400", got)
 	}

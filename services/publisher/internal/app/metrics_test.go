@@ -12,10 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
 )
 
-func TestTheDocumentationListsTheMetricsAsTheyAre(t *testing.T) {
+func TestMetrics_TheDocumentationListsTheMetricsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	const path, begin, end = "../../../../docs/metrics.md", "<!-- publisher metrics -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
@@ -72,12 +73,12 @@ func metricsTable(t *testing.T) string {
 // registryOf is that of a publisher whose servers are not there.
 func registryOf(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	var config Config
-	_ = settings.Load(&config, nil) // the defaults; what is required is missing and set below
-	config.MongoURI, config.StateMongoURI = "mongodb://127.0.0.1:1/?directConnection=true", "mongodb://127.0.0.1:1/?directConnection=true"
-	config.ServiceBusConnection = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
-	config.AdminAddr = "127.0.0.1:0"
-	publisher, err := New(config, "test", io.Discard)
+	var cfg config.Config
+	_ = settings.Load(&cfg, nil) // the defaults; what is required is missing and set below
+	cfg.MongoURI, cfg.StateMongoURI = "mongodb://127.0.0.1:1/?directConnection=true", "mongodb://127.0.0.1:1/?directConnection=true"
+	cfg.ServiceBusConnection = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
+	cfg.AdminAddr = "127.0.0.1:0"
+	publisher, err := New(cfg, "test", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

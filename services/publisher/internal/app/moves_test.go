@@ -13,7 +13,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -59,7 +62,7 @@ func TestMove_OfALostStreamThatDiedIsNoBeginning(t *testing.T) {
 				source := events(t, servers)
 				place := time.Now().Add(-time.Minute).Format(time.RFC3339)
 				published(t, servers, source, 10)
-				if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", place, "--why", "so that the log has a term"); err != nil {
+				if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", place, "--why", "so that the log has a term"); err != nil {
 					t.Fatal(err)
 				}
 				for _, collection := range tt.lost {
@@ -70,34 +73,35 @@ func TestMove_OfALostStreamThatDiedIsNoBeginning(t *testing.T) {
 					decide = append(decide, place)
 				}
 				refuse(t, servers, tt.dies)
-				if _, err := say[app.MoveView](t, config(servers), decide...); err == nil {
+				if _, err := say[command.MoveView](t, configured(servers), decide...); err == nil {
 					t.Fatal("the command ended well, want it to have died")
 				}
 				refuse(t, servers, "")
-				if term := only(t, state(t, servers, "streams")).Lookup("term").AsInt64(); term < tt.above {
-					t.Errorf("the record begins in term %d, want none that was given out: they go to %d", term, tt.above)
+				record := only(t, state(t, servers, "streams"))
+				if min(record.Lookup("term").AsInt64(), record.Lookup("confirmed").AsInt64()) < tt.above {
+					t.Errorf("the record is %s, want its terms above those that were given out: they go to %d", record, tt.above)
 				}
-				p := run(t, config(servers))
-				status := p.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" && s.GapCounts["stop"] > 0 })
+				p := run(t, configured(servers))
+				shown := p.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" && s.GapCounts["stop"] > 0 })
 				if begun, err := state(t, servers, "stream_gaps").CountDocuments(t.Context(),
 					bson.D{{Key: "decision", Value: "begin"}, {Key: "toTime", Value: time.Unix(0, 0)}}); err != nil || begun != 0 {
 					t.Errorf("%d entries of the ledger say that the stream began in 1970, %v", begun, err)
 				}
 				source.write(t, 10, 5)
-				commands := remedies(status.LastError, place)
+				commands := remedies(shown.LastError, place)
 				at := slices.IndexFunc(commands, func(args []string) bool { return slices.Contains(args, "set") })
 				if at < 0 {
-					t.Fatalf("%q names no command", status.LastError)
+					t.Fatalf("%q names no command", shown.LastError)
 				}
 				var err error
 				testserver.Eventually(t, "the halt to be written down", func() bool {
-					_, err = say[app.MoveView](t, config(servers), commands[at]...)
+					_, err = say[command.MoveView](t, configured(servers), commands[at]...)
 					return err == nil || !strings.Contains(err.Error(), "is held by")
 				})
 				if err != nil {
 					t.Fatalf("%q = %v", commands[at], err)
 				}
-				p.await(t, "all since the place to be sent", func(s app.Status) bool { return leading(s) && s.Sent >= 20 && s.Term > tt.above })
+				p.await(t, "all since the place to be sent", func(s status.Status) bool { return leading(s) && s.Sent >= 20 && s.Term > tt.above })
 				source.wantAll(t, source.drain(t, servers))
 			})
 		}
@@ -110,15 +114,15 @@ func TestMove_OfALostStreamThatDiedIsNoBeginningOfAPartition(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	events(t, servers).write(t, 20, 5)
-	c := config(servers, split(2), patient, func(c *app.Config) { c.StartAt = "snapshot" })
+	c := configured(servers, split(2), patient, func(c *config.Config) { c.StartAt = "snapshot" })
 	refuse(t, servers, "findAndModify")
-	if _, err := say[app.MoveView](t, c, "checkpoint", "set", "--new", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err == nil {
+	if _, err := say[command.MoveView](t, c, "checkpoint", "set", "--new", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err == nil {
 		t.Fatal("the command ended well, want it to have died")
 	}
 	refuse(t, servers, "")
 	p := run(t, c)
 	p.awaitOverview(t, "both partitions to halt", func(o app.Overview) bool {
-		halted := slices.DeleteFunc(o.Streams, func(s app.Status) bool { return !strings.Contains(s.LastError, "checkpoint without a place") })
+		halted := slices.DeleteFunc(o.Streams, func(s status.Status) bool { return !strings.Contains(s.LastError, "checkpoint without a place") })
 		return len(halted) == 2
 	})
 }
@@ -132,7 +136,7 @@ func TestRepartition_BesideALeaderThatBeginsIsSeenByIt(t *testing.T) {
 	published(t, servers, source, 20)
 	var old *process
 	begin := func() {
-		old = run(t, config(servers))
+		old = run(t, configured(servers))
 		old.await(t, "the publisher to lead", leading)
 	}
 	client, err := mongo.Connect(options.Client().ApplyURI(servers.MongoURI).SetMonitor(&event.CommandMonitor{
@@ -154,7 +158,7 @@ func TestRepartition_BesideALeaderThatBeginsIsSeenByIt(t *testing.T) {
 	}
 	old.awaitHalt(t, "stream retired", "PARTITIONS")
 	source.write(t, 20, 5)
-	run(t, config(servers, split(2))).awaitOverview(t, "both partitions to be led", leads(2))
+	run(t, configured(servers, split(2))).awaitOverview(t, "both partitions to be led", leads(2))
 	source.wantAll(t, source.drain(t, servers))
 }
 
@@ -165,12 +169,12 @@ func TestMove_ToAPositionIsUnderTheOptionsThatTheRecordKeeps(t *testing.T) {
 	servers := testserver.Start(t)
 	checkpoint, _ := published(t, servers, events(t, servers), 20)
 	wipe(t, state(t, servers, "resume_tokens"))
-	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "test", checkpoint.Lookup("position").StringValue()); err != nil {
+	if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "test", checkpoint.Lookup("position").StringValue()); err != nil {
 		t.Fatal(err)
 	}
-	filtered := run(t, config(servers, func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
-	status := filtered.await(t, "the publisher with a filter to halt", func(s app.Status) bool { return s.State == "halted" || leading(s) })
-	if !strings.Contains(status.LastError, "options") {
-		t.Errorf("status is %+v, want it to refuse the position: it is of other options", status)
+	filtered := run(t, configured(servers, func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }))
+	shown := filtered.await(t, "the publisher with a filter to halt", func(s status.Status) bool { return s.State == "halted" || leading(s) })
+	if !strings.Contains(shown.LastError, "options") {
+		t.Errorf("status is %+v, want it to refuse the position: it is of other options", shown)
 	}
 }

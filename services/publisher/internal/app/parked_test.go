@@ -11,8 +11,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/cli"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -26,23 +28,23 @@ type said struct {
 	}
 }
 
-// command runs a command of the binary.
-func command(t *testing.T, c app.Config, stdout io.Writer, args ...string) error {
+// runCommand runs a command of the binary.
+func runCommand(t *testing.T, c config.Config, stdout io.Writer, args ...string) error {
 	t.Helper()
 	_, err := program(c).Do(t.Context(), args, stdout, io.Discard)
 	return err
 }
 
 // program is the binary with that configuration.
-func program(c app.Config) cli.Program {
-	return app.Program("test", func() (app.Config, error) { return c, nil })
+func program(c config.Config) cli.Program {
+	return command.Program("test", func() (config.Config, error) { return c, nil })
 }
 
 // lines runs a command and reads what it says.
-func lines(t *testing.T, c app.Config, args ...string) ([]said, error) {
+func lines(t *testing.T, c config.Config, args ...string) ([]said, error) {
 	t.Helper()
 	var stdout bytes.Buffer
-	err := command(t, c, &stdout, args...)
+	err := runCommand(t, c, &stdout, args...)
 	var all []said
 	for decoder := json.NewDecoder(&stdout); decoder.More(); {
 		var line said
@@ -56,7 +58,7 @@ func lines(t *testing.T, c app.Config, args ...string) ([]said, error) {
 
 // park makes a publisher park n events of one aggregate, which have kind instead
 // of type, and returns their ids. It goes on running.
-func park(t *testing.T, c app.Config, servers testserver.Servers, n int) ([]string, *process) {
+func park(t *testing.T, c config.Config, servers testserver.Servers, n int) ([]string, *process) {
 	t.Helper()
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
@@ -69,7 +71,7 @@ func park(t *testing.T, c app.Config, servers testserver.Servers, n int) ([]stri
 			t.Fatal(err)
 		}
 	}
-	p.await(t, "the changes to be parked", func(s app.Status) bool { return s.Parked == int64(n) && s.InFlight == 0 })
+	p.await(t, "the changes to be parked", func(s status.Status) bool { return s.Parked == int64(n) && s.InFlight == 0 })
 	listed, err := lines(t, c, "parked", "list")
 	if err != nil || len(listed) != n {
 		t.Fatalf("listed %+v, %v, want %d changes", listed, err, n)
@@ -81,10 +83,10 @@ func park(t *testing.T, c app.Config, servers testserver.Servers, n int) ([]stri
 	return ids, p
 }
 
-func TestParkedChangesAreReplayedInOrderOnceTheyCanBeMapped(t *testing.T) {
+func TestParked_ParkedChangesAreReplayedInOrderOnceTheyCanBeMapped(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	park(t, c, servers, 3)
 	if got, err := lines(t, c, "parked", "replay", "--all"); err == nil || len(got) != 3 || got[0].Outcome != "failed" || !strings.Contains(got[0].Error, `"type"`) {
 		t.Errorf("replay without a change of the mapping says %+v, %v, want failures that name the field", got, err)
@@ -111,10 +113,10 @@ func TestParkedChangesAreReplayedInOrderOnceTheyCanBeMapped(t *testing.T) {
 	}
 }
 
-func TestAReplayDoesNotTurnAnAggregateAround(t *testing.T) {
+func TestParked_AReplayDoesNotTurnAnAggregateAround(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	ids, _ := park(t, c, servers, 3)
 	c.FieldType = "kind"
 	if got, err := lines(t, c, "parked", "replay", ids[1]); err == nil || !strings.Contains(got[0].Error, "earlier change") {
@@ -136,7 +138,7 @@ func TestAReplayDoesNotTurnAnAggregateAround(t *testing.T) {
 func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
@@ -148,7 +150,7 @@ func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.await(t, "the changes to be parked", func(s app.Status) bool { return s.Parked == 3 && s.InFlight == 0 })
+	p.await(t, "the changes to be parked", func(s status.Status) bool { return s.Parked == 3 && s.InFlight == 0 })
 	c.FieldType = "kind"
 	got, err := lines(t, c, "parked", "replay", "--all")
 	if err == nil || len(got) != 3 || got[0].Outcome != "failed" {
@@ -175,10 +177,10 @@ func TestAReplay_WaitsForAnEarlierChangeOfNoKnownAggregate(t *testing.T) {
 	}
 }
 
-func TestOneOperatorAtATimeHasAParkedChange(t *testing.T) {
+func TestParked_OneOperatorAtATimeHasAParkedChange(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	ids, _ := park(t, c, servers, 1)
 	c.FieldType = "kind"
 	changes := testserver.Connect(t, servers.MongoURI).Database("change_relay").Collection("parked_changes")
@@ -193,10 +195,10 @@ func TestOneOperatorAtATimeHasAParkedChange(t *testing.T) {
 	}
 }
 
-func TestAFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
+func TestParked_AFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	ids, _ := park(t, c, servers, 1)
 	c.FieldType, c.ServiceBusTopic = "kind", "nowhere"
 	if _, err := lines(t, c, "parked", "replay", ids[0]); err == nil || !strings.Contains(err.Error(), "SERVICEBUS_TOPIC") {
@@ -218,10 +220,10 @@ func TestAFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
 	}
 }
 
-func TestADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
+func TestParked_ADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	ids, p := park(t, c, servers, 1)
 	if _, err := lines(t, c, "parked", "discard", ids[0]); err != nil {
 		t.Fatal(err)
@@ -243,7 +245,7 @@ func TestADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := run(t, c)
-	again.await(t, "the change to be read again", func(s app.Status) bool { return s.Read == 1 && s.InFlight == 0 })
+	again.await(t, "the change to be read again", func(s status.Status) bool { return s.Read == 1 && s.InFlight == 0 })
 	if left, err := lines(t, c, "parked", "list"); err != nil || len(left) != 0 {
 		t.Errorf("list says %+v, %v, want nothing", left, err)
 	}
@@ -252,7 +254,7 @@ func TestADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
 func TestAPurge_LeavesWhatWasDiscardedInTheLedger(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	ids, _ := park(t, c, servers, 3)
 	c.FieldType = "kind"
 	if _, err := lines(t, c, "parked", "discard", ids[0], ids[1]); err != nil {
@@ -262,7 +264,7 @@ func TestAPurge_LeavesWhatWasDiscardedInTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	testserver.Eventually(t, "all to be purged", func() bool {
-		if err := command(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
+		if err := runCommand(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
 			t.Fatal(err)
 		}
 		left, err := lines(t, c, "parked", "list", "--all")
@@ -290,7 +292,7 @@ func TestAPurge_LeavesWhatWasDiscardedInTheLedger(t *testing.T) {
 func TestPurge_OfAStreamWithPartitionsIsShownOnce(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers, split(2), patient)
+	c := configured(servers, split(2), patient)
 	p := run(t, c)
 	p.awaitOverview(t, "both partitions to be led", leads(2))
 	events(t, servers).unmappable(t)
@@ -303,14 +305,14 @@ func TestPurge_OfAStreamWithPartitionsIsShownOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	testserver.Eventually(t, "it to be purged", func() bool {
-		if err := command(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
+		if err := runCommand(t, c, io.Discard, "parked", "purge", "--older-than", "1ms"); err != nil {
 			t.Fatal(err)
 		}
 		left, err := lines(t, c, "parked", "list", "--all")
 		return err == nil && len(left) == 0
 	})
 	var out bytes.Buffer
-	if err := command(t, c, &out, "status", "--json"); err != nil {
+	if err := runCommand(t, c, &out, "status", "--json"); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "were discarded and never sent: "+listed[0].ID); n != 1 {
@@ -333,19 +335,19 @@ func TestParked_AnEnvironmentWithoutTheStreamIsNotAnEmptyList(t *testing.T) {
 	servers := testserver.Start(t)
 	published(t, servers, events(t, servers), 5)
 	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "--all"}, {"checkpoint", "show"}} {
-		if err := command(t, config(servers), io.Discard, args...); err != nil {
+		if err := runCommand(t, configured(servers), io.Discard, args...); err != nil {
 			t.Errorf("%q = %v, want nil", args, err)
 		}
 	}
-	elsewhere := config(servers, func(c *app.Config) { c.StreamName = "shop.orders" })
+	elsewhere := configured(servers, func(c *config.Config) { c.StreamName = "shop.orders" })
 	for _, args := range [][]string{{"parked", "list"}, {"parked", "list", "--all"}, {"parked", "show", "a"}, {"checkpoint", "show"}} {
-		if err := command(t, elsewhere, io.Discard, args...); err == nil || !strings.Contains(err.Error(), `nothing is known of a stream "shop.orders"`) {
+		if err := runCommand(t, elsewhere, io.Discard, args...); err == nil || !strings.Contains(err.Error(), `nothing is known of a stream "shop.orders"`) {
 			t.Errorf("%q = %v, want it to say that there is no such stream", args, err)
 		}
 	}
 }
 
-func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
+func TestParked_ArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"parked", "list", "x"},
@@ -360,7 +362,7 @@ func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 		{"parked", "purge", "--older-than", "soon"},
 		{"parked", "purge", "--older-than", "1h", "x"},
 	} {
-		if err := command(t, config(testserver.Servers{MongoURI: "mongodb://localhost", ServiceBus: "Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey=b"}), io.Discard, args...); !errors.Is(err, cli.ErrUsage) {
+		if err := runCommand(t, configured(testserver.Servers{MongoURI: "mongodb://localhost", ServiceBus: "Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey=b"}), io.Discard, args...); !errors.Is(err, cli.ErrUsage) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}
 	}
@@ -371,7 +373,7 @@ func TestArgumentsOfParkedCommandsAreChecked(t *testing.T) {
 func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers, func(c *app.Config) {
+	c := configured(servers, func(c *config.Config) {
 		c.StartAt, c.Mode, c.DocumentAggregateID = "snapshot", "documents", "customer"
 		c.FullDocument, c.FullDocumentBeforeChange = "updateLookup", "off"
 		c.SourceCollection, c.StreamName = "orders", "shop.orders"
@@ -385,7 +387,7 @@ func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
 	}
 	copied := func() string {
 		p := run(t, c)
-		p.await(t, "the document to be parked", func(s app.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 1 })
+		p.await(t, "the document to be parked", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Parked == 1 })
 		if err := p.quit(); err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +407,7 @@ func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
 	if err := client.Database("admin").RunCommand(t.Context(), rename).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := say[app.MoveView](t, c, "checkpoint", "reset", "--why", "another collection"); err != nil {
+	if _, err := say[command.MoveView](t, c, "checkpoint", "reset", "--why", "another collection"); err != nil {
 		t.Fatal(err)
 	}
 	if second := copied(); second == first {
@@ -416,16 +418,16 @@ func TestPark_ACopiedDocumentOfAnotherCollectionIsAnotherOne(t *testing.T) {
 func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers, func(c *app.Config) { c.ParkLimit = 3 })
+	c := configured(servers, func(c *config.Config) { c.ParkLimit = 3 })
 	ids, first := park(t, c, servers, 3)
 	source := events(t, servers)
 	if _, err := source.InsertOne(t.Context(), bson.D{{Key: "type", Value: "no aggregate"}}); err != nil {
 		t.Fatal(err)
 	}
-	status := first.await(t, "the stream to halt", func(s app.Status) bool { return s.State == "halted" })
+	shown := first.await(t, "the stream to halt", func(s status.Status) bool { return s.State == "halted" })
 	for _, want := range []string{"PARK_LIMIT", "publisher parked replay --all", "aggregateId"} {
-		if !strings.Contains(status.LastError, want) {
-			t.Errorf("last error is %q, without %q", status.LastError, want)
+		if !strings.Contains(shown.LastError, want) {
+			t.Errorf("last error is %q, without %q", shown.LastError, want)
 		}
 	}
 	if _, body := first.get(t, "/metrics"); !strings.Contains(body, `publisher_halted{reason="too many changes parked"} 1`) {
@@ -435,7 +437,7 @@ func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testi
 		t.Fatal(err)
 	}
 	again := run(t, c) // a restart parks no more than the limit, either
-	again.await(t, "the stream to halt again", func(s app.Status) bool { return s.State == "halted" && s.Parked == 3 })
+	again.await(t, "the stream to halt again", func(s status.Status) bool { return s.State == "halted" && s.Parked == 3 })
 	if err := again.quit(); err != nil {
 		t.Fatal(err)
 	}
@@ -443,9 +445,9 @@ func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testi
 		t.Fatal(err)
 	}
 	last := run(t, c)
-	last.await(t, "the stream to go on", func(s app.Status) bool { return leading(s) && s.Parked == 3 && s.InFlight == 0 })
+	last.await(t, "the stream to go on", func(s status.Status) bool { return leading(s) && s.Parked == 3 && s.InFlight == 0 })
 	var purged bytes.Buffer
-	if err := command(t, c, &purged, "parked", "purge", "--older-than", "1h", "--json"); err != nil || !strings.Contains(purged.String(), `"purged":0`) {
+	if err := runCommand(t, c, &purged, "parked", "purge", "--older-than", "1h", "--json"); err != nil || !strings.Contains(purged.String(), `"purged":0`) {
 		t.Errorf("purge says %s, %v, want that nothing is as old", &purged, err)
 	}
 }
@@ -457,11 +459,11 @@ func TestCommand_TakesJSON(t *testing.T) {
 		"status", "checkpoint show", "checkpoint set now", "checkpoint reset", "checkpoint accept", "doctor", "repartition", "parked purge",
 		"parked list --all", "parked show x", "parked replay x", "parked discard x", "setup", "health", "version",
 	} {
-		if err := command(t, app.Config{}, io.Discard, append(strings.Fields(args), "--json", "--help")...); err != nil {
+		if err := runCommand(t, config.Config{}, io.Discard, append(strings.Fields(args), "--json", "--help")...); err != nil {
 			t.Errorf("%s --json: %v", args, err)
 		}
 	}
-	if err := command(t, app.Config{}, io.Discard, "--json"); !errors.Is(err, cli.ErrUsage) {
+	if err := runCommand(t, config.Config{}, io.Discard, "--json"); !errors.Is(err, cli.ErrUsage) {
 		t.Errorf("--json alone: %v, want it refused", err)
 	}
 }

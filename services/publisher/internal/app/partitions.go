@@ -9,79 +9,45 @@ import (
 
 	"changerelay/services/publisher/internal/admin"
 	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/partition"
-	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/status"
+	"changerelay/services/publisher/internal/stream"
 )
 
-// partitioned reports whether the stream is split.
-func (c *Config) partitioned() bool { return c.Partitions > 1 }
-
-// split returns a publisher for each partition: an App with a lease, checkpoint
-// and board of its own, which shares the clients of this one.
-func (a *App) split(registry prometheus.Registerer, version string, latency relay.Observer) []*App {
-	if !a.config.partitioned() {
+// split makes a stream of each partition, whose metrics say which one it is.
+func (a *App) split() []*stream.Stream {
+	if !a.config.Partitioned() {
 		return nil
 	}
-	leases := mongostate.PartitionNames(a.config.LeaseName, a.config.Partitions)
-	streams := mongostate.PartitionNames(a.config.StreamName, a.config.Partitions)
-	parts := make([]*App, a.config.Partitions)
+	parts := make([]*stream.Stream, a.config.Partitions)
 	for i := range parts {
-		part := &App{
-			config: a.config, log: a.log.With().Int("partition", i).Logger(), secrets: a.secrets,
-			source: a.source, stateful: a.stateful, state: a.state, dial: a.dial, closing: a.closing, tracer: a.tracer,
-			index: i, parkedAs: a.parkedAs, wholeLease: a.wholeLease,
-		}
-		part.config.LeaseName, part.config.StreamName = leases[i], streams[i]
-		part.elect()
-		part.counters = relay.NewCounters(latency)
-		part.board = newBoard(part.config, version, part.holder, part.elector, part.counters, a.secrets)
-		part.board.found()
-		prometheus.WrapRegistererWith(prometheus.Labels{"partition": strconv.Itoa(i)}, registry).MustRegister(metrics{part.board})
-		parts[i] = part
+		parts[i] = a.whole.Partition(i)
+		prometheus.WrapRegistererWith(prometheus.Labels{"partition": strconv.Itoa(i)}, a.registry).MustRegister(status.Collector(parts[i].Board()))
 	}
 	return parts
 }
 
-// elect makes the elector of the configured lease.
-func (a *App) elect() {
-	election := a.config.leaseConfig()
-	election.Eligible = func() bool { return a.board.aside() == nil }
-	a.holder = election.Holder
-	record := a.state.Lease(a.config.LeaseName)
-	a.elector = lease.New(election, record, record, a.log)
-}
-
-// keeps says whether this publisher carries an aggregate; nil for all.
-func (a *App) keeps() func(aggregateID string) bool {
-	if !a.config.partitioned() {
-		return nil
-	}
-	return func(aggregateID string) bool { return partition.Of(aggregateID, a.config.Partitions) == a.index }
-}
-
 // publishParts publishes this instance's share of the partitions.
 func (a *App) publishParts(ctx context.Context) error {
-	roster := a.state.Roster(a.config.LeaseName, mongostate.PartitionNames(a.config.LeaseName, a.config.Partitions))
+	membership := a.state.Membership(a.config.LeaseName, mongostate.PartitionNames(a.config.LeaseName, a.config.Partitions))
 	return partition.New(partition.Config{
 		Member:   a.config.InstanceID,
 		Announce: a.config.LeaseHeartbeat,
 		Present:  a.config.LeaseRenewDeadline,
 		Look:     a.config.LeaseHeartbeat / 5,
-		Aside:    a.aside,
-	}, roster, func(ctx context.Context, i int) error {
-		part := a.parts[i]
-		return part.elector.Run(ctx, part.lead)
-	}, a.log).Run(ctx)
+		Aside:    func(ctx context.Context) []int { return stream.Aside(ctx, a.parts) },
+	}, membership, func(ctx context.Context, i int) error { return a.parts[i].Run(ctx) }, a.log).Run(ctx)
 }
 
 // checkPartitions refuses to start beside checkpoints of another number of
 // partitions. It waits for the state database.
 func (a *App) checkPartitions(ctx context.Context) error {
-	retry := backoff.Backoff{Initial: attemptTimeout / 20, Max: attemptTimeout}
+	retry := backoff.Backoff{Initial: config.AttemptTimeout / 20, Max: config.AttemptTimeout}
 	for {
-		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
 		err := a.state.CheckPartitions(attempt, a.config.StreamName, a.config.Partitions)
 		cancel()
 		switch {
@@ -90,7 +56,7 @@ func (a *App) checkPartitions(ctx context.Context) error {
 		case err == nil, ctx.Err() != nil:
 			return nil
 		}
-		a.board.failed(err)
+		a.whole.Board().Failed(err)
 		if retry.Wait(ctx) != nil {
 			return nil
 		}
@@ -110,43 +76,43 @@ type Overview struct {
 	Led  []int `json:"led"`
 	Sent int64 `json:"sent"`
 	// Streams are the partitions, in their order.
-	Streams []Status `json:"streams"`
+	Streams []status.Status `json:"streams"`
 	// Troubles are the latest warnings and errors of the log.
 	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
 }
 
 // overview gathers the boards of all partitions.
 func (a *App) overview() Overview {
-	whole := a.board.status()
+	whole := a.whole.Board().Status()
 	o := Overview{
 		Service: whole.Service, Version: whole.Version, Instance: whole.Instance, Role: lease.Standby,
 		State: whole.State, LastError: whole.LastError, Partitions: a.config.Partitions, Led: []int{},
 	}
 	for i, part := range a.parts {
-		status := part.board.status()
-		o.Streams = append(o.Streams, status)
-		o.Sent += status.Sent
-		if status.Role == lease.Leader {
+		shown := part.Board().Status()
+		o.Streams = append(o.Streams, shown)
+		o.Sent += shown.Sent
+		if shown.Role == lease.Leader {
 			o.Role = lease.Leader
 			o.Led = append(o.Led, i)
 		}
 		// What ails one partition is what an operator must see.
 		if o.LastError == "" {
-			o.LastError = status.LastError
+			o.LastError = shown.LastError
 		}
-		if whole.State == stateStandby && (o.State == stateStandby || status.State == stateHalted) {
-			o.State = status.State
+		if whole.State == status.StateStandby && (o.State == status.StateStandby || shown.State == status.StateHalted) {
+			o.State = shown.State
 		}
 	}
 	return o
 }
 
 // every joins a check of this publisher with the same of all its partitions.
-func (a *App) every(check func(*board) error) func() error {
+func (a *App) every(check func(*status.Board) error) func() error {
 	return func() error {
-		err := check(a.board)
+		err := check(a.whole.Board())
 		for _, part := range a.parts {
-			err = errors.Join(err, check(part.board))
+			err = errors.Join(err, check(part.Board()))
 		}
 		return err
 	}

@@ -12,14 +12,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func split(n int) func(*app.Config) { return func(c *app.Config) { c.Partitions = n } }
+func split(n int) func(*config.Config) { return func(c *config.Config) { c.Partitions = n } }
 
 // patient leases outlive any pause of a loaded machine, so that partitions move
 // only when instances come and go.
-func patient(c *app.Config) { c.LeaseTTL, c.LeaseRenewDeadline = 3*time.Minute, 2*time.Minute }
+func patient(c *config.Config) { c.LeaseTTL, c.LeaseRenewDeadline = 3*time.Minute, 2*time.Minute }
 
 // awaitOverview waits until the process's status is as wanted.
 func (p *process) awaitOverview(t *testing.T, what string, wanted func(app.Overview) bool) {
@@ -47,14 +50,14 @@ func leads(count int) func(app.Overview) bool {
 	}
 }
 
-func TestInstancesShareThePartitionsAndLoseNothingOverIt(t *testing.T) {
+func TestPartitions_InstancesShareThePartitionsAndLoseNothingOverIt(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	a := run(t, config(servers, named("a"), split(4), patient))
+	a := run(t, configured(servers, named("a"), split(4), patient))
 	a.awaitOverview(t, "a to lead all partitions", leads(4))
 	source.write(t, 200, 40)
-	b := run(t, config(servers, named("b"), split(4), patient))
+	b := run(t, configured(servers, named("b"), split(4), patient))
 	b.awaitOverview(t, "b to lead its half", leads(2))
 	a.awaitOverview(t, "a to lead the other half", leads(2))
 	source.write(t, 200, 40)
@@ -86,7 +89,7 @@ func TestPartitions_BeginWhereTheFirstOfThemBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	holdLease(t, servers, "-1of2")
-	p := run(t, config(servers, split(2), patient))
+	p := run(t, configured(servers, split(2), patient))
 	p.awaitOverview(t, "the first partition to be led alone", leads(1))
 	source.write(t, 100, 40)
 	if _, err := state(t, servers, "leader_leases").DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "publisher-1of2"}}); err != nil {
@@ -98,10 +101,10 @@ func TestPartitions_BeginWhereTheFirstOfThemBegan(t *testing.T) {
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestAChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) {
+func TestPartitions_AChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers, split(3))
+	c := configured(servers, split(3))
 	p := run(t, c)
 	p.awaitOverview(t, "all partitions to be led", leads(3))
 	if _, err := events(t, servers).InsertOne(t.Context(), bson.D{{Key: "type", Value: "OrderPlaced"}}); err != nil {
@@ -120,30 +123,30 @@ func TestAChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) {
 	}
 }
 
-func TestTheNumberOfPartitionsIsChangedByACommandAndNotByASetting(t *testing.T) {
+func TestPartitions_TheNumberOfPartitionsIsChangedByACommandAndNotByASetting(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	one := run(t, config(servers))
+	one := run(t, configured(servers))
 	one.await(t, "the publisher to lead", leading)
 	source.write(t, 100, 20)
 	one.await(t, "the events to be sent", sent(100))
-	refused := run(t, config(servers, named("b"), split(2)))
+	refused := run(t, configured(servers, named("b"), split(2)))
 	<-refused.done
 	if refused.err == nil || !strings.Contains(refused.err.Error(), "publisher repartition") {
 		t.Errorf("Run = %v, want a refusal that says what to do", refused.err)
 	}
-	if err := command(t, config(servers, split(2)), io.Discard, "repartition"); err == nil {
+	if err := runCommand(t, configured(servers, split(2)), io.Discard, "repartition"); err == nil {
 		t.Error("the checkpoints are replaced under a leader")
 	}
 	if err := one.quit(); err != nil {
 		t.Fatal(err)
 	}
 	source.write(t, 100, 20)
-	if err := command(t, config(servers, split(2)), io.Discard, "repartition"); err != nil {
+	if err := runCommand(t, configured(servers, split(2)), io.Discard, "repartition"); err != nil {
 		t.Fatal(err)
 	}
-	two := run(t, config(servers, split(2)))
+	two := run(t, configured(servers, split(2)))
 	two.awaitOverview(t, "both partitions to be led", leads(2))
 	source.write(t, 100, 20)
 	source.wantAll(t, source.drain(t, servers))
@@ -159,7 +162,7 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 			t.Parallel()
 			servers := testserver.Start(t)
 			source := events(t, servers)
-			c := config(servers, split(2), patient)
+			c := configured(servers, split(2), patient)
 			first := run(t, c)
 			first.awaitOverview(t, "both partitions to be led", leads(2))
 			source.write(t, 40, 10)
@@ -199,7 +202,7 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 			}
 			var err error
 			testserver.Eventually(t, "the halt to be written down", func() bool {
-				_, err = say[app.MoveView](t, c, all[i]...)
+				_, err = say[command.MoveView](t, c, all[i]...)
 				return err == nil || !strings.Contains(err.Error(), "is held by")
 			})
 			if err != nil {
@@ -209,10 +212,10 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 			if after := term(); after != before {
 				t.Errorf("the healthy partition is in term %d, was in %d", after, before)
 			}
-			if _, err := say[app.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "2"); err == nil || !strings.Contains(err.Error(), "0 to 1") {
+			if _, err := say[command.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "2"); err == nil || !strings.Contains(err.Error(), "0 to 1") {
 				t.Errorf("--partition 2 = %v, want it refused", err)
 			}
-			if _, err := say[app.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "0"); err == nil || !strings.Contains(err.Error(), "is held by") {
+			if _, err := say[command.MoveView](t, c, "checkpoint", "accept", "--why", "x", "--partition", "0"); err == nil || !strings.Contains(err.Error(), "is held by") {
 				t.Errorf("--partition 0 = %v, want it refused: it is led", err)
 			}
 		})
@@ -227,9 +230,9 @@ func TestPartitions_OfAnotherNumberThanWasLostAreNoFirstStart(t *testing.T) {
 	published(t, servers, events(t, servers), 10)
 	wipe(t, state(t, servers, "streams"))
 	wipe(t, state(t, servers, "resume_tokens"))
-	p := run(t, config(servers, split(2), patient))
+	p := run(t, configured(servers, split(2), patient))
 	p.awaitOverview(t, "both partitions to halt", func(o app.Overview) bool {
-		halted := slices.DeleteFunc(o.Streams, func(s app.Status) bool { return !strings.Contains(s.LastError, "stream record lost") })
+		halted := slices.DeleteFunc(o.Streams, func(s status.Status) bool { return !strings.Contains(s.LastError, "stream record lost") })
 		return len(halted) == 2
 	})
 }

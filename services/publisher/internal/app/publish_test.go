@@ -11,15 +11,17 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestEventsArriveOnceAndInOrder(t *testing.T) {
+func TestPublish_EventsArriveOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
 	for range 5 {
@@ -30,14 +32,14 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 	if got.repeats != 0 {
 		t.Errorf("%d messages came twice, want none", got.repeats)
 	}
-	status := p.await(t, "all to be finished", func(s app.Status) bool { return s.Sent == 1500 && s.InFlight == 0 })
-	if status.Read != 1500 || status.Parked != 0 || status.Role != "leader" || status.Leader != "a" || status.CheckpointAt == nil {
-		t.Errorf("status is %+v", status)
+	shown := p.await(t, "all to be finished", func(s status.Status) bool { return s.Sent == 1500 && s.InFlight == 0 })
+	if shown.Read != 1500 || shown.Parked != 0 || shown.Role != "leader" || shown.Leader != "a" || shown.CheckpointAt == nil {
+		t.Errorf("status is %+v", shown)
 	}
-	p.await(t, "the lag to be known and small", func(s app.Status) bool { return s.LagSeconds != nil && *s.LagSeconds < 3 })
-	p.await(t, "the watermark to be known", func(s app.Status) bool { return s.WatermarkAt != nil })
+	p.await(t, "the lag to be known and small", func(s status.Status) bool { return s.LagSeconds != nil && *s.LagSeconds < 3 })
+	p.await(t, "the watermark to be known", func(s status.Status) bool { return s.WatermarkAt != nil })
 	source.write(t, 300, 40)
-	p.await(t, "the rate to be known", func(s app.Status) bool { return s.SentPerSecond > 0 })
+	p.await(t, "the rate to be known", func(s status.Status) bool { return s.SentPerSecond > 0 })
 	for path, want := range map[string]string{
 		"/metrics": "publisher_messages_sent_total 1",
 		"/status":  "oplog_headroom_seconds",
@@ -52,13 +54,13 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
+func TestPublish_ARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	var terms []int64
 	for range 3 {
-		p := run(t, config(servers))
+		p := run(t, configured(servers))
 		status := p.await(t, "the publisher to lead", leading)
 		terms = append(terms, status.Term)
 		source.write(t, 100, 10)
@@ -68,7 +70,7 @@ func TestARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
 		}
 		source.write(t, 50, 10) // while nobody publishes
 	}
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the rest to be sent", sent(50))
 	got := source.drain(t, servers)
 	source.wantAll(t, got)
@@ -80,14 +82,14 @@ func TestARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
 	}
 }
 
-func TestAStandbyTakesOverFromALeaderThatStops(t *testing.T) {
+func TestPublish_AStandbyTakesOverFromALeaderThatStops(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	leader := run(t, config(servers, named("a")))
+	leader := run(t, configured(servers, named("a")))
 	leader.await(t, "a to lead", leading)
-	standby := run(t, config(servers, named("b")))
-	standby.await(t, "b to stand by and know the leader", func(s app.Status) bool {
+	standby := run(t, configured(servers, named("b")))
+	standby.await(t, "b to stand by and know the leader", func(s status.Status) bool {
 		return s.Role == "standby" && s.Leader == "a" && s.State == "standing by"
 	})
 	if code, _ := standby.get(t, "/ready"); code != http.StatusOK {
@@ -104,31 +106,31 @@ func TestAStandbyTakesOverFromALeaderThatStops(t *testing.T) {
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestALeaderCutOffFromItsLeaseStopsAndItsFollowerLosesNothing(t *testing.T) {
+func TestPublish_ALeaderCutOffFromItsLeaseStopsAndItsFollowerLosesNothing(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	proxy, through := mongoProxy(t, servers)
-	cut := run(t, config(servers, named("a"), func(c *app.Config) { c.MongoURI, c.StateMongoURI = through, through }))
+	cut := run(t, configured(servers, named("a"), func(c *config.Config) { c.MongoURI, c.StateMongoURI = through, through }))
 	cut.await(t, "a to lead", leading)
-	follower := run(t, config(servers, named("b")))
+	follower := run(t, configured(servers, named("b")))
 	source.write(t, 300, 30)
 	cut.await(t, "the events to be sent", sent(300))
 	proxy.Cut()
 	source.write(t, 300, 30)
-	cut.await(t, "a to step down", func(s app.Status) bool { return s.Role == "standby" })
+	cut.await(t, "a to step down", func(s status.Status) bool { return s.Role == "standby" })
 	follower.await(t, "b to lead", leading)
 	source.write(t, 300, 30)
 	got := source.drain(t, servers)
 	source.wantAll(t, got)
 	proxy.Mend()
-	cut.await(t, "a to see the leader", func(s app.Status) bool { return s.Leader == "b" })
+	cut.await(t, "a to see the leader", func(s status.Status) bool { return s.Leader == "b" })
 }
 
-func TestAChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
+func TestPublish_AChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	c := config(servers)
+	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
@@ -138,12 +140,12 @@ func TestAChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
 	}
 	source.write(t, 10, 2)
 	source.wantAll(t, source.drain(t, servers))
-	p.await(t, "the change to be counted", func(s app.Status) bool { return s.Parked == 1 && s.InFlight == 0 })
+	p.await(t, "the change to be counted", func(s status.Status) bool { return s.Parked == 1 && s.InFlight == 0 })
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
 	}
 	var listed bytes.Buffer
-	if err := command(t, c, &listed, "parked", "list"); err != nil {
+	if err := runCommand(t, c, &listed, "parked", "list"); err != nil {
 		t.Fatal(err)
 	}
 	var change struct{ Reason, Stream, Position string }
@@ -151,22 +153,22 @@ func TestAChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
 		t.Errorf("listed %s (%v), want one change whose reason names the field", listed.Bytes(), err)
 	}
 	again := run(t, c)
-	again.await(t, "the parked change to be counted after a restart", func(s app.Status) bool { return s.Parked == 1 })
+	again.await(t, "the parked change to be counted after a restart", func(s status.Status) bool { return s.Parked == 1 })
 }
 
-func TestUnderThePolicyToStopAnUnmappableChangeHaltsTheStreamLoudly(t *testing.T) {
+func TestPublish_UnderThePolicyToStopAnUnmappableChangeHaltsTheStreamLoudly(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers, func(c *app.Config) { c.OnUnmappable = "stop" }))
+	p := run(t, configured(servers, func(c *config.Config) { c.OnUnmappable = "stop" }))
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
 	source.write(t, 10, 2)
 	if _, err := source.InsertOne(t.Context(), bson.D{{Key: "type", Value: "OrderPlaced"}}); err != nil {
 		t.Fatal(err)
 	}
-	status := p.await(t, "the stream to halt", func(s app.Status) bool { return s.State == "halted" })
-	if !strings.Contains(status.LastError, "aggregateId") || status.Sent != 10 || status.Parked != 0 {
-		t.Errorf("status is %+v, want the reason, and what came before sent", status)
+	shown := p.await(t, "the stream to halt", func(s status.Status) bool { return s.State == "halted" })
+	if !strings.Contains(shown.LastError, "aggregateId") || shown.Sent != 10 || shown.Parked != 0 {
+		t.Errorf("status is %+v, want the reason, and what came before sent", shown)
 	}
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
 		t.Errorf("/ready answers %d, want 503", code)
@@ -179,7 +181,7 @@ func TestUnderThePolicyToStopAnUnmappableChangeHaltsTheStreamLoudly(t *testing.T
 	}
 }
 
-func TestLostHistoryHaltsTheStreamLoudly(t *testing.T) {
+func TestPublish_LostHistoryHaltsTheStreamLoudly(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	client := testserver.Connect(t, servers.MongoURI)
@@ -194,27 +196,27 @@ func TestLostHistoryHaltsTheStreamLoudly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := run(t, config(servers))
-	status := p.await(t, "the stream to halt", func(s app.Status) bool { return s.State == "halted" })
-	if !strings.Contains(status.LastError, "history lost") {
-		t.Errorf("last error is %q, want it to say that history is lost", status.LastError)
+	p := run(t, configured(servers))
+	shown := p.await(t, "the stream to halt", func(s status.Status) bool { return s.State == "halted" })
+	if !strings.Contains(shown.LastError, "history lost") {
+		t.Errorf("last error is %q, want it to say that history is lost", shown.LastError)
 	}
 	// What it does from here on is to wait: a minute between attempts.
-	reads := status.Read
+	reads := shown.Read
 	if again := p.status(t); again.State != "halted" || again.Read != reads {
 		t.Errorf("status is %+v, want it to stay halted", again)
 	}
 }
 
-func TestAnUnreachableSourceIsWaitedForAndSaidSo(t *testing.T) {
+func TestPublish_AnUnreachableSourceIsWaitedForAndSaidSo(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	proxy, through := mongoProxy(t, servers)
 	proxy.Cut()
-	p := run(t, config(servers, func(c *app.Config) { c.MongoURI, c.StateMongoURI = through, through }))
-	status := p.await(t, "the status to say why", func(s app.Status) bool { return s.LastError != "" })
-	if status.State != "starting" {
-		t.Errorf("state is %q, want starting", status.State)
+	p := run(t, configured(servers, func(c *config.Config) { c.MongoURI, c.StateMongoURI = through, through }))
+	shown := p.await(t, "the status to say why", func(s status.Status) bool { return s.LastError != "" })
+	if shown.State != "starting" {
+		t.Errorf("state is %q, want starting", shown.State)
 	}
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
 		t.Errorf("/ready answers %d, want 503", code)
@@ -228,33 +230,33 @@ func TestAnUnreachableSourceIsWaitedForAndSaidSo(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableTopicIsWaitedForAndNothingIsLost(t *testing.T) {
+func TestPublish_AnUnreachableTopicIsWaitedForAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	proxy, through := busProxy(t, servers)
 	proxy.Cut()
 	source := events(t, servers)
-	p := run(t, config(servers, func(c *app.Config) { c.ServiceBusConnection = through }))
-	p.await(t, "the publisher to lead", func(s app.Status) bool { return s.Term > 0 })
+	p := run(t, configured(servers, func(c *config.Config) { c.ServiceBusConnection = through }))
+	p.await(t, "the publisher to lead", func(s status.Status) bool { return s.Term > 0 })
 	source.write(t, 900, 30) // more than may be in flight
-	status := p.await(t, "the outage to be said", func(s app.Status) bool { return s.State == "blocked" })
-	if status.LastError == "" || status.OutageClass != "transient" || status.Sent != 0 || status.InFlight > 500 {
-		t.Errorf("status is %+v, want the reason, nothing sent, and a bounded window", status)
+	shown := p.await(t, "the outage to be said", func(s status.Status) bool { return s.State == "blocked" })
+	if shown.LastError == "" || shown.OutageClass != "transient" || shown.Sent != 0 || shown.InFlight > 500 {
+		t.Errorf("status is %+v, want the reason, nothing sent, and a bounded window", shown)
 	}
 	proxy.Mend()
 	source.wantAll(t, source.drain(t, servers))
-	status = p.await(t, "the outage to be over", func(s app.Status) bool { return s.State == "publishing" && s.LastError == "" })
-	if len(status.Troubles) == 0 || status.Troubles[0].Error == "" {
-		t.Errorf("troubles are %+v after the outage, want them to tell of it", status.Troubles)
+	shown = p.await(t, "the outage to be over", func(s status.Status) bool { return s.State == "publishing" && s.LastError == "" })
+	if len(shown.Troubles) == 0 || shown.Troubles[0].Error == "" {
+		t.Errorf("troubles are %+v after the outage, want them to tell of it", shown.Troubles)
 	}
 }
 
-func TestALeaderConnectsToTheTopicBeforeItsFirstChange(t *testing.T) {
+func TestPublish_ALeaderConnectsToTheTopicBeforeItsFirstChange(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	proxy, through := busProxy(t, servers)
-	p := run(t, config(servers, func(c *app.Config) { c.ServiceBusConnection = through }))
-	p.await(t, "the topic to be connected", func(s app.Status) bool { return proxy.Connections() == 1 && leading(s) })
+	p := run(t, configured(servers, func(c *config.Config) { c.ServiceBusConnection = through }))
+	p.await(t, "the topic to be connected", func(s status.Status) bool { return proxy.Connections() == 1 && leading(s) })
 	source := events(t, servers)
 	source.write(t, 20, 3)
 	source.wantAll(t, source.drain(t, servers))
@@ -263,16 +265,16 @@ func TestALeaderConnectsToTheTopicBeforeItsFirstChange(t *testing.T) {
 	}
 }
 
-func TestAMissingTopicBlocksLoudlyAndMovesNothing(t *testing.T) {
+func TestPublish_AMissingTopicBlocksLoudlyAndMovesNothing(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers, func(c *app.Config) { c.ServiceBusTopic = "nowhere" }))
-	p.await(t, "the publisher to lead", func(s app.Status) bool { return s.Term > 0 })
+	p := run(t, configured(servers, func(c *config.Config) { c.ServiceBusTopic = "nowhere" }))
+	p.await(t, "the publisher to lead", func(s status.Status) bool { return s.Term > 0 })
 	source := events(t, servers)
 	source.write(t, 20, 3)
-	status := p.await(t, "the outage to be said", func(s app.Status) bool { return s.State == "blocked" })
-	if !strings.Contains(status.LastError, `"nowhere"`) || status.OutageClass != "blocked" {
-		t.Errorf("status is %+v, want the topic named", status)
+	shown := p.await(t, "the outage to be said", func(s status.Status) bool { return s.State == "blocked" })
+	if !strings.Contains(shown.LastError, `"nowhere"`) || shown.OutageClass != "blocked" {
+		t.Errorf("status is %+v, want the topic named", shown)
 	}
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
 		t.Errorf("/ready answers %d, want 503", code)
@@ -280,22 +282,22 @@ func TestAMissingTopicBlocksLoudlyAndMovesNothing(t *testing.T) {
 	if err := p.quit(); err != nil {
 		t.Errorf("Run = %v, want nil", err)
 	}
-	right := run(t, config(servers))
+	right := run(t, configured(servers))
 	right.awaitHalt(t, "stream settings changed", "SERVICEBUS_TOPIC", "publisher checkpoint accept --why TEXT")
-	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "the name was wrong"); err != nil {
+	if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "the name was wrong"); err != nil {
 		t.Fatal(err)
 	}
 	right.await(t, "the events to be sent with the right topic", sent(20))
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestOfTwoProcessesWithOneUniqueIDTheOlderStopsWithAnError(t *testing.T) {
+func TestPublish_OfTwoProcessesWithOneUniqueIDTheOlderStopsWithAnError(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	unique := func(c *app.Config) { c.InstanceIDUnique = true }
-	older := run(t, config(servers, unique))
+	unique := func(c *config.Config) { c.InstanceIDUnique = true }
+	older := run(t, configured(servers, unique))
 	older.await(t, "the older to lead", leading)
-	newer := run(t, config(servers, unique))
+	newer := run(t, configured(servers, unique))
 	newer.await(t, "the newer to lead", leading)
 	<-older.done
 	if older.err == nil || !strings.Contains(older.err.Error(), "another process uses this instance's id") {
@@ -303,11 +305,11 @@ func TestOfTwoProcessesWithOneUniqueIDTheOlderStopsWithAnError(t *testing.T) {
 	}
 }
 
-func TestASupersededLeaderThatHoldsTheLeaseClaimsANewTerm(t *testing.T) {
+func TestPublish_ASupersededLeaderThatHoldsTheLeaseClaimsANewTerm(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 50, 5)
 	p.await(t, "the events to be sent", sent(50))
@@ -317,23 +319,23 @@ func TestASupersededLeaderThatHoldsTheLeaseClaimsANewTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.write(t, 50, 5)
-	p.await(t, "a term above the stale one", func(s app.Status) bool { return s.Term == 3 && s.State == "publishing" })
+	p.await(t, "a term above the stale one", func(s status.Status) bool { return s.Term == 3 && s.State == "publishing" })
 	source.write(t, 50, 5)
 	source.wantAll(t, source.drain(t, servers))
 }
 
-func TestTwoStreamsThatShareALeaseAreToldApart(t *testing.T) {
+func TestPublish_TwoStreamsThatShareALeaseAreToldApart(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	orders := run(t, config(servers, named("orders")))
+	orders := run(t, configured(servers, named("orders")))
 	orders.await(t, "the first stream to be led", leading)
-	customers := run(t, config(servers, named("customers"), func(c *app.Config) {
+	customers := run(t, configured(servers, named("customers"), func(c *config.Config) {
 		c.SourceCollection, c.StreamName = "customers", "shop.customers"
 	}))
-	status := customers.await(t, "the conflict to be said", func(s app.Status) bool { return s.LastError != "" })
+	shown := customers.await(t, "the conflict to be said", func(s status.Status) bool { return s.LastError != "" })
 	for _, want := range []string{`"shop.events"`, `"shop.customers"`, "LEASE_NAME"} {
-		if !strings.Contains(status.LastError, want) {
-			t.Errorf("last error is %q, without %s", status.LastError, want)
+		if !strings.Contains(shown.LastError, want) {
+			t.Errorf("last error is %q, without %s", shown.LastError, want)
 		}
 	}
 	if code, _ := customers.get(t, "/ready"); code != http.StatusServiceUnavailable {
@@ -344,12 +346,12 @@ func TestTwoStreamsThatShareALeaseAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAStopIsBoundedWhenNothingAnswers(t *testing.T) {
+func TestPublish_AStopIsBoundedWhenNothingAnswers(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	mongo, throughMongo := mongoProxy(t, servers)
 	bus, throughBus := busProxy(t, servers)
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.MongoURI, c.StateMongoURI, c.ServiceBusConnection = throughMongo, throughMongo, throughBus
 		c.ShutdownTimeout = 6 * time.Second
 	}))
@@ -366,7 +368,7 @@ func TestAStopIsBoundedWhenNothingAnswers(t *testing.T) {
 	}
 }
 
-func TestNoSecretIsInAnyOutput(t *testing.T) {
+func TestPublish_NoSecretIsInAnyOutput(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	const password, key = "canary-password", "canary-key"
@@ -374,10 +376,10 @@ func TestNoSecretIsInAnyOutput(t *testing.T) {
 	proxy, through := mongoProxy(t, servers)
 	proxy.Cut()
 	uri := strings.Replace(through.Reveal(), "mongodb://", "mongodb://user:"+password+"@", 1) + "&authMechanism=PLAIN"
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.MongoURI, c.StateMongoURI, c.ServiceBusConnection = settings.Secret(uri), settings.Secret(uri), settings.Secret(bus)
 	}))
-	p.await(t, "an error to be said", func(s app.Status) bool { return s.LastError != "" })
+	p.await(t, "an error to be said", func(s status.Status) bool { return s.LastError != "" })
 	outputs := map[string]string{"the log": p.log.String()}
 	for _, path := range []string{"/status", "/metrics", "/ready?full=1", "/live?full=1", "/"} {
 		_, outputs[path] = p.get(t, path)
@@ -389,11 +391,11 @@ func TestNoSecretIsInAnyOutput(t *testing.T) {
 	}
 }
 
-func TestTheLogIsRedactedWhateverIsWritten(t *testing.T) {
+func TestPublish_TheLogIsRedactedWhateverIsWritten(t *testing.T) {
 	servers := testserver.Get(t)
 	const canary, clientSecret = "canary-signature", "canary~client~secret"
 	t.Setenv("AZURE_CLIENT_SECRET", clientSecret) // the SDK reads it by itself
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.StateDatabase = testserver.Name(t)
 		c.LeaseName = "lease of " + canary + clientSecret // stands for an error that quotes secrets
 		c.ServiceBusConnection += settings.Secret("SharedAccessSignature=" + canary)

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -15,27 +16,27 @@ func TestResuming_IsSaidWhileTheSourceLooksForThePlace(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	end := testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["aggregate"],"delay":"30m"}`)
 	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`)
 	source.write(t, 10, 2)
-	p.await(t, "the stream to be resumed", func(s app.Status) bool { return s.State == "resuming" && s.ResumingSince != nil })
+	p.await(t, "the stream to be resumed", func(s status.Status) bool { return s.State == "resuming" && s.ResumingSince != nil })
 	if _, body := p.get(t, "/metrics"); !strings.Contains(body, "publisher_resuming_seconds ") {
 		t.Error("/metrics does not have publisher_resuming_seconds")
 	}
 	end()
 	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`) // the attempt that was held up
 	source.wantAll(t, source.drain(t, servers))
-	status := p.await(t, "the stream to be read", func(s app.Status) bool {
+	shown := p.await(t, "the stream to be read", func(s status.Status) bool {
 		return s.State == "publishing" && s.ResumingSince == nil && s.UnreadSince == nil
 	})
 	if _, body := p.get(t, "/metrics"); strings.Contains(body, "publisher_resuming_seconds ") {
-		t.Errorf("/metrics has publisher_resuming_seconds in state %s", status.State)
+		t.Errorf("/metrics has publisher_resuming_seconds in state %s", shown.State)
 	}
 	testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["aggregate"],"delay":"30m"}`)
 	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`)
-	p.await(t, "the stream to be resumed", func(s app.Status) bool { return s.State == "resuming" })
+	p.await(t, "the stream to be resumed", func(s status.Status) bool { return s.State == "resuming" })
 	if err := p.quit(); err != nil { // not after half an hour
 		t.Errorf("Run = %v, want nil", err)
 	}
@@ -47,12 +48,12 @@ func TestReading_ASourceThatIsGoneIsNotPublishedFrom(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	proxy, through := mongoProxy(t, servers)
-	p := run(t, config(servers, func(c *app.Config) { c.MongoURI = through }))
+	p := run(t, configured(servers, func(c *config.Config) { c.MongoURI = through }))
 	p.await(t, "the publisher to lead", leading)
 	proxy.Cut()
-	status := p.await(t, "the state to say so", func(s app.Status) bool { return s.State == "not reading" })
-	if status.Role != "leader" || status.UnreadSince == nil || status.LastError == "" {
-		t.Errorf("status is %+v, want a leader that says since when and why it does not read", status)
+	shown := p.await(t, "the state to say so", func(s status.Status) bool { return s.State == "not reading" })
+	if shown.Role != "leader" || shown.UnreadSince == nil || shown.LastError == "" {
+		t.Errorf("status is %+v, want a leader that says since when and why it does not read", shown)
 	}
 	if _, body := p.get(t, "/metrics"); !strings.Contains(body, "publisher_source_unread_seconds ") {
 		t.Error("/metrics does not have publisher_source_unread_seconds")

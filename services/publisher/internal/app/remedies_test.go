@@ -9,7 +9,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -63,10 +65,10 @@ func TestRemedies_EachOneThatIsPrintedWorksAsItIsTyped(t *testing.T) {
 			edit(t, state(t, servers, collection), operator, field, value)
 		}
 	}
-	same := func(*app.Config) {}
+	same := func(*config.Config) {}
 	for name, tt := range map[string]struct {
 		prepare func(*testing.T, testserver.Servers, *source)
-		then    func(*app.Config)
+		then    func(*config.Config)
 		under   []string // what is lost under the leader that runs then
 		want    int      // how many commands are printed
 	}{
@@ -76,8 +78,8 @@ func TestRemedies_EachOneThatIsPrintedWorksAsItIsTyped(t *testing.T) {
 		"nothing but the ledger":       {prepare: lose("resume_tokens", "streams"), then: same, want: 2},
 		"another cluster":              {prepare: changed("streams", "$set", "source.set", "elsewhere"), then: same, want: 2},
 		"a place in the future":        {prepare: changed("resume_tokens", "$set", "position", "ffffff0000000001.82"), then: same, want: 1},
-		"another collection":           {prepare: lose(), then: func(c *app.Config) { c.SourceCollection = "others" }, want: 2},
-		"a filter":                     {prepare: lose(), then: func(c *app.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }, want: 2},
+		"another collection":           {prepare: lose(), then: func(c *config.Config) { c.SourceCollection = "others" }, want: 2},
+		"a filter":                     {prepare: lose(), then: func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }, want: 2},
 		"the record lost, underway":    {prepare: lose(), then: same, under: []string{"streams"}, want: 3},
 		"everything lost, underway":    {prepare: lose(), then: same, under: []string{"streams", "resume_tokens", "stream_gaps"}, want: 2},
 		"checkpoint missing, underway": {prepare: lose(), then: same, under: []string{"resume_tokens"}, want: 2},
@@ -94,7 +96,7 @@ func TestRemedies_EachOneThatIsPrintedWorksAsItIsTyped(t *testing.T) {
 				servers := testserver.Start(t)
 				source := events(t, servers)
 				tt.prepare(t, servers, source)
-				c := config(servers, tt.then)
+				c := configured(servers, tt.then)
 				p := run(t, c)
 				if tt.under != nil {
 					p.await(t, "the publisher to lead", leading)
@@ -103,15 +105,15 @@ func TestRemedies_EachOneThatIsPrintedWorksAsItIsTyped(t *testing.T) {
 					}
 					source.write(t, 10, 5) // so that it has something to save
 				}
-				status := p.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" })
-				all := remedies(status.LastError, time.Now().Add(-time.Second).Format(time.RFC3339))
+				shown := p.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" })
+				all := remedies(shown.LastError, time.Now().Add(-time.Second).Format(time.RFC3339))
 				if len(all) != tt.want {
-					t.Fatalf("%q has the commands %q, want %d", status.LastError, all, tt.want)
+					t.Fatalf("%q has the commands %q, want %d", shown.LastError, all, tt.want)
 				}
 				// The halt is written down where commands look right after it is shown.
 				var err error
 				testserver.Eventually(t, "the halt to be written down", func() bool {
-					_, err = say[app.MoveView](t, c, all[i]...)
+					_, err = say[command.MoveView](t, c, all[i]...)
 					return err == nil || !strings.Contains(err.Error(), "is held by")
 				})
 				if err != nil {
@@ -138,9 +140,9 @@ func TestCopy_IsGivenUpByNameAlone(t *testing.T) {
 			for range 4 {
 				source.write(t, 1000, 100)
 			}
-			copies := config(servers, func(c *app.Config) { c.StartAt, c.SnapshotRate = "snapshot", 1000 })
+			copies := configured(servers, func(c *config.Config) { c.StartAt, c.SnapshotRate = "snapshot", 1000 })
 			stopped := run(t, copies)
-			stopped.await(t, "a part to be copied", func(s app.Status) bool { return s.Copy != nil && s.Copy.Copied >= 500 })
+			stopped.await(t, "a part to be copied", func(s status.Status) bool { return s.Copy != nil && s.Copy.Copied >= 500 })
 			if err := stopped.quit(); err != nil {
 				t.Fatal(err)
 			}
@@ -148,14 +150,14 @@ func TestCopy_IsGivenUpByNameAlone(t *testing.T) {
 			place := time.Now().Add(-tt.ago).Truncate(time.Second)
 			set := []string{"checkpoint", "set", "--why", "test", place.Format(time.RFC3339)}
 			for _, more := range [][]string{nil, {"--dry-run"}, {"--force"}} {
-				if _, err := say[app.MoveView](t, copies, append(slices.Clone(set), more...)...); err == nil || !strings.Contains(err.Error(), "--give-up-copy") {
+				if _, err := say[command.MoveView](t, copies, append(slices.Clone(set), more...)...); err == nil || !strings.Contains(err.Error(), "--give-up-copy") {
 					t.Fatalf("checkpoint set %q in the middle of a copy = %v, want it refused with the flag", more, err)
 				}
 			}
 			if after := only(t, state(t, servers, "resume_tokens")); after.String() != before.String() {
 				t.Fatalf("the checkpoint is %s, was %s", after, before)
 			}
-			if _, err := say[app.MoveView](t, copies, append(slices.Clone(set), "--give-up-copy")...); err != nil {
+			if _, err := say[command.MoveView](t, copies, append(slices.Clone(set), "--give-up-copy")...); err != nil {
 				t.Fatal(err)
 			}
 			entry := entered(t, servers, "set")
@@ -163,7 +165,7 @@ func TestCopy_IsGivenUpByNameAlone(t *testing.T) {
 			if !known || from.Unix() != 0 || !entry.Lookup("toTime").Time().Equal(place) || !strings.Contains(entry.Lookup("error").StringValue(), "of about 4000 documents") {
 				t.Errorf("the ledger says %s, want all up to %v", entry, place)
 			}
-			run(t, config(servers)).await(t, "the stream to go on without the copy", func(s app.Status) bool { return leading(s) && s.Copy == nil })
+			run(t, configured(servers)).await(t, "the stream to go on without the copy", func(s status.Status) bool { return leading(s) && s.Copy == nil })
 		})
 	}
 }
@@ -171,19 +173,19 @@ func TestCopy_IsGivenUpByNameAlone(t *testing.T) {
 func TestCopy_OfACollectionThatIsNotThereIsInTheLedger(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	p := run(t, config(servers, func(c *app.Config) { c.StartAt, c.SourceCollection = "snapshot", "evnets" }))
-	status := p.await(t, "the stream to follow", func(s app.Status) bool { return leading(s) && s.GapCounts["report"] == 1 })
-	if gap := status.Gaps[0]; gap.Cause != "copy of a missing collection" || !strings.Contains(gap.Error, `"evnets"`) || gap.ToTime.IsZero() {
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt, c.SourceCollection = "snapshot", "evnets" }))
+	shown := p.await(t, "the stream to follow", func(s status.Status) bool { return leading(s) && s.GapCounts["report"] == 1 })
+	if gap := shown.Gaps[0]; gap.Cause != "copy of a missing collection" || !strings.Contains(gap.Error, `"evnets"`) || gap.ToTime.IsZero() {
 		t.Errorf("the ledger says %+v", gap)
 	}
 	if err := events(t, servers).Database().CreateCollection(t.Context(), "empty"); err != nil {
 		t.Fatal(err)
 	}
-	there := run(t, config(servers, func(c *app.Config) {
+	there := run(t, configured(servers, func(c *config.Config) {
 		c.StartAt, c.SourceCollection, c.StreamName, c.LeaseName = "snapshot", "empty", "shop.empty", "empty"
 	}))
-	if status := there.await(t, "the copy of an empty collection to end", func(s app.Status) bool { return leading(s) && s.Copy == nil }); len(status.Gaps) != 0 {
-		t.Errorf("gaps are %+v, want none: the collection is there", status.Gaps)
+	if shown := there.await(t, "the copy of an empty collection to end", func(s status.Status) bool { return leading(s) && s.Copy == nil }); len(shown.Gaps) != 0 {
+		t.Errorf("gaps are %+v, want none: the collection is there", shown.Gaps)
 	}
 }
 
@@ -193,18 +195,18 @@ func TestCommand_APositionThatIsCutOffIsRefused(t *testing.T) {
 	checkpoint, _ := published(t, servers, events(t, servers), 20)
 	whole := checkpoint.Lookup("position").StringValue()
 	for n := 1; n < len(whole)-17; n++ {
-		if _, err := say[any](t, config(servers), "checkpoint", "set", "--why", "test", whole[:len(whole)-n]); err == nil {
+		if _, err := say[any](t, configured(servers), "checkpoint", "set", "--why", "test", whole[:len(whole)-n]); err == nil {
 			t.Errorf("checkpoint set takes the position without its last %d characters", n)
 		}
 	}
 	if got := only(t, state(t, servers, "resume_tokens")); got.String() != checkpoint.String() {
 		t.Errorf("the checkpoint is %s, was %s", got, checkpoint)
 	}
-	moved, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "test", whole)
+	moved, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "test", whole)
 	if err != nil || moved.After.Options == "" {
 		t.Errorf("set of the whole position = %+v, %v, want it under the recorded options", moved, err)
 	}
-	if moved, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err != nil || moved.After.Options != "" {
+	if moved, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err != nil || moved.After.Options != "" {
 		t.Errorf("set to a time = %+v, %v, want no options: they are those of a token", moved, err)
 	}
 }
@@ -217,19 +219,19 @@ func TestCollection_OneThatWasReplacedMeanwhileIsAcceptedOnce(t *testing.T) {
 	published(t, servers, source, 20)
 	source.swap(t)
 	source.write(t, 10, 5)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.awaitHalt(t, "source collection replaced")
-	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "it was meant"); err != nil {
+	if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "it was meant"); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "what is written since to be sent", func(s app.Status) bool { return leading(s) && s.Sent >= 10 && s.GapCounts["accept"] == 1 })
+	p.await(t, "what is written since to be sent", func(s status.Status) bool { return leading(s) && s.Sent >= 10 && s.GapCounts["accept"] == 1 })
 }
 
 func TestCollection_OneThatIsMadeUnderALeaderIsKnownFromThenOn(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 20, 5)
 	testserver.Eventually(t, "the id of the collection to be kept", func() bool {
@@ -240,7 +242,7 @@ func TestCollection_OneThatIsMadeUnderALeaderIsKnownFromThenOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.swap(t)
-	run(t, config(servers)).awaitHalt(t, "source collection replaced")
+	run(t, configured(servers)).awaitHalt(t, "source collection replaced")
 }
 
 // TestStream_OfAWholeDatabaseIsKnownByItsCollections has a role that does not see
@@ -254,7 +256,7 @@ func TestStream_OfAWholeDatabaseIsKnownByItsCollections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := config(servers, list("*"))
+	c := configured(servers, list("*"))
 	first := run(t, c)
 	first.await(t, "the publisher to lead", leading)
 	if err := first.quit(); err != nil {

@@ -9,7 +9,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -33,14 +35,14 @@ func TestRestore_OfTheSameTermLosesNothingThatWasParkedSince(t *testing.T) {
 			t.Parallel()
 			servers := testserver.Start(t)
 			source := events(t, servers)
-			c := config(servers, func(c *app.Config) { c.CheckpointInterval = interval })
+			c := configured(servers, func(c *config.Config) { c.CheckpointInterval = interval })
 			p := run(t, c)
 			p.await(t, "the publisher to lead", leading)
 			source.write(t, 20, 5)
 			p.await(t, "the events to be sent", sent(20))
 			checkpoint, record := only(t, state(t, servers, "resume_tokens")), only(t, state(t, servers, "streams"))
 			source.unmappable(t)
-			p.await(t, "the change to be parked", func(s app.Status) bool { return s.Parked == 1 && s.InFlight == 0 })
+			p.await(t, "the change to be parked", func(s status.Status) bool { return s.Parked == 1 && s.InFlight == 0 })
 			source.write(t, 20, 5)
 			p.await(t, "the later events to be sent", sent(40))
 			put(t, state(t, servers, "streams"), record)
@@ -48,10 +50,10 @@ func TestRestore_OfTheSameTermLosesNothingThatWasParkedSince(t *testing.T) {
 			wipe(t, state(t, servers, "parked_changes"))
 			source.write(t, 20, 5)
 			p.awaitHalt(t, "checkpoint went back", "publisher checkpoint accept")
-			if _, err := say[app.MoveView](t, c, "checkpoint", "accept", "--why", "restored"); err != nil {
+			if _, err := say[command.MoveView](t, c, "checkpoint", "accept", "--why", "restored"); err != nil {
 				t.Fatal(err)
 			}
-			p.await(t, "the change to be parked again", func(s app.Status) bool { return leading(s) && s.Parked >= 1 })
+			p.await(t, "the change to be parked again", func(s status.Status) bool { return leading(s) && s.Parked >= 1 })
 			if n, err := state(t, servers, "parked_changes").CountDocuments(t.Context(), bson.D{}); err != nil || n != 1 {
 				t.Errorf("%d changes are parked, %v, want the one that the backup did not have", n, err)
 			}
@@ -67,7 +69,7 @@ func TestRestore_OfTheRecordAloneIsSeen(t *testing.T) {
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	_, record := published(t, servers, source, 20)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	put(t, state(t, servers, "streams"), record)
 	p.awaitHalt(t, "stream record lost", "its record says 1", "publisher checkpoint accept")
@@ -95,23 +97,23 @@ func TestStandby_ThatHasSeenTheStreamDoesNotBeginItAnew(t *testing.T) {
 			holdLease(t, servers, "")
 			// Beside a leader the one look at the start is enough, and comes before it
 			// could lead: the next would be in an hour.
-			standby := run(t, config(servers, named("b"), func(c *app.Config) {
+			standby := run(t, configured(servers, named("b"), func(c *config.Config) {
 				if !early {
 					c.LeaseTTL, c.LeaseRenewDeadline, c.LeaseHeartbeat = 3*time.Hour, 2*time.Hour, time.Hour
 				}
 			}))
-			standby.await(t, "b to stand by", func(s app.Status) bool { return s.State == "standing by" && s.Leader == "somebody" })
+			standby.await(t, "b to stand by", func(s status.Status) bool { return s.State == "standing by" && s.Leader == "somebody" })
 			if early {
 				put(t, state(t, servers, "streams"), record)
 			}
-			standby.await(t, "b to have seen the stream", func(s app.Status) bool { return s.Began != nil })
+			standby.await(t, "b to have seen the stream", func(s status.Status) bool { return s.Began != nil })
 			source.write(t, 20, 5)
 			for _, name := range []string{"resume_tokens", "streams", "stream_gaps", "leader_leases"} {
 				wipe(t, state(t, servers, name))
 			}
-			status := standby.awaitHalt(t, "stream record lost", "publisher checkpoint set --new PLACE --why TEXT")
-			if status.Sent != 0 || only(t, state(t, servers, "stream_gaps")).Lookup("fromTime").Time().Unix() <= 0 {
-				t.Errorf("status is %+v, want nothing sent, and a beginning in the ledger", status)
+			shown := standby.awaitHalt(t, "stream record lost", "publisher checkpoint set --new PLACE --why TEXT")
+			if shown.Sent != 0 || only(t, state(t, servers, "stream_gaps")).Lookup("fromTime").Time().Unix() <= 0 {
+				t.Errorf("status is %+v, want nothing sent, and a beginning in the ledger", shown)
 			}
 		})
 	}
@@ -137,7 +139,7 @@ func holdLease(t *testing.T, servers testserver.Servers, part string) {
 func TestStream_AFirstStartInTheFutureIsMendedByCorrectingIt(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	first := run(t, config(servers, func(c *app.Config) { c.StartAt = time.Now().Add(time.Hour).Format(time.RFC3339) }))
+	first := run(t, configured(servers, func(c *config.Config) { c.StartAt = time.Now().Add(time.Hour).Format(time.RFC3339) }))
 	status := first.awaitHalt(t, "place in the future", "correct START_AT")
 	if strings.Contains(status.LastError, "publisher checkpoint") {
 		t.Errorf("last error is %q, and no command can do anything yet", status.LastError)
@@ -145,7 +147,7 @@ func TestStream_AFirstStartInTheFutureIsMendedByCorrectingIt(t *testing.T) {
 	if err := first.quit(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, config(servers)).await(t, "the publisher to lead", leading)
+	run(t, configured(servers)).await(t, "the publisher to lead", leading)
 }
 
 // TestStart_WaitsUntilTheStreamCanBeOpened has a source that refuses it: a process
@@ -165,8 +167,8 @@ func TestStart_WaitsUntilTheStreamCanBeOpened(t *testing.T) {
 		}
 	}
 	failing("alwaysOn")
-	p := run(t, config(servers))
-	p.await(t, "the publisher to wait and say why", func(s app.Status) bool {
+	p := run(t, configured(servers))
+	p.await(t, "the publisher to wait and say why", func(s status.Status) bool {
 		return s.State == "starting" && strings.Contains(s.LastError, "try the change stream of shop.events")
 	})
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
@@ -180,12 +182,12 @@ func TestStream_AMissingCheckpointHasABeginningInTheLedger(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 20, 5)
 	p.await(t, "the events to be sent", sent(20))
 	testserver.Eventually(t, "the checkpoint to be saved", func() bool {
-		view, err := say[app.CheckpointView](t, config(servers), "checkpoint", "show")
+		view, err := say[command.CheckpointView](t, configured(servers), "checkpoint", "show")
 		return err == nil && view.Position != ""
 	})
 	wipe(t, state(t, servers, "resume_tokens"))

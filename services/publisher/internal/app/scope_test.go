@@ -9,6 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -17,7 +19,7 @@ func TestCommand_OnlyTheStreamThatRunsIsChanged(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers, split(2)))
+	p := run(t, configured(servers, split(2)))
 	p.awaitOverview(t, "both partitions to be led", leads(2))
 	source.write(t, 50, 10)
 	p.awaitOverview(t, "the events to be sent", func(o app.Overview) bool { return o.Sent >= 50 })
@@ -25,16 +27,16 @@ func TestCommand_OnlyTheStreamThatRunsIsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		change func(*app.Config)
+		change func(*config.Config)
 		want   string
 	}{
-		"without PARTITIONS":        {func(*app.Config) {}, "has 2 partitions, and PARTITIONS is 1"},
+		"without PARTITIONS":        {func(*config.Config) {}, "has 2 partitions, and PARTITIONS is 1"},
 		"with another number":       {split(3), "has 2 partitions, and PARTITIONS is 3"},
-		"with another stream":       {func(c *app.Config) { c.Partitions, c.StreamName = 2, "shop.other" }, "nothing is known"},
-		"with another lease":        {func(c *app.Config) { c.Partitions, c.LeaseName = 2, "other" }, "LEASE_NAME=publisher"},
-		"with another database":     {func(c *app.Config) { c.Partitions, c.StateDatabase = 2, "other" }, "nothing is known"},
-		"without, although --new":   {func(*app.Config) {}, "PARTITIONS is 1"},
-		"another lease, --new, too": {func(c *app.Config) { c.Partitions, c.LeaseName = 2, "other" }, "LEASE_NAME=publisher"},
+		"with another stream":       {func(c *config.Config) { c.Partitions, c.StreamName = 2, "shop.other" }, "nothing is known"},
+		"with another lease":        {func(c *config.Config) { c.Partitions, c.LeaseName = 2, "other" }, "LEASE_NAME=publisher"},
+		"with another database":     {func(c *config.Config) { c.Partitions, c.StateDatabase = 2, "other" }, "nothing is known"},
+		"without, although --new":   {func(*config.Config) {}, "PARTITIONS is 1"},
+		"another lease, --new, too": {func(c *config.Config) { c.Partitions, c.LeaseName = 2, "other" }, "LEASE_NAME=publisher"},
 	} {
 		for _, args := range [][]string{
 			{"checkpoint", "reset"}, {"checkpoint", "set", "2026-01-01T00:00:00Z"}, {"checkpoint", "accept"},
@@ -43,7 +45,7 @@ func TestCommand_OnlyTheStreamThatRunsIsChanged(t *testing.T) {
 			if strings.Contains(name, "--new") && args[1] != "accept" {
 				args = append(args, "--new")
 			}
-			if _, err := say[any](t, config(servers, tt.change), args...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := say[any](t, configured(servers, tt.change), args...); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %q = %v, want %q", name, args, err, tt.want)
 			}
 		}
@@ -51,7 +53,7 @@ func TestCommand_OnlyTheStreamThatRunsIsChanged(t *testing.T) {
 	if n, err := state(t, servers, "resume_tokens").CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
 		t.Errorf("%d checkpoints, %v, want those of the two partitions alone", n, err)
 	}
-	again := run(t, config(servers, split(2)))
+	again := run(t, configured(servers, split(2)))
 	again.awaitOverview(t, "both partitions to be led again", leads(2))
 	source.write(t, 50, 10)
 	source.wantAll(t, source.drain(t, servers))
@@ -64,12 +66,12 @@ func TestCommand_ADryRunChangesNothing(t *testing.T) {
 	for _, args := range [][]string{
 		{"checkpoint", "reset", "--dry-run"}, {"checkpoint", "set", "2026-01-01T00:00:00Z", "--dry-run", "--json"}, {"checkpoint", "accept", "--dry-run"},
 	} {
-		view, err := say[app.MoveView](t, config(servers), args...)
+		view, err := say[command.MoveView](t, configured(servers), args...)
 		if err != nil || !view.DryRun || view.Before.Position == "" || view.Action != args[1] {
 			t.Errorf("%q = %+v, %v, want what it would do", args, view, err)
 		}
 	}
-	if _, err := say[any](t, config(servers, split(4)), "repartition", "--dry-run", "--json"); err != nil {
+	if _, err := say[any](t, configured(servers, split(4)), "repartition", "--dry-run", "--json"); err != nil {
 		t.Errorf("repartition --dry-run = %v", err)
 	}
 	if got := only(t, state(t, servers, "resume_tokens")); got.String() != checkpoint.String() {
@@ -87,7 +89,7 @@ func TestCommand_APlaceAfterTheSourcesClockIsRefused(t *testing.T) {
 	ahead := time.Now().Add(time.Hour)
 	stamp := fmt.Sprintf("%08x00000001", ahead.Unix())
 	for _, place := range []string{ahead.Format(time.RFC3339), stamp + ".82" + strings.ToUpper(stamp) + "2B0229296E04"} {
-		if _, err := say[any](t, config(servers), "checkpoint", "set", "--why", "test", place); err == nil || !strings.Contains(err.Error(), "after the source's clock") {
+		if _, err := say[any](t, configured(servers), "checkpoint", "set", "--why", "test", place); err == nil || !strings.Contains(err.Error(), "after the source's clock") {
 			t.Errorf("checkpoint set %s = %v, want it refused", place, err)
 		}
 	}
@@ -98,7 +100,7 @@ func TestCommand_APlaceAfterTheSourcesClockIsRefused(t *testing.T) {
 func TestCommand_ThePresentIsNoPlaceAfterTheClockOfAnIdleSource(t *testing.T) {
 	t.Parallel()
 	servers, idle := testserver.Start(t), testserver.Start(t)
-	c := config(idle, func(c *app.Config) { c.StateMongoURI = settings.Secret(servers.MongoURI) })
+	c := configured(idle, func(c *config.Config) { c.StateMongoURI = settings.Secret(servers.MongoURI) })
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	if err := p.quit(); err != nil {
@@ -107,10 +109,10 @@ func TestCommand_ThePresentIsNoPlaceAfterTheClockOfAnIdleSource(t *testing.T) {
 	began := time.Now().Unix()
 	testserver.Eventually(t, "a second to pass", func() bool { return time.Now().Unix() > began+1 })
 	place := time.Now().Format(time.RFC3339)
-	if _, err := say[app.MoveView](t, c, "checkpoint", "set", place, "--why", "test"); err != nil {
+	if _, err := say[command.MoveView](t, c, "checkpoint", "set", place, "--why", "test"); err != nil {
 		t.Fatal(err)
 	}
-	if view, err := say[app.StreamView](t, c, "status"); err != nil || len(view.Warnings) > 0 {
+	if view, err := say[command.StreamView](t, c, "status"); err != nil || len(view.Warnings) > 0 {
 		t.Errorf("status = %+v, %v, want no warning", view, err)
 	}
 	again := run(t, c)
@@ -123,7 +125,7 @@ func TestStream_APlaceAfterTheSourcesClockHalts(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	ahead := time.Now().Add(time.Hour)
-	first := run(t, config(servers, func(c *app.Config) { c.StartAt = ahead.Format(time.RFC3339) }))
+	first := run(t, configured(servers, func(c *config.Config) { c.StartAt = ahead.Format(time.RFC3339) }))
 	first.awaitHalt(t, "place in the future", "START_AT")
 	if err := first.quit(); err != nil {
 		t.Fatal(err)
@@ -138,9 +140,9 @@ func TestStream_APlaceAfterTheSourcesClockHalts(t *testing.T) {
 	if _, err := state(t, servers, "resume_tokens").UpdateOne(t.Context(), bson.D{}, edit); err != nil {
 		t.Fatal(err)
 	}
-	view, err := say[app.StreamView](t, config(servers), "status")
+	view, err := say[command.StreamView](t, configured(servers), "status")
 	if err != nil || view.LagSeconds != nil || len(view.Warnings) == 0 {
 		t.Errorf("status = %+v, %v, want a warning and no lag", view, err)
 	}
-	run(t, config(servers)).awaitHalt(t, "place in the future", "publisher checkpoint set PLACE")
+	run(t, configured(servers)).awaitHalt(t, "place in the future", "publisher checkpoint set PLACE")
 }

@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/testserver"
 )
 
 // The servers that the commands are pointed at refuse, are not there, or do not
 // know the user: whatever goes wrong, what is said of it has no secret.
-func TestNoCommandSaysASecretWhenItFails(t *testing.T) {
+func TestSecrets_NoCommandSaysASecretWhenItFails(t *testing.T) {
 	t.Parallel()
 	const password, key = "canary-password", "canary+key/=="
-	c := config(testserver.Servers{}, func(c *app.Config) {
+	c := configured(testserver.Servers{}, func(c *config.Config) {
 		uri := settings.Secret("mongodb://user:" + password + "@127.0.0.1:1/?serverSelectionTimeoutMS=50&connectTimeoutMS=50")
 		c.MongoURI, c.StateMongoURI = uri, uri
 		c.ServiceBusConnection = settings.Secret("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=" + key)

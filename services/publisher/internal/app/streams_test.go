@@ -14,6 +14,9 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -54,7 +57,7 @@ func wipe(t *testing.T, collection *mongo.Collection) {
 // and the record that it leaves.
 func published(t *testing.T, servers testserver.Servers, source *source, count int) (checkpoint, record bson.Raw) {
 	t.Helper()
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, count, 5)
 	p.await(t, "the events to be sent", sent(int64(count)))
@@ -65,12 +68,12 @@ func published(t *testing.T, servers testserver.Servers, source *source, count i
 }
 
 // awaitHalt waits until a publisher is halted, and wants it said everywhere.
-func (p *process) awaitHalt(t *testing.T, reason string, names ...string) app.Status {
+func (p *process) awaitHalt(t *testing.T, reason string, names ...string) status.Status {
 	t.Helper()
-	status := p.await(t, "the publisher to halt", func(s app.Status) bool { return s.State == "halted" && s.GapCounts["stop"] > 0 })
+	shown := p.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" && s.GapCounts["stop"] > 0 })
 	for _, want := range append(names, reason) {
-		if !strings.Contains(status.LastError, want) {
-			t.Errorf("last error is %q, without %q", status.LastError, want)
+		if !strings.Contains(shown.LastError, want) {
+			t.Errorf("last error is %q, without %q", shown.LastError, want)
 		}
 	}
 	if code, _ := p.get(t, "/ready"); code != http.StatusServiceUnavailable {
@@ -79,10 +82,10 @@ func (p *process) awaitHalt(t *testing.T, reason string, names ...string) app.St
 	if _, metrics := p.get(t, "/metrics"); !strings.Contains(metrics, `publisher_halted{reason="`+reason+`"} 1`) || !strings.Contains(metrics, `publisher_gaps{decision="stop"} 1`) {
 		t.Errorf("/metrics does not say that it is halted for %q", reason)
 	}
-	if last := status.Gaps[len(status.Gaps)-1]; last.Cause != reason || last.Decision != "stop" {
+	if last := shown.Gaps[len(shown.Gaps)-1]; last.Cause != reason || last.Decision != "stop" {
 		t.Errorf("the ledger says %+v, want the cause %q", last, reason)
 	}
-	return status
+	return shown
 }
 
 func TestStream_AMissingCheckpointHaltsAndACommandDecides(t *testing.T) {
@@ -92,24 +95,24 @@ func TestStream_AMissingCheckpointHaltsAndACommandDecides(t *testing.T) {
 	checkpoint, _ := published(t, servers, source, 100)
 	wipe(t, state(t, servers, "resume_tokens"))
 	source.write(t, 50, 5)
-	p := run(t, config(servers))
-	status := p.awaitHalt(t, "checkpoint missing", "publisher checkpoint set PLACE", "publisher checkpoint reset")
-	if status.Sent != 0 {
-		t.Errorf("%d events were sent, want none", status.Sent)
+	p := run(t, configured(servers))
+	shown := p.awaitHalt(t, "checkpoint missing", "publisher checkpoint set PLACE", "publisher checkpoint reset")
+	if shown.Sent != 0 {
+		t.Errorf("%d events were sent, want none", shown.Sent)
 	}
-	view, err := say[app.StreamView](t, config(servers), "status")
+	view, err := say[command.StreamView](t, configured(servers), "status")
 	if err != nil || view.Checkpoint.Exists || view.Halted == "" || len(view.Warnings) == 0 {
 		t.Errorf("status = %+v, %v, want it halted without a checkpoint, and a warning", view, err)
 	}
-	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "x"); err == nil || !strings.Contains(err.Error(), "no place") {
+	if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "x"); err == nil || !strings.Contains(err.Error(), "no place") {
 		t.Errorf("accept = %v, want it refused: there is nothing to accept", err)
 	}
 	position := checkpoint.Lookup("position").StringValue()
-	moved, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "from the backup", position)
+	moved, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "from the backup", position)
 	if err != nil || moved.After.Position != position || moved.After.Term <= checkpoint.Lookup("term").AsInt64() {
 		t.Errorf("set = %+v, %v, want it beside the halted leader, in a higher term", moved, err)
 	}
-	p.await(t, "the leader to go on at once", func(s app.Status) bool { return leading(s) && s.Sent >= 50 })
+	p.await(t, "the leader to go on at once", func(s status.Status) bool { return leading(s) && s.Sent >= 50 })
 	source.wantAll(t, source.drain(t, servers))
 }
 
@@ -129,7 +132,7 @@ func TestStream_ALeaderWhoseStateVanishesStopsAndWritesItDown(t *testing.T) {
 			t.Parallel()
 			servers := testserver.Start(t)
 			source := events(t, servers)
-			p := run(t, config(servers))
+			p := run(t, configured(servers))
 			p.await(t, "the publisher to lead", leading)
 			source.write(t, 50, 5)
 			p.await(t, "the events to be sent", sent(50))
@@ -141,12 +144,12 @@ func TestStream_ALeaderWhoseStateVanishesStopsAndWritesItDown(t *testing.T) {
 			p.awaitHalt(t, tt.reason)
 			source.write(t, 50, 5)
 			args := slices.Concat(tt.decide, []string{"--force", "--why", "test", place})
-			if _, err := say[app.MoveView](t, config(servers), args...); err != nil {
+			if _, err := say[command.MoveView](t, configured(servers), args...); err != nil {
 				t.Fatal(err)
 			}
-			status := p.await(t, "the leader to go on", func(s app.Status) bool { return leading(s) && s.Sent >= 200 })
-			if status.Term < 2 {
-				t.Errorf("it goes on in term %d, want one above all that it had", status.Term)
+			shown := p.await(t, "the leader to go on", func(s status.Status) bool { return leading(s) && s.Sent >= 200 })
+			if shown.Term < 2 {
+				t.Errorf("it goes on in term %d, want one above all that it had", shown.Term)
 			}
 			source.wantAll(t, source.drain(t, servers))
 		})
@@ -159,13 +162,13 @@ func TestStream_ARestoredStateIsCaughtByTheProcessThatKnewIt(t *testing.T) {
 	source := events(t, servers)
 	checkpoint, record := published(t, servers, source, 50)
 	for range 3 { // terms that neither the record nor a command knows of
-		p := run(t, config(servers))
+		p := run(t, configured(servers))
 		p.await(t, "the publisher to lead", leading)
 		if err := p.quit(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 50, 5)
 	term := p.await(t, "the events to be sent", sent(50)).Term
@@ -173,10 +176,10 @@ func TestStream_ARestoredStateIsCaughtByTheProcessThatKnewIt(t *testing.T) {
 	put(t, state(t, servers, "resume_tokens"), checkpoint)
 	source.write(t, 50, 5)
 	p.awaitHalt(t, "stream record lost", "publisher checkpoint accept")
-	if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "restored on purpose"); err != nil {
+	if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "restored on purpose"); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "the leader to go on in a term above all it had", func(s app.Status) bool { return leading(s) && s.Term > term && s.Sent >= 150 })
+	p.await(t, "the leader to go on in a term above all it had", func(s status.Status) bool { return leading(s) && s.Term > term && s.Sent >= 150 })
 	source.wantAll(t, source.drain(t, servers))
 }
 
@@ -187,13 +190,13 @@ func TestStream_ACheckpointThatWentBackHaltsUntilItIsAccepted(t *testing.T) {
 	checkpoint, _ := published(t, servers, source, 50)
 	published(t, servers, source, 50)
 	put(t, state(t, servers, "resume_tokens"), checkpoint)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	p.awaitHalt(t, "checkpoint went back", "publisher checkpoint accept")
-	moved, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "restored")
+	moved, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "restored")
 	if err != nil || len(moved.Accepts) == 0 {
 		t.Errorf("accept = %+v, %v, want it to say what it accepts", moved, err)
 	}
-	p.await(t, "what came after it to be sent again", func(s app.Status) bool { return leading(s) && s.Sent >= 50 })
+	p.await(t, "what came after it to be sent again", func(s status.Status) bool { return leading(s) && s.Sent >= 50 })
 }
 
 func TestStream_AStateDatabaseOfWhichPartIsLeftIsNoFirstStart(t *testing.T) {
@@ -202,7 +205,7 @@ func TestStream_AStateDatabaseOfWhichPartIsLeftIsNoFirstStart(t *testing.T) {
 	published(t, servers, events(t, servers), 20)
 	wipe(t, state(t, servers, "resume_tokens"))
 	wipe(t, state(t, servers, "streams"))
-	run(t, config(servers)).awaitHalt(t, "stream record lost", "--new")
+	run(t, configured(servers)).awaitHalt(t, "stream record lost", "--new")
 }
 
 func TestStream_ACheckpointWithoutARecordIsAdopted(t *testing.T) {
@@ -219,14 +222,17 @@ func TestStream_ACheckpointWithoutARecordIsAdopted(t *testing.T) {
 	}
 	put(t, state(t, servers, "resume_tokens"), legacy)
 	source.write(t, 30, 5)
-	view, err := say[app.StreamView](t, config(servers), "status")
+	view, err := say[command.StreamView](t, configured(servers), "status")
 	if err != nil || !view.Checkpoint.Exists || !view.Checkpoint.Token || view.Checkpoint.At == nil || view.LagSeconds == nil {
 		t.Errorf("status = %+v, %v, want it to show the token", view, err)
 	}
-	p := run(t, config(servers))
-	status := p.await(t, "the stream to go on after the token", func(s app.Status) bool { return leading(s) && s.Sent >= 30 })
-	if status.Term != 1 || status.Began == nil || status.Began.How != "adopted" || status.Sent != 30 {
-		t.Errorf("status is %+v, want it adopted", status)
+	if !strings.Contains(strings.Join(view.Warnings, " "), "the next leader makes it") {
+		t.Errorf("status warns of %q, want that there is no record yet", view.Warnings)
+	}
+	p := run(t, configured(servers))
+	shown := p.await(t, "the stream to go on after the token", func(s status.Status) bool { return leading(s) && s.Sent >= 30 })
+	if shown.Term != 1 || shown.Began == nil || shown.Began.How != "adopted" || shown.Sent != 30 {
+		t.Errorf("status is %+v, want it adopted", shown)
 	}
 	if record := only(t, state(t, servers, "streams")); record.Lookup("confirmed").AsInt64() != 1 {
 		t.Errorf("the record is %s", record)
@@ -255,22 +261,44 @@ func TestStream_ALostRecordIsNotMadeAnewFromOtherSettings(t *testing.T) {
 			published(t, servers, source, 20)
 			wipe(t, state(t, servers, "streams"))
 			unknown(t, servers)
-			other := run(t, config(servers, named("b"), func(c *app.Config) { c.ServiceBusTopic = "elsewhere" }))
-			status := other.awaitHalt(t, "stream record lost", "publisher checkpoint accept")
-			if status.Sent != 0 {
-				t.Errorf("%d events were sent, want none", status.Sent)
+			view, err := say[command.StreamView](t, configured(servers), "status")
+			if said := strings.Join(view.Warnings, " "); err != nil || !strings.Contains(said, "no leader goes on") || strings.Contains(said, "no record yet") {
+				t.Errorf("status warns of %q, %v, want that the next leader halts", view.Warnings, err)
+			}
+			other := run(t, configured(servers, named("b"), func(c *config.Config) { c.ServiceBusTopic = "elsewhere" }))
+			shown := other.awaitHalt(t, "stream record lost", "publisher checkpoint accept")
+			if shown.Sent != 0 {
+				t.Errorf("%d events were sent, want none", shown.Sent)
 			}
 			if err := other.quit(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := say[app.MoveView](t, config(servers), "checkpoint", "accept", "--why", "the record was lost"); err != nil {
+			if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "accept", "--why", "the record was lost"); err != nil {
 				t.Fatal(err)
 			}
 			source.write(t, 20, 5)
-			run(t, config(servers)).await(t, "the stream to go on", func(s app.Status) bool { return leading(s) && s.Sent >= 20 })
+			run(t, configured(servers)).await(t, "the stream to go on", func(s status.Status) bool { return leading(s) && s.Sent >= 20 })
 			source.wantAll(t, source.drain(t, servers))
 		})
 	}
+}
+
+// TestStream_ALostRecordOfARepartitionIsNotMadeAnew loses the records of partitions that
+// nobody has led yet.
+func TestStream_ALostRecordOfARepartitionIsNotMadeAnew(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 20)
+	c := configured(servers, split(2), patient)
+	if err := runCommand(t, c, &syncBuffer{}, "repartition"); err != nil {
+		t.Fatal(err)
+	}
+	wipe(t, state(t, servers, "streams"))
+	wipe(t, state(t, servers, "stream_gaps"))
+	c.ServiceBusTopic = "elsewhere"
+	run(t, c).awaitOverview(t, "both to halt", func(o app.Overview) bool {
+		return !slices.ContainsFunc(o.Streams, func(s status.Status) bool { return !strings.Contains(s.LastError, "stream record lost") })
+	})
 }
 
 func TestStream_ACheckpointWithoutAPlaceHalts(t *testing.T) {
@@ -288,7 +316,7 @@ func TestStream_ACheckpointWithoutAPlaceHalts(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, state(t, servers, "resume_tokens"), empty)
-			run(t, config(servers)).awaitHalt(t, "checkpoint without a place", "publisher checkpoint reset")
+			run(t, configured(servers)).awaitHalt(t, "checkpoint without a place", "publisher checkpoint reset")
 		})
 	}
 }
@@ -305,11 +333,11 @@ func TestStream_AnotherSourceHalts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if known == "" { // a cluster whose id may not be read is not told apart by it
-				run(t, config(servers)).await(t, "the publisher to lead", leading)
+				run(t, configured(servers)).await(t, "the publisher to lead", leading)
 				return
 			}
-			run(t, config(servers)).awaitHalt(t, "another source", known, "MONGODB_URI")
-			if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "x", "2026-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), known) {
+			run(t, configured(servers)).awaitHalt(t, "another source", known, "MONGODB_URI")
+			if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "x", "2026-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), known) {
 				t.Errorf("checkpoint set = %v, want it refused: places there are others", err)
 			}
 		})
@@ -321,7 +349,7 @@ func TestStream_AFirstStartSaysWhereItBeganAndWhatItLeftOut(t *testing.T) {
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	source.write(t, 70, 5)
-	p := run(t, config(servers))
+	p := run(t, configured(servers))
 	status := p.await(t, "the publisher to lead", leading)
 	if status.Began == nil || status.Began.How != "now" || status.Began.At == nil || !strings.Contains(status.Began.Skipped, "70 documents") || len(status.Gaps) != 0 {
 		t.Errorf("status is %+v, want what was there and is not sent, which is no gap", status)
@@ -333,7 +361,7 @@ func TestStream_AFirstStartSaysWhereItBeganAndWhatItLeftOut(t *testing.T) {
 	if entry.Lookup("decision").StringValue() != "begin" || entry.Lookup("cause").StringValue() != "first start" || entry.Lookup("toTime").Time().IsZero() {
 		t.Errorf("the ledger says %s", entry)
 	}
-	view, err := say[app.StreamView](t, config(servers), "status")
+	view, err := say[command.StreamView](t, configured(servers), "status")
 	if err != nil || len(view.Warnings) != 1 || !strings.Contains(view.Warnings[0], "70 documents") {
 		t.Errorf("status = %+v, %v, want a warning", view, err)
 	}
@@ -342,9 +370,9 @@ func TestStream_AFirstStartSaysWhereItBeganAndWhatItLeftOut(t *testing.T) {
 func TestStream_TwoLeasesOfOneStreamAreToldApart(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
-	first := run(t, config(servers, named("first")))
+	first := run(t, configured(servers, named("first")))
 	first.await(t, "the first to lead", leading)
-	second := run(t, config(servers, named("second"), func(c *app.Config) { c.LeaseName = "another" }))
+	second := run(t, configured(servers, named("second"), func(c *config.Config) { c.LeaseName = "another" }))
 	second.awaitHalt(t, "stream led under another lease", `"first"`, "LEASE_NAME=publisher")
 	if got := first.status(t); !leading(got) || got.Term != 1 {
 		t.Errorf("the first is at %+v, want it to lead undisturbed", got)
@@ -356,26 +384,26 @@ func TestStream_ARetiredCheckpointIsAMissingOne(t *testing.T) {
 	servers := testserver.Start(t)
 	published(t, servers, events(t, servers), 20)
 	edit(t, state(t, servers, "resume_tokens"), "$set", "retired", true)
-	run(t, config(servers)).awaitHalt(t, "checkpoint missing", "publisher checkpoint set PLACE")
+	run(t, configured(servers)).awaitHalt(t, "checkpoint missing", "publisher checkpoint set PLACE")
 }
 
 func TestStream_ARetiredStreamIsNotLed(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)
-	p := run(t, config(servers, patient))
+	p := run(t, configured(servers, patient))
 	p.await(t, "the publisher to lead", leading)
 	source.write(t, 20, 5)
 	p.await(t, "the events to be sent", sent(20))
 	wipe(t, state(t, servers, "leader_leases")) // as if it was frozen until its lease was over
-	if _, err := say[any](t, config(servers, split(2)), "repartition"); err != nil {
+	if _, err := say[any](t, configured(servers, split(2)), "repartition"); err != nil {
 		t.Fatal(err)
 	}
 	source.write(t, 20, 5)
-	p.await(t, "it to stop", func(s app.Status) bool {
+	p.await(t, "it to stop", func(s status.Status) bool {
 		return s.State == "standing by" || s.State == "halted" && strings.Contains(s.LastError, "stream retired")
 	})
-	run(t, config(servers, split(2))).awaitOverview(t, "both partitions to be led", leads(2))
+	run(t, configured(servers, split(2))).awaitOverview(t, "both partitions to be led", leads(2))
 	source.wantAll(t, source.drain(t, servers))
 }
 
@@ -410,11 +438,11 @@ func TestStream_WhatAMoveLeavesOutIsInTheLedger(t *testing.T) {
 				if i := slices.Index(move, "PLACE"); i >= 0 {
 					move[i] = after.Lookup("position").StringValue()
 				}
-				if _, err := say[app.MoveView](t, config(servers), slices.Concat([]string{"checkpoint"}, move, []string{"--why", "test"})...); err != nil {
+				if _, err := say[command.MoveView](t, configured(servers), slices.Concat([]string{"checkpoint"}, move, []string{"--why", "test"})...); err != nil {
 					t.Fatal(err)
 				}
 			}
-			run(t, config(servers)).await(t, "the publisher to lead", leading)
+			run(t, configured(servers)).await(t, "the publisher to lead", leading)
 			entry, err := state(t, servers, "stream_gaps").FindOne(t.Context(), bson.D{{Key: "decision", Value: tt.decision}}).Raw()
 			if err != nil {
 				t.Fatalf("the ledger has no entry: %v", err)

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestACollectorThatHangsHoldsUpNeitherChangesNorTheStop(t *testing.T) {
+func TestTraces_ACollectorThatHangsHoldsUpNeitherChangesNorTheStop(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	asked := make(chan struct{}, 100)
@@ -24,14 +25,14 @@ func TestACollectorThatHangsHoldsUpNeitherChangesNorTheStop(t *testing.T) {
 	defer collector.Close()
 	defer close(release)
 	servers := testserver.Start(t)
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.TracesExporter, c.OTLPEndpoint, c.OTLPHeaders = "otlp", collector.URL, "api-key=canary-key"
 		c.ShutdownTimeout = 5 * time.Second // with half a second for the last traces
 	}))
 	p.await(t, "the publisher to lead", leading)
 	source := events(t, servers)
 	source.write(t, 3000, 40)
-	p.await(t, "all to be finished", func(s app.Status) bool { return s.Sent == 3000 && s.InFlight == 0 })
+	p.await(t, "all to be finished", func(s status.Status) bool { return s.Sent == 3000 && s.InFlight == 0 })
 	<-asked
 	got := source.drain(t, servers)
 	source.wantAll(t, got)

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/command"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -58,7 +58,7 @@ func TestCheckpoint_SetInsideATransactionIsInTheLedger(t *testing.T) {
 	published(t, servers, source, 5)
 	positions := source.transaction(t, 6)
 	set := func(to contract.Position) int64 {
-		if _, err := say[app.MoveView](t, config(servers), "checkpoint", "set", "--why", "test", string(to)); err != nil {
+		if _, err := say[command.MoveView](t, configured(servers), "checkpoint", "set", "--why", "test", string(to)); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := state(t, servers, "stream_gaps").CountDocuments(t.Context(), bson.D{{Key: "decision", Value: "set"}})
@@ -78,6 +78,6 @@ func TestCheckpoint_SetInsideATransactionIsInTheLedger(t *testing.T) {
 	if got := set(positions[2]); got != 2 {
 		t.Errorf("%d entries after a move back, want none more", got)
 	}
-	again := run(t, config(servers))
+	again := run(t, configured(servers))
 	again.await(t, "the rest of the transaction to be sent", sent(3))
 }

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/command"
+	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -54,35 +56,35 @@ func dyingMove(t *testing.T, servers testserver.Servers, after int) {
 // has the next leader, or the next command, find out what became of it.
 func TestMove_ThatDiedIsToldFromOneThatWasMade(t *testing.T) {
 	t.Parallel()
-	lead := func(t *testing.T, c app.Config) {
+	lead := func(t *testing.T, c config.Config) {
 		t.Helper()
 		p := run(t, c)
 		p.await(t, "the publisher to lead", leading)
 	}
-	command := func(t *testing.T, c app.Config) {
+	cmd := func(t *testing.T, c config.Config) {
 		t.Helper()
-		if _, err := say[app.MoveView](t, c, "checkpoint", "set", "2026-01-01T00:00:00Z", "--why", "test"); err != nil {
+		if _, err := say[command.MoveView](t, c, "checkpoint", "set", "2026-01-01T00:00:00Z", "--why", "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, tt := range map[string]struct {
 		after    int
-		next     func(*testing.T, app.Config)
+		next     func(*testing.T, config.Config)
 		decision string
 		done     bool
 	}{
 		"before it was made, a leader":  {0, lead, "void", false},
 		"after it was made, a leader":   {1, lead, "reset", true},
-		"before it was made, a command": {0, command, "void", false},
-		"after it was made, a command":  {1, command, "reset", true},
+		"before it was made, a command": {0, cmd, "void", false},
+		"after it was made, a command":  {1, cmd, "reset", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := testserver.Start(t)
 			published(t, servers, events(t, servers), 20)
 			dyingMove(t, servers, tt.after)
-			c := config(servers)
-			view, err := say[app.StreamView](t, c, "status")
+			c := configured(servers)
+			view, err := say[command.StreamView](t, c, "status")
 			if err != nil || view.GapCounts["unfinished"] != 1 || len(view.Gaps) != 1 || !view.Gaps[0].Unfinished || len(view.Warnings) == 0 {
 				t.Errorf("status = %+v, %v, want an entry that is unfinished, and a warning", view, err)
 			}
@@ -98,9 +100,38 @@ func TestMove_ThatDiedIsToldFromOneThatWasMade(t *testing.T) {
 			if err != nil || line.Lookup("done").Boolean() != tt.done {
 				t.Errorf("the log has %s, %v, want done %t", line, err, tt.done)
 			}
-			if view, err = say[app.StreamView](t, c, "status"); err != nil || view.GapCounts["unfinished"] != 0 {
+			untold, err := state(t, servers, "stream_gaps").CountDocuments(t.Context(), bson.D{
+				{Key: "cause", Value: "checkpoint reset"}, {Key: "fromTime", Value: bson.D{{Key: "$lt", Value: time.Unix(0, 0)}}},
+			})
+			if err != nil || untold != 0 {
+				t.Errorf("%d entries do not say when the place was given up, %v", untold, err)
+			}
+			if view, err = say[command.StreamView](t, c, "status"); err != nil || view.GapCounts["unfinished"] != 0 {
 				t.Errorf("status = %+v, %v, want nothing unfinished", view, err)
 			}
 		})
+	}
+}
+
+// TestMove_ThatDiedInARetiredPartitionIsSettled has the checkpoint retired by a
+// repartition that died in its turn, before it settled what was announced there.
+func TestMove_ThatDiedInARetiredPartitionIsSettled(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 20)
+	dyingMove(t, servers, 0)
+	announced, err := state(t, servers, "stream_gaps").FindOne(t.Context(), bson.D{{Key: "unfinished", Value: true}}).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := configured(servers, split(2), patient)
+	if err := runCommand(t, c, io.Discard, "repartition"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, state(t, servers, "stream_gaps"), announced)
+	run(t, c).awaitOverview(t, "both partitions to be led", leads(2))
+	view, err := say[command.StreamView](t, c, "status")
+	if err != nil || view.GapCounts["unfinished"] != 0 {
+		t.Errorf("status = %+v, %v, want nothing unfinished", view, err)
 	}
 }

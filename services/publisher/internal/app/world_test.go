@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/publisher/internal/app"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -19,21 +20,21 @@ func TestWorld_ABacklogLeavesANamespaceWithCreditsInOrder(t *testing.T) {
 	proxy, through := busProxy(t, servers)
 	proxy.Cut()
 	source := events(t, servers)
-	p := run(t, config(servers, func(c *app.Config) {
+	p := run(t, configured(servers, func(c *config.Config) {
 		c.ServiceBusConnection, c.Senders, c.MaxInFlight = through, 256, 10_000
 	}))
-	p.await(t, "the publisher to lead", func(s app.Status) bool { return s.Term > 0 })
+	p.await(t, "the publisher to lead", func(s status.Status) bool { return s.Term > 0 })
 	source.write(t, backlog, 800)
 	testserver.EnterWorld(t, servers, "standard")
 	proxy.Mend()
-	status := p.await(t, "the topic to have refused some", func(s app.Status) bool { return s.Throttled > 0 })
-	began, before := time.Now(), status.Sent
-	status = p.await(t, "the pace to be told", func(s app.Status) bool { return s.PacePerSecond != nil && s.State == "publishing" })
-	first := status.Throttled
-	status = p.await(t, "the backlog to be sent", sent(backlog))
+	shown := p.await(t, "the topic to have refused some", func(s status.Status) bool { return s.Throttled > 0 })
+	began, before := time.Now(), shown.Sent
+	shown = p.await(t, "the pace to be told", func(s status.Status) bool { return s.PacePerSecond != nil && s.State == "publishing" })
+	first := shown.Throttled
+	shown = p.await(t, "the backlog to be sent", sent(backlog))
 	took := time.Since(began).Seconds()
 	t.Logf("%d messages in %.1f s are %.2f of what is allowed; %d sends were refused at first, %d after that",
-		status.Sent-before, took, float64(status.Sent-before)/took/allowed, first, status.Throttled-first)
+		shown.Sent-before, took, float64(shown.Sent-before)/took/allowed, first, shown.Throttled-first)
 	testserver.EnterWorld(t, servers, "loopback")
 	source.wantAll(t, source.drain(t, servers))
 }

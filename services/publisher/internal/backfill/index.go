@@ -133,17 +133,68 @@ func (s *Source) findAlong(ctx context.Context) (chunk, error) {
 		return chunk{}, err
 	}
 	most := s.most()
-	if key != nil {
-		from := make(bson.D, len(s.index.fields))
-		for i, field := range s.index.fields {
-			from[i] = bson.E{Key: field, Value: key[i]}
+	if s.plan.Narrow {
+		filter, err := s.placedFilter()
+		if err != nil {
+			return chunk{}, err
 		}
+		documents, full, err := s.find(ctx, filter, how, most)
+		return chunk{documents: documents, short: !full}, err
+	}
+	var reached bson.Raw
+	if len(s.plan.Filter) > 0 {
+		if reached, err = s.searchEnd(ctx, key); err != nil {
+			return chunk{}, err
+		}
+		if reached != nil {
+			how.SetMax(s.bound(reached))
+		}
+	}
+	if key != nil {
+		from := s.bound(bson.Raw(s.after))
 		how.SetMin(from)
 		most++
 	}
-	documents, err := s.find(ctx, s.wanted(withPlace(s.plan.Order)), how, most)
-	if key != nil && len(documents) > 0 && documents[0].Lookup("_id").Equal(key[len(key)-1]) {
+	documents, full, err := s.find(ctx, s.wanted(withPlace(s.plan.Order)), how, most)
+	if key != nil && !s.unread && len(documents) > 0 && documents[0].Lookup("_id").Equal(key[len(key)-1]) {
 		documents = documents[1:]
 	}
-	return chunk{documents: documents}, err
+	return chunk{documents: documents, reached: reached, short: !full && reached == nil}, err
+}
+
+// bound is a key as a bound of the index.
+func (s *Source) bound(key bson.Raw) bson.D {
+	values, _ := key.Values() // as many as the order has: see key and keyOf
+	bound := make(bson.D, len(s.index.fields))
+	for i, field := range s.index.fields {
+		bound[i] = bson.E{Key: field, Value: values[i]}
+	}
+	return bound
+}
+
+// searchEnd is the key of the document up to which the index is looked through for
+// the next that match the filter; nil where fewer are left.
+func (s *Source) searchEnd(ctx context.Context, from []bson.RawValue) (bson.Raw, error) {
+	how := options.FindOne().SetHint(ascending(s.index.fields)).SetSort(ascending(s.index.fields)).SetSkip(s.plan.Searched)
+	if from != nil {
+		how.SetMin(s.bound(bson.Raw(s.after)))
+	}
+	shown := bson.D{{Key: "_id", Value: 1}}
+	for _, field := range s.plan.Order {
+		if field != "_id" {
+			shown = append(shown, bson.E{Key: field, Value: 1})
+		}
+	}
+	placed := bson.D{}
+	if all := withPlace(s.plan.Order); len(all) > 0 {
+		placed = bson.D{{Key: "$and", Value: all}}
+	}
+	found, err := s.collection.FindOne(ctx, placed, how.SetProjection(shown)).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return keyOf(found, s.plan.Order)
 }

@@ -42,7 +42,9 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 	if err := cursor.All(ctx, &documents); err != nil {
 		return chunk{}, err
 	}
-	return s.inOrder(list[:n], documents, list[n:]), nil
+	found := s.inOrder(list[:n], documents, list[n:])
+	found.short = n == len(list) && s.listed
+	return found, nil
 }
 
 func (s *Source) mostListed() int {
@@ -108,5 +110,6 @@ func (s *Source) listKeys(ctx context.Context) ([]listing, error) {
 		size, _ := cursor.Current.Lookup("size").AsInt64OK()
 		list = append(list, listing{key, int(size)})
 	}
+	s.listed = len(list) < s.plan.Listed
 	return list, cursor.Err()
 }

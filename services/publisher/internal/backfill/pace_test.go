@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheRateBoundsACopy(t *testing.T) {
+func TestPace_TheRateBoundsACopy(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{1, 7, 100, 5000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *Source) findRest(ctx context.Context) (chunk, error) {
 	if !until.IsZero() {
 		all = append(all, bson.D{{Key: "$nor", Value: bson.A{after(byID, []bson.RawValue{until})}}})
 	}
-	documents, err := s.find(ctx, s.wanted(all), options.Find().SetSort(ascending(byID)), s.most())
+	documents, _, err := s.find(ctx, s.wanted(all), options.Find().SetSort(ascending(byID)), s.most())
 	return chunk{documents: documents, searched: until}, err
 }
 

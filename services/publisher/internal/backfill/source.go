@@ -11,9 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/pkg/contract"
@@ -43,28 +40,6 @@ const (
 	chunkTimeout = 45 * time.Second
 )
 
-// Plan says what to copy, and how.
-type Plan struct {
-	// Order is the fields that the copy goes along. The last one must be _id.
-	Order []string
-	// Since leaves out documents whose SinceField is an earlier date, or an
-	// ObjectId made earlier; zero copies everything. A document whose field is
-	// neither is copied.
-	Since      time.Time
-	SinceField string
-	// Rate bounds the documents a second; 0 is as fast as it goes.
-	Rate int
-	// Chunk is how many documents are read in one snapshot; 0 means as many as 4 MiB
-	// hold, by the size of those before.
-	Chunk int
-	// Listed is how many keys are listed in one snapshot where no index serves the
-	// copy; 0 means 100,000.
-	Listed int
-	// Searched is how many documents are looked through in one snapshot for those
-	// without a place in the order; 0 means 50,000.
-	Searched int64
-}
-
 // Source is a copy under way. It implements relay.Source. Read is for one
 // goroutine, State may be called from any.
 type Source struct {
@@ -73,16 +48,19 @@ type Source struct {
 	start      checkpoint.ClusterTime
 	log        zerolog.Logger
 
-	asked bool           // whether it is known which index serves the copy
-	after []byte         // the key of the last document read; nil before the first
-	list  []listing      // keys of the next documents, where no index serves the copy
-	rest  rest           // where the documents are read that have no place in the order
-	size  int            // of a document in the last chunk, in bytes; 0 before the first
-	count int64          // documents read
-	chunk []relay.Change // read and not handed out
-	ended bool           // no document is behind the chunk
-	pace  pace
-	retry backoff.Backoff
+	asked  bool           // whether it is known which index serves the copy
+	after  []byte         // the key of the last document read; nil before the first
+	unread bool           // the document of that key is not read: none before it matched
+	open   int            // see Open
+	listed bool           // nothing is behind the list
+	list   []listing      // keys of the next documents, where no index serves the copy
+	rest   rest           // where the documents are read that have no place in the order
+	size   int            // of a document in the last chunk, in bytes; 0 before the first
+	count  int64          // documents read
+	chunk  []relay.Change // read and not handed out
+	ended  bool           // no document is behind the chunk
+	pace   pace
+	retry  backoff.Backoff
 
 	mu    sync.Mutex
 	err   error  // guarded by mu: why the last read failed
@@ -97,6 +75,9 @@ func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log ze
 	if plan.Searched == 0 {
 		plan.Searched = defaultSearched
 	}
+	if plan.Bytes == 0 {
+		plan.Bytes = chunkBytes
+	}
 	s := &Source{
 		collection: collection,
 		plan:       plan,
@@ -110,6 +91,11 @@ func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log ze
 	s.rest = restBehind(place.Copy.After)
 	return s
 }
+
+// From has chunks from now on be read at that time or later, and their documents
+// have their positions there. So what was listed before is listed anew. It is for
+// the goroutine that reads.
+func (s *Source) From(start checkpoint.ClusterTime) { s.start, s.list = start, nil }
 
 // State returns why the last read failed; nil when it did not.
 func (s *Source) State() error {
@@ -183,24 +169,12 @@ func (s *Source) readChunk(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start a session: %w", err)
 	}
-	defer session.EndSession(context.WithoutCancel(ctx))
+	defer end(ctx, session)
 	// The snapshot must not be older than the time at which the stream will begin.
 	if err := session.AdvanceOperationTime(&bson.Timestamp{T: s.start.Seconds, I: max(s.start.Increment, 1) - 1}); err != nil {
 		return fmt.Errorf("advance the session: %w", err)
 	}
-	var found chunk
-	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
-		var err error
-		if s.rest.begun {
-			found, err = s.findRest(ctx)
-		} else {
-			found, err = s.findPlaced(ctx)
-		}
-		return nil, err
-	}, options.Transaction().
-		SetReadConcern(readconcern.Snapshot()).
-		SetWriteConcern(writeconcern.Majority()).
-		SetReadPreference(readpref.Primary()))
+	found, err := s.findInSnapshot(mongo.NewSessionContext(ctx, session), session)
 	if err != nil {
 		s.asked = false // the index may be gone
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
@@ -220,6 +194,11 @@ type chunk struct {
 	// searched is the _id up to which the rest was looked through when it had no
 	// document; zero is all of it.
 	searched bson.RawValue
+	// reached is the key of the next document to look at when none before it
+	// matched; nil is none.
+	reached bson.Raw
+	// short says that nothing with a place is behind these documents.
+	short bool
 }
 
 // findPlaced returns the next documents in the order, fewer than a chunk only at
@@ -235,8 +214,8 @@ func (s *Source) findPlaced(ctx context.Context) (chunk, error) {
 	if err != nil {
 		return chunk{}, err
 	}
-	documents, err := s.find(ctx, filter, options.Find().SetSort(ascending(s.plan.Order)), s.most())
-	return chunk{documents: documents}, err
+	documents, full, err := s.find(ctx, filter, options.Find().SetSort(ascending(s.plan.Order)), s.most())
+	return chunk{documents: documents, short: !full}, err
 }
 
 // most is how many documents a chunk may have.
@@ -247,25 +226,26 @@ func (s *Source) most() int {
 	case s.size == 0:
 		return firstChunk
 	default:
-		return min(max(chunkBytes/s.size, 1), mostChunk)
+		return min(max(s.plan.Bytes/s.size, 1), mostChunk)
 	}
 }
 
 // find returns the first documents, at most so many, and fewer where they are
-// large.
-func (s *Source) find(ctx context.Context, filter bson.D, how *options.FindOptionsBuilder, most int) ([]bson.Raw, error) {
+// large; full where there may be more.
+func (s *Source) find(ctx context.Context, filter bson.D, how *options.FindOptionsBuilder, most int) (documents []bson.Raw, full bool, err error) {
 	cursor, err := s.collection.Find(ctx, filter, how.SetLimit(int64(most)).SetBatchSize(int32(most)))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = cursor.Close(ctx) }()
-	documents := make([]bson.Raw, 0, most)
-	for size := 0; size < chunkBytes && cursor.Next(ctx); {
+	documents = make([]bson.Raw, 0, most)
+	size := 0
+	for size < s.plan.Bytes && cursor.Next(ctx) {
 		document := bson.Raw(append([]byte(nil), cursor.Current...))
 		documents = append(documents, document)
 		size += len(document)
 	}
-	return documents, cursor.Err()
+	return documents, len(documents) == most || size >= s.plan.Bytes, cursor.Err()
 }
 
 // ascending is the pattern of an index, or a sort, along an order of fields.
@@ -306,10 +286,13 @@ func (s *Source) wanted(all bson.A) bson.D {
 		field := s.plan.SinceField
 		all = append(all, bson.D{{Key: "$or", Value: bson.A{
 			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: s.plan.Since}}}},
-			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: firstObjectID(s.plan.Since)}}}},
+			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: FirstObjectID(s.plan.Since)}}}},
 			bson.D{{Key: field, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}},
 			bson.D{{Key: field, Value: bson.D{{Key: "$type", Value: "array"}}}}, // which an element of either type does not make one
 		}}})
+	}
+	if len(s.plan.Filter) > 0 {
+		all = append(all, s.plan.Filter)
 	}
 	if len(all) == 0 {
 		return bson.D{}
@@ -317,8 +300,8 @@ func (s *Source) wanted(all bson.A) bson.D {
 	return bson.D{{Key: "$and", Value: all}}
 }
 
-// firstObjectID is the lowest ObjectId of a second.
-func firstObjectID(t time.Time) bson.ObjectID {
+// FirstObjectID is the lowest ObjectId of a second.
+func FirstObjectID(t time.Time) bson.ObjectID {
 	id := bson.NewObjectIDFromTimestamp(t)
 	clear(id[4:])
 	return id
@@ -329,6 +312,10 @@ func firstObjectID(t time.Time) bson.ObjectID {
 func (s *Source) take(found chunk) error {
 	s.list = found.list
 	if len(found.documents) == 0 {
+		if found.reached != nil {
+			s.after, s.unread = found.reached, true
+			return nil
+		}
 		if !found.listed {
 			s.pass(found.searched)
 		}
@@ -344,12 +331,16 @@ func (s *Source) take(found chunk) error {
 		} else if key, err = s.keyOf(document); err != nil {
 			return err
 		}
-		s.after = key
+		s.after, s.unread = key, false
 		s.count++
 		size += len(document)
 		s.chunk = append(s.chunk, s.change(document))
 	}
 	s.size = max(size/len(found.documents), 1)
+	s.open = s.openIn(found)
+	if found.short && s.plan.EndShort {
+		s.pass(bson.RawValue{})
+	}
 	return nil
 }
 

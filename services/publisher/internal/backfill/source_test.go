@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 // byVersion is the order of an events collection.
 var byVersion = []string{"aggregateId", "version", "_id"}
 
-func TestACopyFindsDocumentsOfEveryTypeOfIDInTheServersOrder(t *testing.T) {
+func TestSource_ACopyFindsDocumentsOfEveryTypeOfIDInTheServersOrder(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	ids := []any{
@@ -59,7 +59,7 @@ func TestACopyFindsDocumentsOfEveryTypeOfIDInTheServersOrder(t *testing.T) {
 	}
 }
 
-func TestACopyGoesOnBehindAnyDocumentItWasStoppedAt(t *testing.T) {
+func TestSource_ACopyGoesOnBehindAnyDocumentItWasStoppedAt(t *testing.T) {
 	t.Parallel()
 	t.Run("without an index", func(t *testing.T) {
 		t.Parallel()
@@ -96,9 +96,9 @@ func goesOnAnywhere(t *testing.T, events *mongo.Collection) {
 	}
 }
 
-// TestAPublisherKilledAtEachChunkOfACopyLosesNothing ends a publisher behind
+// TestSource_APublisherKilledAtEachChunkOfACopyLosesNothing ends a publisher behind
 // each chunk, once before and once after its save, while others write.
-func TestAPublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
+func TestSource_APublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	fill(t, events, 6, 5)
@@ -127,7 +127,7 @@ func TestAPublisherKilledAtEachChunkOfACopyLosesNothing(t *testing.T) {
 	wantPrefixes(t, topic)
 }
 
-func TestACopiedEventHasTheMessageIDOfItsInsert(t *testing.T) {
+func TestSource_ACopiedEventHasTheMessageIDOfItsInsert(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	place := begin(t, events)
@@ -156,7 +156,7 @@ func TestACopiedEventHasTheMessageIDOfItsInsert(t *testing.T) {
 	}
 }
 
-func TestACopySinceATimeLeavesOutOnlyWhatIsKnownToBeOlder(t *testing.T) {
+func TestSource_ACopySinceATimeLeavesOutOnlyWhatIsKnownToBeOlder(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	since := time.Unix(1_700_000_000, 0).UTC()

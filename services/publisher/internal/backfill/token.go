@@ -23,6 +23,18 @@ type tokenDocument struct {
 	Copied int64    `bson:"copied"`
 }
 
+// Behind is the place behind the document whose change has that token; of the first
+// one where there is none.
+func Behind(token []byte) (checkpoint.Place, error) {
+	var found tokenDocument
+	if token != nil {
+		if err := bson.Unmarshal(token, &found); err != nil {
+			return checkpoint.Place{}, fmt.Errorf("read the token of a copy: %w", err)
+		}
+	}
+	return checkpoint.Place{Copy: &checkpoint.Copy{After: found.After, Copied: found.Copied}}, nil
+}
+
 // Mover moves a checkpoint: see checkpoint.Claimed.
 type Mover interface {
 	Move(ctx context.Context, to checkpoint.Place) error

@@ -91,7 +91,7 @@ var advice = map[Reason]string{
 	ChangeTooLarge:  "the next change is larger than 16 MiB and the source cannot deliver it; decide with ON_HISTORY_LOST where to go on, or move the checkpoint with " + set,
 	CopyChanged: "its rest would not be the rest of what was copied: restore SOURCE_DATABASE, SOURCE_COLLECTION, SERVICEBUS_TOPIC, MODE, FIELD_AGGREGATE_ID, FIELD_VERSION and HEAL_FIELD until it is complete, " +
 		"or begin it anew with " + reset + " and START_AT=snapshot",
-	CollectionReplaced: "what is in it now was not read from the stream: copy it with " + reset + " and START_AT=snapshot, " +
+	CollectionReplaced: "what is in it now was not read from the stream, unless MONGODB_URI is another cluster's: mend that, or copy it with " + reset + " and START_AT=snapshot, " +
 		"or leave it out with " + accept + "; ON_COLLECTION_CHANGE decides what stops the stream",
 	CollectionChanged: "look whether that was meant, then run " + accept + "; ON_COLLECTION_CHANGE decides what stops the stream",
 	CheckpointMissing: "look at STATE_MONGODB_URI and STATE_DATABASE, and restore the checkpoint, or decide where to go on " +
@@ -99,7 +99,7 @@ var advice = map[Reason]string{
 	CheckpointBehind: "it was restored or written by hand: go on from it with " + accept + ", which sends what came after it again, " +
 		"or decide with " + set,
 	CheckpointEmpty: "decide where to go on with " + set + " or " + reset,
-	PlaceAhead:      "nothing would be read until then: correct START_AT, or move a checkpoint that is there with " + set,
+	PlaceAhead:      "nothing would be read until then: correct START_AT, or move a checkpoint that is there back with " + set + ". Once the place is past, checkpoint accept goes on from it, too",
 	RecordLost: "the state database was emptied or restored: go on from the checkpoint that is there with " + accept + ", " +
 		"or decide with " + set + " or " + reset,
 	StreamRetired: "set PARTITIONS to what publisher status shows",

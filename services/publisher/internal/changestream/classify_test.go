@@ -14,7 +14,7 @@ import (
 	"changerelay/pkg/contract"
 )
 
-func TestErrorsOfTheSourceAreClassified(t *testing.T) {
+func TestClassify_ErrorsOfTheSourceAreClassified(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -53,7 +53,7 @@ func TestErrorsOfTheSourceAreClassified(t *testing.T) {
 	}
 }
 
-func TestEveryHaltSaysWhatToDo(t *testing.T) {
+func TestClassify_EveryHaltSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, reason := range halting {
 		if advice[reason] == "" {
@@ -66,7 +66,7 @@ func TestEveryHaltSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestThePositionOfATokenIsItsClusterTimeAndItself(t *testing.T) {
+func TestClassify_ThePositionOfATokenIsItsClusterTimeAndItself(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		token bson.D

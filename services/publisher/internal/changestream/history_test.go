@@ -15,7 +15,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestATokenThatTheOplogNoLongerHoldsIsFoundWithoutTheServersWord(t *testing.T) {
+func TestHistory_ATokenThatTheOplogNoLongerHoldsIsFoundWithoutTheServersWord(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t, "--oplog-entries", "40")
 	events := testserver.Connect(t, servers.MongoURI).Database("shop").Collection("events")
@@ -55,7 +55,7 @@ func TestStream_AnOplogThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAFatalErrorIsLostHistoryOnlyRightAfterResuming(t *testing.T) {
+func TestHistory_AFatalErrorIsLostHistoryOnlyRightAfterResuming(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's
 	client := testserver.Connect(t, servers.MongoURI)
@@ -81,7 +81,7 @@ func lostHistory(err error) bool {
 	return ok && halt.Reason == changestream.HistoryLost
 }
 
-func TestAChangeThatIsTooLargeIsNamedByItsKey(t *testing.T) {
+func TestHistory_AChangeThatIsTooLargeIsNamedByItsKey(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	client := testserver.Connect(t, servers.MongoURI)
@@ -101,7 +101,7 @@ func TestAChangeThatIsTooLargeIsNamedByItsKey(t *testing.T) {
 	}
 }
 
-func TestARenamedCollectionAndADroppedDatabaseEndNothing(t *testing.T) {
+func TestHistory_ARenamedCollectionAndADroppedDatabaseEndNothing(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	insert(t, events, 1, 1)
@@ -131,7 +131,7 @@ func wantOperations(t *testing.T, stream *changestream.Stream, want ...string) {
 	}
 }
 
-func TestAFingerprintChangesWithWhatIsRead(t *testing.T) {
+func TestHistory_AFingerprintChangesWithWhatIsRead(t *testing.T) {
 	t.Parallel()
 	database := collection(t).Database()
 	source := changestream.Source{Database: database, Collections: []string{"a", "b"}}

@@ -19,7 +19,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestAStandaloneServerIsRefusedWithWhatToDo(t *testing.T) {
+func TestProbe_AStandaloneServerIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	client := testserver.Connect(t, "mongodb://"+fake(t, bson.D{{Key: "helloOk", Value: true}}, true)+"/?directConnection=true")
 	err := changestream.Probe(t.Context(), client)

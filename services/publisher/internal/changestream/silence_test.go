@@ -21,7 +21,7 @@ import (
 
 // A poll that is never answered, and answers that lead no further, both come of
 // a stream that is dead: it is opened again, at the token of the last change.
-func TestASilentStreamIsOpenedAgainAtItsOwnToken(t *testing.T) {
+func TestSilence_ASilentStreamIsOpenedAgainAtItsOwnToken(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		silence func(end <-chan struct{})

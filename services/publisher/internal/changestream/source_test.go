@@ -15,7 +15,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestSeveralCollectionsAreOneStream(t *testing.T) {
+func TestSource_SeveralCollectionsAreOneStream(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		collections []string
@@ -41,7 +41,7 @@ func TestSeveralCollectionsAreOneStream(t *testing.T) {
 	}
 }
 
-func TestTheServerFiltersDocumentsAndNotWhatHappensToTheCollection(t *testing.T) {
+func TestSource_TheServerFiltersDocumentsAndNotWhatHappensToTheCollection(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	source := changestream.Of(events)
@@ -58,7 +58,7 @@ func TestTheServerFiltersDocumentsAndNotWhatHappensToTheCollection(t *testing.T)
 	}
 }
 
-func TestAnUpdateShowsTheDocumentWhereThatIsAskedFor(t *testing.T) {
+func TestSource_AnUpdateShowsTheDocumentWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	insert(t, events, 1, 1)
@@ -77,7 +77,7 @@ func TestAnUpdateShowsTheDocumentWhereThatIsAskedFor(t *testing.T) {
 }
 
 // Each image fits into a change, and both together do not.
-func TestAChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testing.T) {
+func TestSource_AChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	keepImages(t, events)
@@ -105,7 +105,7 @@ func TestAChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testing.T) {
 	wantNumbers(t, read(t, resumed, 2), 2, 3)
 }
 
-func TestAServerThatCanNotSplitChangesIsReadAllTheSame(t *testing.T) {
+func TestSource_AServerThatCanNotSplitChangesIsReadAllTheSame(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's
 	client := testserver.Connect(t, servers.MongoURI)
@@ -128,7 +128,7 @@ func keepImages(t *testing.T, events *mongo.Collection) {
 	}
 }
 
-func TestAStreamThatTheServerDoesNotTakeIsRefusedAtTheStart(t *testing.T) {
+func TestSource_AStreamThatTheServerDoesNotTakeIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	source := changestream.Of(events)

@@ -19,7 +19,7 @@ func part(t *testing.T, n, of int, fields ...bson.E) bson.Raw {
 	return raw
 }
 
-func TestTheFragmentsOfAChangeBecomeOneWithTheLastToken(t *testing.T) {
+func TestSplit_TheFragmentsOfAChangeBecomeOneWithTheLastToken(t *testing.T) {
 	t.Parallel()
 	var f fragments
 	for _, raw := range []bson.Raw{
@@ -44,7 +44,7 @@ func TestTheFragmentsOfAChangeBecomeOneWithTheLastToken(t *testing.T) {
 	}
 }
 
-func TestFragmentsThatDoNotFollowEachOtherAreRefused(t *testing.T) {
+func TestSplit_FragmentsThatDoNotFollowEachOtherAreRefused(t *testing.T) {
 	t.Parallel()
 	plain, _ := bson.Marshal(bson.D{{Key: "operationType", Value: "insert"}})
 	for name, raws := range map[string][]bson.Raw{

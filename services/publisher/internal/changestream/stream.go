@@ -41,7 +41,7 @@ const (
 	await = time.Second
 	// answerTimeout is how long an answer may take beyond that.
 	answerTimeout = 15 * time.Second
-	// silence is how long the token may stand still before the stream is opened
+	// silence is how long the token may not move before the stream is opened
 	// anew: a healthy replica set moves it every few seconds.
 	silence = 5 * time.Minute
 	// closeTimeout bounds telling the server that a cursor is not needed.

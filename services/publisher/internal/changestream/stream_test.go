@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-func TestAStreamThatStartsNowSeesWhatComesLaterAndNothingElse(t *testing.T) {
+func TestStream_AStreamThatStartsNowSeesWhatComesLaterAndNothingElse(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	insert(t, events, 1, 10)
@@ -29,7 +29,7 @@ func TestAStreamThatStartsNowSeesWhatComesLaterAndNothingElse(t *testing.T) {
 	wantNumbers(t, read(t, stream, 690), 11, 700)
 }
 
-func TestResumingAtATokenMissesAndRepeatsNothing(t *testing.T) {
+func TestStream_ResumingAtATokenMissesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	start := now(t, events)
@@ -41,7 +41,7 @@ func TestResumingAtATokenMissesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-func TestPositionsRiseAlongTheStream(t *testing.T) {
+func TestStream_PositionsRiseAlongTheStream(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	start := now(t, events)
@@ -60,7 +60,7 @@ func TestPositionsRiseAlongTheStream(t *testing.T) {
 	}
 }
 
-func TestAnEmptyReadTellsHowFarTheSourceHasLooked(t *testing.T) {
+func TestStream_AnEmptyReadTellsHowFarTheSourceHasLooked(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	stream := from(t, events, now(t, events))
@@ -81,7 +81,7 @@ func TestAnEmptyReadTellsHowFarTheSourceHasLooked(t *testing.T) {
 	wantNumbers(t, read(t, from(t, events, changestream.Start{Token: idle.Token}), 3), 1, 3)
 }
 
-func TestALostConnectionLosesNoChange(t *testing.T) {
+func TestStream_ALostConnectionLosesNoChange(t *testing.T) {
 	t.Parallel()
 	direct := testserver.Mongo(t)
 	proxy := testserver.NewProxy(t, host(t, testserver.Get(t).MongoURI))
@@ -110,7 +110,7 @@ func TestALostConnectionLosesNoChange(t *testing.T) {
 }
 
 // A connection that is open and dead shows nothing but silence.
-func TestAHalfOpenConnectionLosesNoChange(t *testing.T) {
+func TestStream_AHalfOpenConnectionLosesNoChange(t *testing.T) {
 	t.Parallel()
 	proxy := testserver.NewProxy(t, host(t, testserver.Get(t).MongoURI))
 	direct := collection(t)
@@ -126,7 +126,7 @@ func TestAHalfOpenConnectionLosesNoChange(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatReopeningCanNotCureStopsTheStream(t *testing.T) {
+func TestStream_AnErrorThatReopeningCanNotCureStopsTheStream(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's
 	client := testserver.Connect(t, servers.MongoURI)
@@ -142,7 +142,7 @@ func TestAnErrorThatReopeningCanNotCureStopsTheStream(t *testing.T) {
 	}
 }
 
-func TestAStreamGoesOnAfterItsCollectionWasDropped(t *testing.T) {
+func TestStream_AStreamGoesOnAfterItsCollectionWasDropped(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	insert(t, events, 1, 1)
@@ -161,7 +161,7 @@ func TestAStreamGoesOnAfterItsCollectionWasDropped(t *testing.T) {
 	}
 }
 
-func TestAReadEndsWithItsContext(t *testing.T) {
+func TestStream_AReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	events := collection(t)
 	stream := from(t, events, now(t, events))
@@ -173,14 +173,14 @@ func TestAReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAReplicaSetIsProbedWithoutAnError(t *testing.T) {
+func TestStream_AReplicaSetIsProbedWithoutAnError(t *testing.T) {
 	t.Parallel()
 	if err := changestream.Probe(t.Context(), testserver.Mongo(t)); err != nil {
 		t.Errorf("Probe = %v, want nil", err)
 	}
 }
 
-func TestTheClockIsComparedWithTheSources(t *testing.T) {
+func TestStream_TheClockIsComparedWithTheSources(t *testing.T) {
 	t.Parallel()
 	client := testserver.Connect(t, testserver.Start(t).MongoURI)
 	before := time.Now()

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,90 +36,30 @@ var ErrSuperseded = errors.New("superseded by a later term")
 // is none.
 var ErrMissing = errors.New("there is no checkpoint")
 
-// ClusterTime is a moment of the source cluster's operation log.
-type ClusterTime struct{ Seconds, Increment uint32 }
-
-// IsZero reports whether the time is unset.
-func (t ClusterTime) IsZero() bool { return t == ClusterTime{} }
-
-// Before reports whether the time is earlier than another.
-func (t ClusterTime) Before(other ClusterTime) bool {
-	return t.Seconds < other.Seconds || t.Seconds == other.Seconds && t.Increment < other.Increment
+// Aside is what a stream has kept aside since that is counted, because it could not
+// be sent.
+type Aside struct {
+	// Count is how many changes there are, with those that were removed in order.
+	Count int64
+	// From is the position of the first; empty where there is none.
+	From contract.Position
+	// Coming are changes that are about to be kept aside: whether they were is not
+	// known, and none of them is counted.
+	Coming []Expected
 }
 
-// Time is the time to the second.
-func (t ClusterTime) Time() time.Time { return time.Unix(int64(t.Seconds), 0).UTC() }
-
-// Place is where a stream goes on: after a token; or, where there is none, at a
-// cluster time; or with a copy, and after it at that time.
-type Place struct {
-	// Token is the resume token, a BSON document, of the last change up to which
-	// everything is published; nil before the first save.
-	Token []byte
-	// Position is where that change stands; empty before the first save.
-	Position contract.Position
-	// Start is where the stream begins while there is no token; zero until pinned.
-	Start ClusterTime
-	// Copy is the copy that comes, or came, before Start; nil where there is none.
-	Copy *Copy
-	// Anew says that an operator gave the place up: the stream begins where its
-	// configuration says, as a new one does.
-	Anew bool
+// Expected is a change that is about to be kept aside: its id, and where it stands.
+type Expected struct {
+	ID string
+	At contract.Position
 }
 
-// Time is the place on the source's clock; zero where there is none.
-func (p Place) Time() ClusterTime {
-	if seconds, increment, err := p.Position.ClusterTime(); err == nil {
-		return ClusterTime{Seconds: seconds, Increment: increment}
-	}
-	return p.Start
-}
+// Expects reports whether a change is named as coming.
+func (a *Aside) Expects(id string) bool { return a.expects(id) >= 0 }
 
-// Before reports whether a stream that goes on at the other place passes over
-// something that it would not from this one. Changes of one transaction have one
-// time: there positions decide, and a place without one is before all of them.
-func (p Place) Before(other Place) bool {
-	if from, to := p.Time(), other.Time(); from != to {
-		return from.Before(to)
-	}
-	return p.Position < other.Position
-}
-
-// Pinned reports whether it is decided where the stream goes on.
-func (p Place) Pinned() bool { return p.Token != nil || !p.Start.IsZero() }
-
-// Copying reports whether a copy has to be made before the stream is read.
-func (p Place) Copying() bool { return p.Token == nil && p.Copy != nil && !p.Copy.Done }
-
-// Copy is a copy of what the source holds, and how far it has come.
-type Copy struct {
-	// Cause is why it is made, for people.
-	Cause string
-	// Since leaves out what was written before; zero copies everything.
-	Since time.Time
-	// Order names what the copy goes along, so that After is a place in it; empty
-	// where a release before this one began the copy.
-	Order string
-	// After is the key of the last document copied, as package backfill writes it;
-	// nil before the first.
-	After []byte
-	// Copied counts the documents up to there.
-	Copied int64
-	// Total is how many there were at the beginning, an estimate; 0 is unknown.
-	Total int64
-	// BeganAt is when it began, by the clock of whoever began it.
-	BeganAt time.Time
-	// Done says that it is complete, and the stream not yet read past Start.
-	Done bool
-}
-
-// Reaches is the time back to which the copy goes. What it copies whole may be of
-// any time: then it is the beginning of time, 1970.
-func (c Copy) Reaches() time.Time {
-	if c.Since.IsZero() {
-		return time.Unix(0, 0).UTC()
-	}
-	return c.Since
+// expects is where an id is among those that are coming, or -1.
+func (a *Aside) expects(id string) int {
+	return slices.IndexFunc(a.Coming, func(one Expected) bool { return one.ID == id })
 }
 
 // Checkpoint is how far a stream has been published.
@@ -142,6 +83,8 @@ type Checkpoint struct {
 	// Moved names the last move that was announced before it was made; empty where
 	// none was.
 	Moved string
+	// Aside is what was kept aside; nil while that is not counted.
+	Aside *Aside
 }
 
 // Under returns ErrOptionsChanged where the checkpoint is of other options of the
@@ -167,6 +110,8 @@ type Progress struct {
 	Behind int64
 	// Mark says that the place stays as it is, and the save is counted alone.
 	Mark bool
+	// Aside is what is kept aside, as a mark says; nil leaves it as it is.
+	Aside *Aside
 	// Moved names the move, where it was announced; empty leaves the name as it is.
 	Moved string
 	Place
@@ -186,8 +131,9 @@ type Claimant struct {
 // majority. An error that is not ErrSuperseded leaves the outcome unknown.
 type Store interface {
 	// Claim raises the stream's term by one, or to one above the claimant's, and
-	// returns the checkpoint. Where there is none, or a retired one, it creates
-	// it, or returns ErrMissing, as the claimant says.
+	// returns the checkpoint. Where there is none it creates it, or returns
+	// ErrMissing, as the claimant says; a retired one it leaves so, with ErrMissing
+	// or ErrSuperseded.
 	Claim(ctx context.Context, stream string, by Claimant) (Checkpoint, error)
 	// Pin sets where the stream starts, unless that or a token is there already,
 	// and returns the checkpoint. ErrSuperseded when term is not the stream's, or
@@ -204,7 +150,7 @@ type Store interface {
 var ErrOptionsChanged = errors.New("the options of the stream have changed since its checkpoint was saved")
 
 // Claimed is a checkpoint that this process may move, until it is superseded.
-// It is for one goroutine, but for Mark and Acknowledged.
+// It is for one goroutine, but for Keep and Acknowledged.
 type Claimed struct {
 	Checkpoint
 	store Store
@@ -212,6 +158,7 @@ type Claimed struct {
 	mu    sync.Mutex
 	saves int64 // guarded by mu: the number of the last save
 	kept  int64 // guarded by mu: the highest number that was acknowledged
+	aside Aside // guarded by mu: what was counted
 }
 
 // Claim claims the stream's checkpoint.
@@ -266,16 +213,114 @@ func (c *Claimed) MoveAs(ctx context.Context, name string, to Place) error {
 	return nil
 }
 
-// Mark counts a save, and leaves the place as it is. After it, a checkpoint that
+// Count says what is kept aside. It is to be called before the first Keep.
+func (c *Claimed) Count(ctx context.Context, aside Aside) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aside = aside
+	if was := c.Aside; was != nil && was.Count == aside.Count && was.From == aside.From && slices.Equal(was.Coming, aside.Coming) {
+		return nil
+	}
+	return c.mark(ctx)
+}
+
+// Expects reports whether a change is about to be kept aside, or may have been by a
+// call that failed, or by an earlier claim.
+func (c *Claimed) Expects(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aside.Expects(id)
+}
+
+// Expect notes changes that are about to be kept aside, and are not yet. After it
+// they are told from those that were counted, whatever becomes of them.
+func (c *Claimed) Expect(ctx context.Context, changes ...Expected) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.aside.Coming
+	fresh := slices.DeleteFunc(slices.Clone(changes), func(one Expected) bool { return c.aside.Expects(one.ID) })
+	c.aside.Coming = slices.Concat(before, fresh)
+	err := c.mark(ctx)
+	if err != nil {
+		c.aside.Coming = before
+	}
+	return err
+}
+
+// Keep counts a save, and leaves the place as it is. After it, a checkpoint that
 // is restored from before takes no save of this claim: what was kept elsewhere
-// before the mark, and is not in the backup, is not passed over.
-func (c *Claimed) Mark(ctx context.Context) error {
-	return c.save(ctx, Progress{Mark: true})
+// before, and is not in the backup, is not passed over. The change that was kept
+// aside is counted where it was expected: any other was counted before. After an
+// error it is by the next call.
+func (c *Claimed) Keep(ctx context.Context, id string, at contract.Position) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := c.aside.expects(id); i >= 0 {
+		c.aside.Coming = slices.Concat(c.aside.Coming[:i], c.aside.Coming[i+1:])
+		c.aside.Count++
+		if c.aside.From == "" || at < c.aside.From {
+			c.aside.From = at
+		}
+	}
+	return c.mark(ctx)
+}
+
+// Leave counts a save, as Keep does, for a change that another partition has kept.
+func (c *Claimed) Leave(ctx context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aside.Coming = slices.DeleteFunc(slices.Clone(c.aside.Coming), func(one Expected) bool { return one.ID == id })
+	return c.mark(ctx)
+}
+
+// Miss counts out what was kept aside and is gone.
+func (c *Claimed) Miss(ctx context.Context, n int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aside.Count -= n
+	err := c.mark(ctx)
+	if err != nil {
+		c.aside.Count += n
+	}
+	return err
+}
+
+// Recount counts what has come back of what was counted out: found says how many are
+// kept aside but for those that are coming, and the position of the first. None is
+// counted meanwhile.
+func (c *Claimed) Recount(ctx context.Context, found func(coming []Expected) (Aside, error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	there, err := found(c.aside.Coming)
+	if err != nil || there.Count <= c.aside.Count {
+		return err
+	}
+	before := c.aside
+	c.aside.Count = there.Count
+	if before.From == "" || there.From < before.From {
+		c.aside.From = there.From
+	}
+	err = c.mark(ctx)
+	if err != nil {
+		c.aside = before
+	}
+	return err
+}
+
+// mark is called with mu held.
+func (c *Claimed) mark(ctx context.Context) error {
+	aside := c.aside
+	return c.next(ctx, Progress{Mark: true, Aside: &aside})
 }
 
 func (c *Claimed) save(ctx context.Context, progress Progress) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.next(ctx, progress)
+}
+
+// next makes the next save. It is called with mu held.
+func (c *Claimed) next(ctx context.Context, progress Progress) error {
 	c.saves++
 	progress.Number, progress.Claim, progress.Behind = c.saves, c.Claim, c.kept
 	if err := c.store.Save(ctx, c.Stream, c.Term, progress); err != nil {

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"testing"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/checkpoint/checkpointtest"
 )
 
-func TestTheFakeStoreConforms(t *testing.T) {
+func TestCheckpoint_TheFakeStoreConforms(t *testing.T) {
 	t.Parallel()
 	checkpointtest.Conform(t, func(*testing.T) checkpoint.Store { return &checkpointtest.Store{} })
 }
 
-func TestASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
+func TestCheckpoint_ASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	store := &checkpointtest.Store{}
 	older := claim(t, store)
@@ -32,7 +33,7 @@ func TestASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
 	}
 }
 
-func TestASaveAfterAnUnansweredOneGoesThrough(t *testing.T) {
+func TestCheckpoint_ASaveAfterAnUnansweredOneGoesThrough(t *testing.T) {
 	t.Parallel()
 	answered := true
 	store := &checkpointtest.Store{}
@@ -56,7 +57,7 @@ func TestASaveAfterAnUnansweredOneGoesThrough(t *testing.T) {
 	}
 }
 
-func TestTheStartIsPinnedByWhoeverComesFirst(t *testing.T) {
+func TestCheckpoint_TheStartIsPinnedByWhoeverComesFirst(t *testing.T) {
 	t.Parallel()
 	store := &checkpointtest.Store{}
 	one := claim(t, store)
@@ -76,7 +77,7 @@ func TestTheStartIsPinnedByWhoeverComesFirst(t *testing.T) {
 	}
 }
 
-func TestATokenIsNotUsedUnderOtherOptions(t *testing.T) {
+func TestCheckpoint_ATokenIsNotUsedUnderOtherOptions(t *testing.T) {
 	t.Parallel()
 	store := &checkpointtest.Store{}
 	one := claim(t, store)
@@ -101,4 +102,30 @@ func claim(t *testing.T, store checkpoint.Store) *checkpoint.Claimed {
 		t.Fatal(err)
 	}
 	return claimed
+}
+
+func TestPlace_SaysWhatItHasPassed(t *testing.T) {
+	t.Parallel()
+	first, second := contract.StreamPosition(7, 1, "82A"), contract.StreamPosition(7, 1, "82B")
+	copied := contract.SnapshotPosition(7, 1, 3)
+	start := checkpoint.ClusterTime{Seconds: 7, Increment: 1}
+	for name, tt := range map[string]struct {
+		place checkpoint.Place
+		at    contract.Position
+		want  bool
+	}{
+		"a change at it":                    {checkpoint.Place{Position: second}, second, true},
+		"one before it in its transaction":  {checkpoint.Place{Position: second}, first, true},
+		"one behind it in its transaction":  {checkpoint.Place{Position: first}, second, false},
+		"one at the time that it starts at": {checkpoint.Place{Start: start}, first, false},
+		"one anywhere, with no place":       {checkpoint.Place{}, first, false},
+		"one copied, with its copy done":    {checkpoint.Place{Start: start}, copied, true},
+		"one copied, with its copy at it":   {checkpoint.Place{Position: copied, Start: start, Copy: &checkpoint.Copy{}}, copied, true},
+		"one copied, with its copy before":  {checkpoint.Place{Start: start, Copy: &checkpoint.Copy{}}, copied, false},
+		"one copied, with no place":         {checkpoint.Place{}, copied, false},
+	} {
+		if got := tt.place.Passed(tt.at); got != tt.want {
+			t.Errorf("%s: passed is %v, want %v", name, got, tt.want)
+		}
+	}
 }

@@ -29,7 +29,7 @@ func TestSettings_ANamespaceIsAnotherByItsName(t *testing.T) {
 		{"127.0.0.1:5672", checkpoint.Namespace("127.0.0.1:5672", true), same}, // of a record from before
 	} {
 		got := same
-		for _, change := range (checkpoint.Settings{"SERVICEBUS_NAMESPACE": tt.was}).Changes(checkpoint.Settings{"SERVICEBUS_NAMESPACE": tt.is}) {
+		for _, change := range (&checkpoint.Record{Settings: checkpoint.Settings{"SERVICEBUS_NAMESPACE": tt.was}}).Changes(checkpoint.Settings{"SERVICEBUS_NAMESPACE": tt.is}) {
 			got = change.Meaning
 		}
 		if got != tt.want {

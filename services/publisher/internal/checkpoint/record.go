@@ -27,6 +27,9 @@ type Record struct {
 	Confirmed int64
 	Began     Beginning
 	Source    Origin
+	// Undecided says that a command made the record, and has not decided yet: whose
+	// the checkpoint is that may be there is not known.
+	Undecided bool
 	// Settings are those that make the stream this one.
 	Settings Settings
 	// Alone says that the stream must be the first that sends to its topic: it is
@@ -37,6 +40,9 @@ type Record struct {
 	// Marks how often it was to be marked: one that failed may be there.
 	Marked bool
 	Marks  int64
+	// Behind is how many messages, or marks of others, the topic has had before the
+	// mark of the stream; 0 while it has none.
+	Behind int64
 	// Options stands for the options of the stream, as in the checkpoint.
 	Options string
 	// Stopped is the time of the change to a collection that the stream stands

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Meaning is what it means for a stream that one of its settings is another than
@@ -18,6 +19,9 @@ const (
 	Noted
 	// Warned: it need not be another stream. It goes on with a warning.
 	Warned
+	// routed: it says of which aggregate a change is. Where the stream is split,
+	// that decides which partition carries it, so it is Another; else it is Noted.
+	routed
 )
 
 // namespace is the setting that is not compared by its letters.
@@ -34,7 +38,7 @@ var identity = []struct {
 	{"MODE", Another},
 	{"SERVICEBUS_TOPIC", Another},
 	{"SOURCE_FILTER", Noted},
-	{"FIELD_AGGREGATE_ID", Noted},
+	{"FIELD_AGGREGATE_ID", routed},
 	{"FIELD_VERSION", Noted},
 	{"FIELD_TYPE", Noted},
 	{"FIELD_TIME", Noted},
@@ -42,11 +46,14 @@ var identity = []struct {
 	{"DROP_FIELDS", Noted},
 	{"MASK_FIELDS", Noted},
 	{"ON_OTHER_OPERATION", Noted},
-	{"DOCUMENT_AGGREGATE_ID", Noted},
+	{"DOCUMENT_AGGREGATE_ID", routed},
 	{"FULL_DOCUMENT", Warned},
 	{"FULL_DOCUMENT_BEFORE_CHANGE", Warned},
 	{namespace, Another}, // but see otherNamespace
 }
+
+// routing are the settings that decide which partition carries a change.
+var routing = []string{"SOURCE_COLLECTION", "MODE", "FIELD_AGGREGATE_ID", "DOCUMENT_AGGREGATE_ID"}
 
 // Settings are the values of a stream's settings by their names. One that is not
 // there is not known, which an empty one is.
@@ -63,15 +70,21 @@ func (c SettingChange) String() string {
 	return fmt.Sprintf("%s was %q, now it is %q", c.Name, c.Was, c.Is)
 }
 
-// Changes are the settings known on both sides that differ, in a fixed order.
-func (s Settings) Changes(now Settings) []SettingChange {
+// Changes are the settings of the stream, known on both sides, that differ from
+// what they are now, in a fixed order.
+func (r *Record) Changes(now Settings) []SettingChange {
 	var all []SettingChange
 	for _, setting := range identity {
-		was, known := s[setting.name]
+		was, known := r.Settings[setting.name]
 		is, given := now[setting.name]
 		meaning, differ := setting.meaning, was != is
-		if setting.name == namespace {
+		switch {
+		case setting.name == namespace:
 			meaning, differ = otherNamespace(was, is)
+		case meaning == routed && r.Partitions > 1:
+			meaning = Another
+		case meaning == routed:
+			meaning = Noted
 		}
 		if known && given && differ {
 			all = append(all, SettingChange{Name: setting.name, Was: was, Is: is, Meaning: meaning})
@@ -81,10 +94,23 @@ func (s Settings) Changes(now Settings) []SettingChange {
 }
 
 // Changed are the changes of one meaning, for people.
-func (s Settings) Changed(now Settings, meaning Meaning) []string {
+func (r *Record) Changed(now Settings, meaning Meaning) []string {
+	return r.changed(now, func(c SettingChange) bool { return c.Meaning == meaning })
+}
+
+// Rerouted are the changes by which other partitions of the stream carry its
+// aggregates than did, for people.
+func (r *Record) Rerouted(now Settings) []string {
+	if r.Partitions < 2 {
+		return nil
+	}
+	return r.changed(now, func(c SettingChange) bool { return slices.Contains(routing, c.Name) })
+}
+
+func (r *Record) changed(now Settings, which func(SettingChange) bool) []string {
 	var all []string
-	for _, change := range s.Changes(now) {
-		if change.Meaning == meaning {
+	for _, change := range r.Changes(now) {
+		if which(change) {
 			all = append(all, change.String())
 		}
 	}

@@ -190,6 +190,8 @@ type State struct {
 	Refusal string
 	// Missing are the indexes that are not there.
 	Missing []string
+	// Lost says of parked changes that they are gone, and what to do.
+	Lost []string
 }
 
 // JudgeState judges the state database.
@@ -197,6 +199,10 @@ func JudgeState(st State) []Finding {
 	f := &findings{subject: fmt.Sprintf("state database %q", st.Name)}
 	f.add(st.Refusal != "", Fault, "cannot be used: "+st.Refusal, "grant find, insert, update and changeStream on it")
 	f.add(len(st.Missing) > 0, Warning, fmt.Sprintf("lacks indexes on %q, so it is not tidied", st.Missing), "run publisher setup with a role that may create indexes")
+	for _, lost := range st.Lost {
+		problem, fix, _ := strings.Cut(lost, ": ")
+		f.add(true, Fault, "lacks "+problem, fix)
+	}
 	return f.all
 }
 

@@ -20,7 +20,7 @@ func healthyTopic() doctor.Topic {
 	}
 }
 
-func TestWhatIsWellIsNotFound(t *testing.T) {
+func TestDoctor_WhatIsWellIsNotFound(t *testing.T) {
 	t.Parallel()
 	found := doctor.JudgeTopic(healthyTopic(), settings)
 	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"a"}}, settings)...)
@@ -31,7 +31,7 @@ func TestWhatIsWellIsNotFound(t *testing.T) {
 	}
 }
 
-func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
+func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 	t.Parallel()
 	topic := func(change func(*doctor.Topic)) []doctor.Finding {
 		wrong := healthyTopic()
@@ -82,7 +82,7 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 	}
 }
 
-func TestDurationsAreReadAsTheServiceWritesThem(t *testing.T) {
+func TestDoctor_DurationsAreReadAsTheServiceWritesThem(t *testing.T) {
 	t.Parallel()
 	const endless = time.Duration(1<<63 - 1)
 	for text, want := range map[string]time.Duration{

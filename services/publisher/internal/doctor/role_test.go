@@ -19,7 +19,7 @@ func onEverything(actions ...string) doctor.Privilege {
 	return p
 }
 
-func TestARoleIsComparedWithWhatIsDocumented(t *testing.T) {
+func TestRole_ARoleIsComparedWithWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	needs := []doctor.Need{
 		{Database: "shop", Collections: []string{"events"}, Actions: []string{"find", "changeStream"}},

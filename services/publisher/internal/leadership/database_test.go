@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// TestTheDatabaseAnswersAsOneLeaseAndOneCheckpoint calls a database from several
+// TestDatabase_TheDatabaseAnswersAsOneLeaseAndOneCheckpoint calls a database from several
 // clients at once, in any order, with leases of milliseconds. Some calls are
 // never made, some lose their reply, some are given up.
-func TestTheDatabaseAnswersAsOneLeaseAndOneCheckpoint(t *testing.T) {
+func TestDatabase_TheDatabaseAnswersAsOneLeaseAndOneCheckpoint(t *testing.T) {
 	t.Parallel()
 	state := mongostate.New(testserver.Mongo(t), testserver.Name(t))
 	const lanes, each = 4, 250

@@ -34,13 +34,13 @@ const (
 	judged        = 5 // every how many schedules the history is judged, which takes longest
 )
 
-// TestNoScheduleMovesTheCheckpointBackOrLeavesTheStreamAlone runs instances
+// TestSimulation_NoScheduleMovesTheCheckpointBackOrLeavesTheStreamAlone runs instances
 // through seeded schedules of crashes, restarts, outages, pauses between check and save,
 // failed, hanging, late and lost calls, and of a server clock that is off by up
 // to an hour and runs at another rate. Whoever may act holds the server's lease;
 // the checkpoint only rises; the histories of every fifth could be those of one
 // lease and one checkpoint; and when the faults end, somebody leads within a lease.
-func TestNoScheduleMovesTheCheckpointBackOrLeavesTheStreamAlone(t *testing.T) {
+func TestSimulation_NoScheduleMovesTheCheckpointBackOrLeavesTheStreamAlone(t *testing.T) {
 	t.Parallel()
 	for shard := range uint64(shards) {
 		t.Run(fmt.Sprint("shard ", shard), func(t *testing.T) {

@@ -81,7 +81,7 @@ func (i *instance) quit() error {
 
 func (i *instance) leads() bool { return i.State().Role == lease.Leader }
 
-func TestAFreeLeaseIsTakenAtOnce(t *testing.T) {
+func TestElector_AFreeLeaseIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -96,7 +96,7 @@ func TestAFreeLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-func TestALeaderThatRenewsIsNotDisturbed(t *testing.T) {
+func TestElector_ALeaderThatRenewsIsNotDisturbed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -115,7 +115,7 @@ func TestALeaderThatRenewsIsNotDisturbed(t *testing.T) {
 	})
 }
 
-func TestACrashedLeaderIsFollowedWithinTheRestOfItsLeaseAndASecond(t *testing.T) {
+func TestElector_ACrashedLeaderIsFollowedWithinTheRestOfItsLeaseAndASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var crashed atomic.Bool
@@ -139,7 +139,7 @@ func TestACrashedLeaderIsFollowedWithinTheRestOfItsLeaseAndASecond(t *testing.T)
 	})
 }
 
-func TestAStandbyFollowsAPlannedStopAtOnce(t *testing.T) {
+func TestElector_AStandbyFollowsAPlannedStopAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		watched bool
@@ -169,7 +169,7 @@ func TestAStandbyFollowsAPlannedStopAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheLeaseIsReleasedOnlyAfterTheLedWorkHasReturned(t *testing.T) {
+func TestElector_TheLeaseIsReleasedOnlyAfterTheLedWorkHasReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -194,7 +194,7 @@ func TestTheLeaseIsReleasedOnlyAfterTheLedWorkHasReturned(t *testing.T) {
 	})
 }
 
-func TestAnOutageShorterThanTheDeadlineCostsNoLeadership(t *testing.T) {
+func TestElector_AnOutageShorterThanTheDeadlineCostsNoLeadership(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]leasetest.Fault{
 		"calls fail":       {Err: leasetest.ErrInjected},
@@ -213,18 +213,23 @@ func TestAnOutageShorterThanTheDeadlineCostsNoLeadership(t *testing.T) {
 					return leasetest.Fault{}
 				}
 				a := start(t, "a", "1", store)
-				b := start(t, "b", "1", store)
 				synctest.Wait()
-				for range 20 {
-					time.Sleep(13 * time.Second)
+				b := start(t, "b", "1", store)
+				const outages = 20
+				for n := range outages {
+					for renewed := a.State().TrustedUntil; a.leads() && !a.State().TrustedUntil.After(renewed); {
+						time.Sleep(10 * time.Millisecond)
+					}
+					// The next heartbeat is in the outage, sooner or later.
+					time.Sleep(heartbeat/2 + time.Duration(n)*100*time.Millisecond)
 					out.Store(true)
-					time.Sleep(2900 * time.Millisecond) // at most two attempts are lost
+					time.Sleep(3100 * time.Millisecond) // at most two attempts that hang are lost
 					out.Store(false)
 				}
 				takeovers := a.State().Takeovers + b.State().Takeovers
 				failures := a.State().RenewFailures + b.State().RenewFailures
-				if takeovers != 1 || failures == 0 {
-					t.Errorf("%d takeovers and %d failed renewals, want 1 and some", takeovers, failures)
+				if takeovers != 1 || failures < outages-1 { // the last one may not be known to have failed
+					t.Errorf("%d takeovers and %d failed renewals, want 1 and one in each outage", takeovers, failures)
 				}
 				_ = b.quit()
 				_ = a.quit()
@@ -233,7 +238,7 @@ func TestAnOutageShorterThanTheDeadlineCostsNoLeadership(t *testing.T) {
 	}
 }
 
-func TestTheLedWorkEndsBeforeTheLeaseCanBeOver(t *testing.T) {
+func TestElector_TheLedWorkEndsBeforeTheLeaseCanBeOver(t *testing.T) {
 	t.Parallel()
 	// The server's clock runs this much faster than ours, up to the rate that
 	// the margin between deadline and lease covers, and starts an hour off.
@@ -272,7 +277,7 @@ func TestTheLedWorkEndsBeforeTheLeaseCanBeOver(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineCountsFromBeforeTheRenewalWasSent(t *testing.T) {
+func TestElector_TheDeadlineCountsFromBeforeTheRenewalWasSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const latency = time.Second
@@ -301,7 +306,7 @@ func TestTheDeadlineCountsFromBeforeTheRenewalWasSent(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseRecordIsGoneStopsAndCreatesNone(t *testing.T) {
+func TestElector_ALeaderWhoseRecordIsGoneStopsAndCreatesNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -325,7 +330,7 @@ func TestALeaderWhoseRecordIsGoneStopsAndCreatesNone(t *testing.T) {
 	})
 }
 
-func TestALiveLeaseOfOnesOwnIDIsWaitedFor(t *testing.T) {
+func TestElector_ALiveLeaseOfOnesOwnIDIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -340,7 +345,7 @@ func TestALiveLeaseOfOnesOwnIDIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestWithUniqueIDsARestartedLeaderLeadsAtOnceAndTheOlderStops(t *testing.T) {
+func TestElector_WithUniqueIDsARestartedLeaderLeadsAtOnceAndTheOlderStops(t *testing.T) {
 	t.Parallel()
 	unique := func(c *lease.Config) { c.OwnIDUnique = true }
 	synctest.Test(t, func(t *testing.T) {
@@ -366,7 +371,7 @@ func TestWithUniqueIDsARestartedLeaderLeadsAtOnceAndTheOlderStops(t *testing.T) 
 	})
 }
 
-func TestALostReleaseCostsTheRestOfTheLease(t *testing.T) {
+func TestElector_ALostReleaseCostsTheRestOfTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -392,7 +397,7 @@ func TestALostReleaseCostsTheRestOfTheLease(t *testing.T) {
 	})
 }
 
-func TestAStopWhileATakeIsUnansweredLeavesNoLeaseBehind(t *testing.T) {
+func TestElector_AStopWhileATakeIsUnansweredLeavesNoLeaseBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -413,7 +418,7 @@ func TestAStopWhileATakeIsUnansweredLeavesNoLeaseBehind(t *testing.T) {
 	})
 }
 
-func TestTheErrorOfWorkThatEndsByItselfIsReturned(t *testing.T) {
+func TestElector_TheErrorOfWorkThatEndsByItselfIsReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &leasetest.Store{}
@@ -433,7 +438,7 @@ func TestTheErrorOfWorkThatEndsByItselfIsReturned(t *testing.T) {
 	})
 }
 
-func TestConfigWantsALeaderToStopBeforeItsLeaseIsOver(t *testing.T) {
+func TestElector_ConfigWantsALeaderToStopBeforeItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		ttl, deadline, heartbeat time.Duration

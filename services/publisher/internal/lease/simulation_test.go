@@ -18,11 +18,11 @@ var (
 	simCount = flag.Uint64("lease.schedules", 100, "how many schedules to simulate")
 )
 
-// TestNoScheduleHasTwoLeaders runs instances through seeded schedules of failed,
+// TestSimulation_NoScheduleHasTwoLeaders runs instances through seeded schedules of failed,
 // hanging, lost and late calls, of restarts, and of a server clock that runs at
 // another rate. At every moment whoever may act must hold the server's lease;
 // and when the faults end, somebody leads within a lease.
-func TestNoScheduleHasTwoLeaders(t *testing.T) {
+func TestSimulation_NoScheduleHasTwoLeaders(t *testing.T) {
 	t.Parallel()
 	for seed := *simSeed; seed < *simSeed+*simCount; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

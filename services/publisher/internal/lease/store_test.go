@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheFakeStoreConforms(t *testing.T) {
+func TestStore_TheFakeStoreConforms(t *testing.T) {
 	t.Parallel()
 	leasetest.Conform(t, func(*testing.T) lease.Store { return &leasetest.Store{} })
 	t.Run("watch", func(t *testing.T) {

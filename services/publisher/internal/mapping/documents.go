@@ -46,8 +46,12 @@ func (m *Documents) Map(read relay.Change) (contract.Event, bool, error) {
 		Position:  read.Position,
 		Time:      c.at,
 	}
-	if event.AggregateID, err = m.idOf(&c); err != nil {
+	var known bool
+	if event.AggregateID, known, err = m.idOf(&c); err != nil && known {
 		return contract.Event{}, false, m.astray(err)
+	}
+	if err != nil { // another partition may have been shown more, and have left it to this one
+		return contract.Event{}, false, err
 	}
 	if !m.carried(event.AggregateID) {
 		return contract.Event{}, false, nil
@@ -69,8 +73,9 @@ func (m *Documents) Map(read relay.Change) (contract.Event, bool, error) {
 	return event, true, nil
 }
 
-// idOf looks for the aggregate id wherever the change shows the document.
-func (m *Documents) idOf(c *change) (string, error) {
+// idOf looks for the aggregate id wherever the change shows the document, and reports
+// whether it was there.
+func (m *Documents) idOf(c *change) (id string, shown bool, err error) {
 	for _, document := range [...][]byte{c.document, c.before, c.key} {
 		v, found := at(document, m.aggregateID)
 		if !found {
@@ -80,9 +85,9 @@ func (m *Documents) idOf(c *change) (string, error) {
 		if err == nil && m.qualified {
 			id = c.collection + "/" + id
 		}
-		return id, err
+		return id, true, err
 	}
-	return "", problem(m.aggregateID, "is missing: this %s does not show the aggregate id; "+
+	return "", false, problem(m.aggregateID, "is missing: this %s does not show the aggregate id; "+
 		"for a field other than _id the source must keep pre-images (FULL_DOCUMENT_BEFORE_CHANGE)", c.operation)
 }
 

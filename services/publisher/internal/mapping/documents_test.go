@@ -38,7 +38,7 @@ var (
 	}}
 )
 
-func TestEachOperationOnADocumentBecomesAnEvent(t *testing.T) {
+func TestDocuments_EachOperationOnADocumentBecomesAnEvent(t *testing.T) {
 	t.Parallel()
 	const whole = `{"_id":{"$oid":"65539f000102030405060708"},"status":"paid","card":{"number":"4111","holder":"Ann"}}`
 	const earlier = `"before":{"_id":{"$oid":"65539f000102030405060708"},"status":"open"}`
@@ -75,7 +75,7 @@ func TestEachOperationOnADocumentBecomesAnEvent(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoChangeOfADocumentCarriesNoEvent(t *testing.T) {
+func TestDocuments_WhatIsNoChangeOfADocumentCarriesNoEvent(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"drop", "rename", "dropDatabase", "invalidate", "create", "createIndexes", "modify"} {
 		if _, carries, err := documentsHiding(t, nil, nil).Map(changed(t, operation)); carries || err != nil {
@@ -84,7 +84,7 @@ func TestWhatIsNoChangeOfADocumentCarriesNoEvent(t *testing.T) {
 	}
 }
 
-func TestTwoChangesOfADocumentAtOneClusterTimeHaveTwoIDs(t *testing.T) {
+func TestDocuments_TwoChangesOfADocumentAtOneClusterTimeHaveTwoIDs(t *testing.T) {
 	t.Parallel()
 	one := changed(t, "update", order, edit)
 	two := one
@@ -99,7 +99,7 @@ func TestTwoChangesOfADocumentAtOneClusterTimeHaveTwoIDs(t *testing.T) {
 	}
 }
 
-func TestAnAggregateOfDocumentsIsFoundWhereverTheChangeShowsIt(t *testing.T) {
+func TestDocuments_AnAggregateOfDocumentsIsFoundWhereverTheChangeShowsIt(t *testing.T) {
 	t.Parallel()
 	customer := bson.D{{Key: "_id", Value: id}, {Key: "customer", Value: "c-1"}}
 	mapper := mapping.NewDocuments(plainOptions, "customer", false)
@@ -121,7 +121,7 @@ func TestAnAggregateOfDocumentsIsFoundWhereverTheChangeShowsIt(t *testing.T) {
 	}
 }
 
-func TestDocumentsOfSeveralCollectionsDoNotShareAnAggregate(t *testing.T) {
+func TestDocuments_DocumentsOfSeveralCollectionsDoNotShareAnAggregate(t *testing.T) {
 	t.Parallel()
 	got, _, err := mapping.NewDocuments(plainOptions, "_id", true).Map(changed(t, "insert", order))
 	if err != nil || got.AggregateID != "events/65539f000102030405060708" {
@@ -129,7 +129,7 @@ func TestDocumentsOfSeveralCollectionsDoNotShareAnAggregate(t *testing.T) {
 	}
 }
 
-func TestHiddenFieldsDoNotLeaveTheSource(t *testing.T) {
+func TestDocuments_HiddenFieldsDoNotLeaveTheSource(t *testing.T) {
 	t.Parallel()
 	lines := bson.E{Key: "fullDocument", Value: bson.D{{Key: "_id", Value: 1}, {Key: "card", Value: bson.D{{Key: "number", Value: "4111"}}}, {Key: "lines", Value: bson.A{
 		bson.D{{Key: "card", Value: bson.D{{Key: "number", Value: "4111"}, {Key: "holder", Value: "Ann"}}}}, int32(2),
@@ -152,7 +152,7 @@ func TestHiddenFieldsDoNotLeaveTheSource(t *testing.T) {
 	}
 }
 
-func TestHiddenFieldsOfAnEventAreNamedFromItsDocument(t *testing.T) {
+func TestDocuments_HiddenFieldsOfAnEventAreNamedFromItsDocument(t *testing.T) {
 	t.Parallel()
 	hidden, err := mapping.NewHidden([]string{"data.total"}, nil)
 	if err != nil {
@@ -166,7 +166,7 @@ func TestHiddenFieldsOfAnEventAreNamedFromItsDocument(t *testing.T) {
 	}
 }
 
-func TestPathsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestDocuments_PathsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ drop, mask []string }{
 		"an empty path":          {[]string{""}, nil},
@@ -182,7 +182,7 @@ func TestPathsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheTraceContextOfADocumentIsPassedOn(t *testing.T) {
+func TestDocuments_TheTraceContextOfADocumentIsPassedOn(t *testing.T) {
 	t.Parallel()
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	o := plainOptions
@@ -194,7 +194,7 @@ func TestTheTraceContextOfADocumentIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestAnAggregateThatIsNotOurPartCarriesNothing(t *testing.T) {
+func TestDocuments_AnAggregateThatIsNotOurPartCarriesNothing(t *testing.T) {
 	t.Parallel()
 	o := plainOptions
 	o.Keep = func(id string) bool { return id == "another" }
@@ -210,7 +210,7 @@ func TestAnAggregateThatIsNotOurPartCarriesNothing(t *testing.T) {
 
 // Consumers find an aggregate by this text, so a value that changes its form
 // loses its history.
-func TestGoldenAggregateIDs(t *testing.T) {
+func TestDocuments_GoldenAggregateIDs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/aggregate_ids.json")
 	if err != nil {

@@ -42,7 +42,7 @@ func spelled(v any) any {
 	return v
 }
 
-func TestJSONIsWhatTheDriverWrites(t *testing.T) {
+func TestJSON_JSONIsWhatTheDriverWrites(t *testing.T) {
 	t.Parallel()
 	id := bson.ObjectID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	decimal, err := bson.ParseDecimal128("-1.234E+56")
@@ -91,7 +91,7 @@ func TestJSONIsWhatTheDriverWrites(t *testing.T) {
 	}
 }
 
-func TestJSONOfAnyDocumentIsWhatTheDriverWrites(t *testing.T) {
+func TestJSON_JSONOfAnyDocumentIsWhatTheDriverWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		document, err := bson.Marshal(anyDocument(3).Draw(t, "document"))

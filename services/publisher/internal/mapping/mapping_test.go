@@ -75,7 +75,7 @@ func with(name string, value any) bson.D {
 
 var absent = any(struct{ absent bool }{})
 
-func TestAnInsertedEventBecomesAnEventOfTheContract(t *testing.T) {
+func TestMapping_AnInsertedEventBecomesAnEventOfTheContract(t *testing.T) {
 	t.Parallel()
 	got, carries, err := newEvents(standard).Map(inserted(t, event()))
 	if err != nil || !carries {
@@ -112,7 +112,7 @@ func TestAnInsertedEventBecomesAnEventOfTheContract(t *testing.T) {
 	}
 }
 
-func TestAggregateIDsHaveOneTextForm(t *testing.T) {
+func TestMapping_AggregateIDsHaveOneTextForm(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		value any
@@ -136,7 +136,7 @@ func TestAggregateIDsHaveOneTextForm(t *testing.T) {
 	}
 }
 
-func TestAChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
+func TestMapping_AChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		document bson.D
@@ -172,7 +172,7 @@ func TestAChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
 	}
 }
 
-func TestWhatMayBeMissingMay(t *testing.T) {
+func TestMapping_WhatMayBeMissingMay(t *testing.T) {
 	t.Parallel()
 	unnumbered := standard
 	unnumbered.Version = mapping.None
@@ -201,7 +201,7 @@ func TestWhatMayBeMissingMay(t *testing.T) {
 	}
 }
 
-func TestPathsReachIntoDocuments(t *testing.T) {
+func TestMapping_PathsReachIntoDocuments(t *testing.T) {
 	t.Parallel()
 	paths := mapping.Paths{AggregateID: "meta.order.id", Type: "meta.kind", Version: "meta.order.v", Time: "meta.at", Data: "body.inner"}
 	got, _, err := newEvents(paths).Map(inserted(t, bson.D{
@@ -221,7 +221,7 @@ func TestPathsReachIntoDocuments(t *testing.T) {
 	}
 }
 
-func TestOtherOperationsArePassedOverOrRefusedByPolicy(t *testing.T) {
+func TestMapping_OtherOperationsArePassedOverOrRefusedByPolicy(t *testing.T) {
 	t.Parallel()
 	for policy, refused := range map[mapping.OtherOperations]map[string]bool{
 		mapping.RefuseChanges: {"update": true, "replace": true},
@@ -240,7 +240,7 @@ func TestOtherOperationsArePassedOverOrRefusedByPolicy(t *testing.T) {
 	}
 }
 
-func TestTheSameChangeHasTheSameIDWhoeverReadsIt(t *testing.T) {
+func TestMapping_TheSameChangeHasTheSameIDWhoeverReadsIt(t *testing.T) {
 	t.Parallel()
 	one, _, err := newEvents(standard).Map(inserted(t, event()))
 	if err != nil {

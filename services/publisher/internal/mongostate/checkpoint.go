@@ -39,6 +39,7 @@ type checkpointDocument struct {
 	UpdatedAt time.Time       `bson:"updatedAt,omitempty"`
 	Saves     int64           `bson:"saves,omitempty"`
 	Moved     string          `bson:"moved,omitempty"`
+	Parked    *asideDocument  `bson:"parked,omitempty"`
 }
 
 type copyDocument struct {
@@ -69,6 +70,7 @@ func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 		UpdatedAt: d.UpdatedAt,
 		Saves:     d.Saves,
 		Moved:     d.Moved,
+		Aside:     d.Parked.aside(),
 	}
 }
 
@@ -137,28 +139,24 @@ func clusterTime(t *bson.Timestamp) checkpoint.ClusterTime {
 // Claim implements checkpoint.Store.
 func (c *Checkpoints) Claim(ctx context.Context, stream string, by checkpoint.Claimant) (checkpoint.Checkpoint, error) {
 	above := bson.D{{Key: "$max", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$term", int64(0)}}}, by.Above}}}
-	update := mongo.Pipeline{
-		{{Key: "$set", Value: bson.D{
-			{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{above, int64(1)}}}},
-			{Key: "saves", Value: int64(0)},
-			{Key: "owner", Value: literal(by.Owner)},
-			{Key: "claim", Value: rand.Text()},
-			{Key: "claimedAt", Value: "$$NOW"},
-		}}},
-		{{Key: "$unset", Value: "retired"}},
-	}
-	filter := byStream(stream)
-	if !by.Create {
-		filter = append(filter, inUse())
-	}
+	update := mongo.Pipeline{{{Key: "$set", Value: bson.D{
+		{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{above, int64(1)}}}},
+		{Key: "saves", Value: int64(0)},
+		{Key: "owner", Value: literal(by.Owner)},
+		{Key: "claim", Value: rand.Text()},
+		{Key: "claimedAt", Value: "$$NOW"},
+	}}}}
 	claim := func() (checkpoint.Checkpoint, error) {
-		return c.modify(ctx, filter, update, options.FindOneAndUpdate().SetUpsert(by.Create))
+		return c.modify(ctx, append(byStream(stream), inUse()), update, options.FindOneAndUpdate().SetUpsert(by.Create))
 	}
 	found, err := claim()
 	if mongo.IsDuplicateKeyError(err) {
-		return claim() // somebody else inserted the document first
+		found, err = claim() // somebody else inserted the document first, or it is retired
 	}
-	if errors.Is(err, mongo.ErrNoDocuments) {
+	switch {
+	case mongo.IsDuplicateKeyError(err):
+		return found, checkpoint.ErrSuperseded
+	case errors.Is(err, mongo.ErrNoDocuments):
 		return found, checkpoint.ErrMissing
 	}
 	return found, err
@@ -195,7 +193,11 @@ func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progr
 	}
 	update := setPlace(progress.Place, fields...)
 	if progress.Mark {
-		update = bson.D{{Key: "$set", Value: bson.D{number}}}
+		set := bson.D{number}
+		if aside := progress.Aside; aside != nil {
+			set = append(set, bson.E{Key: "parked", Value: documentOfAside(*aside)})
+		}
+		update = bson.D{{Key: "$set", Value: set}}
 	}
 	result, err := c.documents.UpdateOne(ctx, mine, update)
 	if err != nil {

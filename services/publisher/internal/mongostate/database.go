@@ -25,6 +25,7 @@ const (
 	gaps        = "stream_gaps"
 	moves       = "checkpoint_log"
 	streams     = "streams"
+	resends     = "resends"
 )
 
 // leaseTidySeconds is how long a lease record stays after its end. Nothing

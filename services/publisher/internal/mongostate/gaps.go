@@ -169,6 +169,9 @@ func (g *Gaps) GoOn(ctx context.Context, decision string, at time.Time) error {
 	return nil
 }
 
+// Lost as a decision is that of an entry for what was kept aside and is gone.
+const Lost = "lost"
+
 // Began as a decision is that of an entry which is no gap: it says where the
 // stream began.
 const Began = "begin"

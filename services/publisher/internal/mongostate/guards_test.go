@@ -30,7 +30,7 @@ func TestParked_ItsClaimIsNeededToRecordWhatWasDone(t *testing.T) {
 	t.Parallel()
 	parked := fresh(t).Parked("orders")
 	change := relay.Change{Raw: marshal(t, bson.D{}), Token: marshal(t, bson.D{}), Position: contract.StreamPosition(1, 1, "8201")}
-	if err := parked.Park(t.Context(), relay.Parked{Change: change, Reason: "test"}); err != nil {
+	if _, err := parked.Park(t.Context(), "orders", relay.Parked{Change: change, Reason: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	var id string
@@ -63,6 +63,7 @@ func TestParked_ItsClaimIsNeededToRecordWhatWasDone(t *testing.T) {
 func TestRepartition_WaitsForTheEndOfACopy(t *testing.T) {
 	t.Parallel()
 	state := fresh(t)
+	recorded(t, state)
 	claimed, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "a", Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -133,16 +134,25 @@ func TestScope_AHaltInTheLeaseAloneLetsAnOperatorDecide(t *testing.T) {
 		}
 		return scope.Held(nil)
 	}
+	halt := func(by lease.Holder, seen int64) error {
+		return state.Lease("lease").Halt(t.Context(), by, seen, "lost")
+	}
 	for _, step := range []struct {
-		by   lease.Holder
-		why  string
+		what string
+		do   func() error
 		held bool
-	}{{lease.Holder{ID: "a", Incarnation: "2"}, "lost", true}, {holder, "lost", false}, {holder, "", true}} {
-		if err := state.Lease("lease").Halt(t.Context(), step.by, step.why); err != nil {
+	}{
+		{"a halt of another process", func() error { return halt(lease.Holder{ID: "a", Incarnation: "2"}, 1) }, true},
+		{"a halt of the holder", func() error { return halt(holder, 1) }, false},
+		{"a claim", func() error { return state.Lease("lease").Confirm(t.Context(), holder, 2) }, true},
+		{"a halt from before the claim", func() error { return halt(holder, 1) }, true},
+		{"a halt in the term", func() error { return halt(holder, 2) }, false},
+	} {
+		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
 		if err := held(); (err != nil) != step.held {
-			t.Errorf("Held after Halt(%+v, %q) = %v", step.by, step.why, err)
+			t.Errorf("Held after %s = %v", step.what, err)
 		}
 	}
 }

@@ -156,14 +156,31 @@ func (l *Lease) Release(ctx context.Context, holder lease.Holder) (bool, error) 
 }
 
 // Halt says in the lease why its holder waits for an operator, whatever becomes
-// of the stream's record; or, with an empty text, that it does not. It is nothing
-// where another holds the lease.
-func (l *Lease) Halt(ctx context.Context, holder lease.Holder, why string) error {
-	_, err := l.records.UpdateOne(ctx, bson.D{
-		{Key: "_id", Value: l.name}, {Key: "leaderId", Value: holder.ID}, {Key: "incarnation", Value: holder.Incarnation},
-	}, bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
-	if err != nil {
-		return fmt.Errorf("note in lease %q that its holder waits: %w", l.name, err)
+// of the stream's record. It is nothing where another holds the lease, or where the
+// holder has confirmed a later term than the one that it has seen, in this tenure or
+// in another.
+func (l *Lease) Halt(ctx context.Context, holder lease.Holder, seen int64, why string) error {
+	notLater := bson.D{{Key: "$not", Value: bson.D{{Key: "$gt", Value: seen}}}} // or absent
+	return l.say(ctx, append(byHolder(l.name, holder), bson.E{Key: "confirmed", Value: notLater}),
+		bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: why}}}})
+}
+
+// Confirm says in the lease that its holder has claimed a term, and waits for nobody.
+func (l *Lease) Confirm(ctx context.Context, holder lease.Holder, term int64) error {
+	return l.say(ctx, byHolder(l.name, holder), bson.D{
+		{Key: "$max", Value: bson.D{{Key: "confirmed", Value: term}}},
+		{Key: "$set", Value: bson.D{{Key: "halt", Value: ""}}},
+	})
+}
+
+// byHolder is the filter of a lease that a process holds, in whatever tenure.
+func byHolder(name string, holder lease.Holder) bson.D {
+	return bson.D{{Key: "_id", Value: name}, {Key: "leaderId", Value: holder.ID}, {Key: "incarnation", Value: holder.Incarnation}}
+}
+
+func (l *Lease) say(ctx context.Context, which, update bson.D) error {
+	if _, err := l.records.UpdateOne(ctx, which, update); err != nil {
+		return fmt.Errorf("note in lease %q whether its holder waits: %w", l.name, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
+func TestMajority_EveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 	t.Parallel()
 	var sent commands
 	client, err := mongo.Connect(options.Client().ApplyURI(testserver.Get(t).MongoURI).
@@ -37,6 +37,8 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(records.Read(ctx)),
 		second(records.Take(ctx, lease.Claim{Holder: holder, TTL: time.Hour})),
 		second(records.Renew(ctx, holder, time.Hour)),
+		records.Halt(ctx, holder, 1, "why"),
+		records.Confirm(ctx, holder, 1),
 		second(records.Release(ctx, holder)),
 		second(checkpoints.Claim(ctx, "orders", checkpoint.Claimant{Owner: "a", Create: true})),
 		second(checkpoints.Pin(ctx, "orders", 1, checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 1}})),
@@ -52,7 +54,11 @@ func TestEveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(state.Gaps("orders").Counts(ctx)),
 		second(state.Gaps("orders").Any(ctx)),
 		second(state.Repartition(ctx, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 1, To: 1}, false)),
-		state.Parked("orders").Park(ctx, relay.Parked{Change: change}),
+		second(state.Parked("orders").Has(ctx, "id")),
+		second(state.Parked("orders").Park(ctx, "orders", relay.Parked{Change: change})),
+		second(state.Parked("orders").Unclaimed(ctx, []string{})),
+		state.Parked("orders").Adopt(ctx, "orders", "id"),
+		second(state.Parked("orders").KeptAside(ctx)),
 	)
 	if err != nil {
 		t.Fatal(err)

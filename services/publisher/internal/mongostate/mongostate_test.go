@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-func TestTheLeaseConforms(t *testing.T) {
+func TestMongoState_TheLeaseConforms(t *testing.T) {
 	t.Parallel()
 	client := testserver.Mongo(t)
 	open := func(t *testing.T) *mongostate.Lease {
@@ -37,7 +37,7 @@ func TestTheLeaseConforms(t *testing.T) {
 	})
 }
 
-func TestTheCheckpointsConform(t *testing.T) {
+func TestMongoState_TheCheckpointsConform(t *testing.T) {
 	t.Parallel()
 	client := testserver.Mongo(t)
 	checkpointtest.Conform(t, func(t *testing.T) checkpoint.Store {
@@ -46,7 +46,7 @@ func TestTheCheckpointsConform(t *testing.T) {
 	})
 }
 
-func TestLeasesOfOneDatabaseDoNotTouchEachOther(t *testing.T) {
+func TestMongoState_LeasesOfOneDatabaseDoNotTouchEachOther(t *testing.T) {
 	t.Parallel()
 	state := mongostate.New(testserver.Mongo(t), testserver.Name(t))
 	holder := lease.Holder{ID: "a", Incarnation: "1", Tenure: 1}
@@ -58,7 +58,7 @@ func TestLeasesOfOneDatabaseDoNotTouchEachOther(t *testing.T) {
 	}
 }
 
-func TestTheLeaseIsWrittenByTheServersClock(t *testing.T) {
+func TestMongoState_TheLeaseIsWrittenByTheServersClock(t *testing.T) {
 	t.Parallel()
 	client, name := testserver.Mongo(t), testserver.Name(t)
 	holder := lease.Holder{ID: "$leaderId", Incarnation: "$$NOW", Tenure: 1} // values, not expressions
@@ -78,7 +78,7 @@ func TestTheLeaseIsWrittenByTheServersClock(t *testing.T) {
 	}
 }
 
-func TestAParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
+func TestMongoState_AParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
 	t.Parallel()
 	client, name := testserver.Mongo(t), testserver.Name(t)
 	state := mongostate.New(client, name)
@@ -97,7 +97,7 @@ func TestAParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
 		Position: contract.StreamPosition(1, 1, "8201"),
 	}
 	for range 2 {
-		err := parked.Park(t.Context(), relay.Parked{Change: change, Reason: "no aggregate id", Term: 4})
+		_, err := parked.Park(t.Context(), "shop.events", relay.Parked{Change: change, Reason: "no aggregate id", Term: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestAParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
 	}
 }
 
-func TestAChangeTooLargeToBeKeptIsParkedWithoutIt(t *testing.T) {
+func TestMongoState_AChangeTooLargeToBeKeptIsParkedWithoutIt(t *testing.T) {
 	t.Parallel()
 	client, name := testserver.Mongo(t), testserver.Name(t)
 	parked := mongostate.New(client, name).Parked("shop.events")
@@ -127,7 +127,7 @@ func TestAChangeTooLargeToBeKeptIsParkedWithoutIt(t *testing.T) {
 		{Key: "fullDocument", Value: bson.D{{Key: "body", Value: bson.Binary{Data: make([]byte, 16<<20-32<<10)}}}},
 	})
 	change := relay.Change{Raw: raw, Token: marshal(t, bson.D{}), Position: contract.StreamPosition(1, 1, "8201")}
-	if err := parked.Park(t.Context(), relay.Parked{Change: change, Reason: "too large", AggregateID: "a", EventID: "e"}); err != nil {
+	if _, err := parked.Park(t.Context(), "shop.events", relay.Parked{Change: change, Reason: "too large", AggregateID: "a", EventID: "e"}); err != nil {
 		t.Fatal(err)
 	}
 	err := parked.Each(t.Context(), false, func(c mongostate.ParkedChange) error {

@@ -18,6 +18,12 @@ import (
 // the ledger's entry for what the stream passes over then.
 const Reset = "reset"
 
+// Accept as an action takes over what halts the stream.
+const Accept = "accept"
+
+// Adopt as an action begins where another program has come to: nothing is passed over.
+const Adopt = "adopt"
+
 // HighestTerm is the highest term of a whole stream that the ledger or the log of
 // moves tells of; 0 where none does.
 func (d *Database) HighestTerm(ctx context.Context, whole string) (int64, error) {
@@ -39,7 +45,7 @@ func (d *Database) HighestTerm(ctx context.Context, whole string) (int64, error)
 // Move is a change of a checkpoint by an operator.
 type Move struct {
 	Stream string `bson:"stream"`
-	// Action is what was asked for: accept, set or reset.
+	// Action is what was asked for: accept, adopt, set or reset.
 	Action string `bson:"action"`
 	Who    string `bson:"who"`
 	Why    string `bson:"why"`
@@ -208,9 +214,13 @@ func (d *Database) moveOnce(ctx context.Context, id bson.ObjectID, move Move) (b
 			return before, err
 		}
 	}
-	return before, d.Streams().Decide(ctx, move.Stream, Decision{
+	kept, err := d.Streams().Decide(ctx, move.Stream, Decision{
 		Term: claimed.Term, Source: move.Source, Settings: move.Settings, Accepted: move.Accepted,
 	})
+	if err == nil && !kept && move.Action == Accept { // what is accepted is in the record alone
+		err = fmt.Errorf("keep what is accepted of stream %q: %w", move.Stream, checkpoint.ErrSuperseded)
+	}
+	return before, err
 }
 
 // passesOver is the ledger's entry for what a move leaves out: all from where the
@@ -229,8 +239,10 @@ func (m Move) passesOver(before checkpoint.Checkpoint, to checkpoint.Place, reco
 	if to.Anew {
 		gap.ToTime = time.Time{}
 	}
-	changed := record.Settings.Changed(m.Settings, checkpoint.Another)
+	changed := record.Changed(m.Settings, checkpoint.Another)
 	switch {
+	case m.Action == Adopt:
+		return nil
 	case before.Anew:
 		return nil // the entry of the reset says where it goes on
 	case from.Copying() && m.To != nil:

@@ -2,6 +2,7 @@ package mongostate_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,5 +164,28 @@ func TestGaps_WhatIsAnnouncedAgainIsNotVoid(t *testing.T) {
 	}
 	if got := entries(t, state)[200]; got.Decision != "now" || got.Error != "lost" || got.Unfinished {
 		t.Errorf("the ledger has %+v, want the decision", got)
+	}
+}
+
+// TestMove_ACopyThatHasBegunSinceTheLookIsNotGivenUp moves a checkpoint that is in a
+// copy by the time of the claim.
+func TestMove_ACopyThatHasBegunSinceTheLookIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	state := fresh(t)
+	recorded(t, state)
+	claimed, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "a", Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 5}, Copy: &checkpoint.Copy{Copied: 3, Total: 9}}
+	if err := claimed.Pin(t.Context(), place); err != nil {
+		t.Fatal(err)
+	}
+	move := mongostate.Move{Stream: "orders", Action: "set", Who: "ann", To: &checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 7}}}
+	if _, err := state.MoveCheckpoint(t.Context(), move); err == nil || !strings.Contains(err.Error(), "--give-up-copy") {
+		t.Errorf("MoveCheckpoint = %v, want it refused", err)
+	}
+	if found, err := state.Checkpoints().Read(t.Context(), "orders"); err != nil || !found.Copying() {
+		t.Errorf("the checkpoint is %+v, %v, want it in the copy", found, err)
 	}
 }

@@ -21,16 +21,21 @@ import (
 // 16 MiB must hold it and what is said about it.
 const maxParkedBytes = 16<<20 - 64<<10
 
-// Parked implements relay.Parker for one stream.
+// Parked are the parked changes of one whole stream.
 type Parked struct {
-	stream  string
-	changes *mongo.Collection
-	ledger  *Gaps
+	stream      string
+	changes     *mongo.Collection
+	checkpoints *mongo.Collection
+	records     *mongo.Collection
+	ledger      *Gaps
 }
 
 // Parked returns the store of the stream's parked changes.
 func (d *Database) Parked(stream string) *Parked {
-	return &Parked{stream: stream, changes: d.db.Collection(parked), ledger: d.Gaps(stream)}
+	return &Parked{
+		stream: stream, ledger: d.Gaps(stream),
+		changes: d.db.Collection(parked), checkpoints: d.db.Collection(checkpoints), records: d.db.Collection(streams),
+	}
 }
 
 // ParkedChange is what is known of a parked change; without the change itself
@@ -38,6 +43,7 @@ func (d *Database) Parked(stream string) *Parked {
 type ParkedChange struct {
 	ID          string    `bson:"_id" json:"id"`
 	Stream      string    `bson:"stream" json:"stream"`
+	Partition   string    `bson:"partition,omitempty" json:"-"` // that parked it; empty is an earlier release's
 	Position    string    `bson:"position" json:"position"`
 	Reason      string    `bson:"reason" json:"reason"`
 	AggregateID string    `bson:"aggregateId,omitempty" json:"aggregate_id,omitempty"`
@@ -64,11 +70,28 @@ func (c *ParkedChange) Raw() []byte {
 	return c.ChangeBSON
 }
 
-// Park implements relay.Parker.
-func (p *Parked) Park(ctx context.Context, parked relay.Parked) error {
+// ID is that by which a change of the stream is parked.
+func (p *Parked) ID(change relay.Change) string { return parkedID(p.stream, change) }
+
+// Has reports whether a change is parked, dealt with or not.
+func (p *Parked) Has(ctx context.Context, id string) (bool, error) {
+	err := p.changes.FindOne(ctx, byStream(id), options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for parked change %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// Park keeps a change that a partition cannot send, and returns whose it is: another
+// partition's where that has kept it before.
+func (p *Parked) Park(ctx context.Context, partition string, parked relay.Parked) (owner string, err error) {
 	id := parkedID(p.stream, parked.Change)
 	summary := bson.D{
 		{Key: "stream", Value: p.stream},
+		{Key: "partition", Value: partition},
 		{Key: "position", Value: string(parked.Change.Position)},
 		{Key: "token", Value: bson.Raw(parked.Change.Token)},
 		{Key: "reason", Value: parked.Reason},
@@ -84,25 +107,31 @@ func (p *Parked) Park(ctx context.Context, parked relay.Parked) error {
 		summary = append(summary, bson.E{Key: "documentKey", Value: key})
 	}
 	if len(parked.Change.Raw) > maxParkedBytes {
-		return p.insert(ctx, id, append(summary, bson.E{Key: "omitted", Value: "the change is too large to be kept here; see the source document"}))
+		return p.insert(ctx, id, partition, append(summary, bson.E{Key: "omitted", Value: "the change is too large to be kept here; see the source document"}))
 	}
-	err := p.insert(ctx, id, append(summary, bson.E{Key: "change", Value: bson.Raw(parked.Change.Raw)}))
+	owner, err = p.insert(ctx, id, partition, append(summary, bson.E{Key: "change", Value: bson.Raw(parked.Change.Raw)}))
 	if refused(err) {
 		// Field names that this server does not store, but the source did.
-		return p.insert(ctx, id, append(summary, bson.E{Key: "changeBson", Value: parked.Change.Raw}))
+		return p.insert(ctx, id, partition, append(summary, bson.E{Key: "changeBson", Value: parked.Change.Raw}))
 	}
-	return err
+	return owner, err
 }
 
 // insert adds the document unless it is there: then the very same change was
-// parked before, and what was done with it stands.
-func (p *Parked) insert(ctx context.Context, id string, document bson.D) error {
-	_, err := p.changes.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}},
-		bson.D{{Key: "$setOnInsert", Value: document}}, options.UpdateOne().SetUpsert(true))
+// parked before, and what was done with it stands. It returns whose it is.
+func (p *Parked) insert(ctx context.Context, id, partition string, document bson.D) (owner string, err error) {
+	result, err := p.changes.UpdateOne(ctx, byStream(id), bson.D{{Key: "$setOnInsert", Value: document}}, options.UpdateOne().SetUpsert(true))
 	if err != nil && !mongo.IsDuplicateKeyError(err) {
-		return fmt.Errorf("park change %s: %w", id, err)
+		return "", fmt.Errorf("park change %s: %w", id, err)
 	}
-	return nil
+	if err == nil && result.UpsertedCount == 1 {
+		return partition, nil
+	}
+	kept, err := p.Get(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("park change %s: %w", id, err)
+	}
+	return kept.Partition, nil
 }
 
 // refused reports whether the server refused the document itself.

@@ -3,6 +3,7 @@ package mongostate_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/relay/relaytest"
@@ -28,7 +30,7 @@ func fillParked(t *testing.T, store *mongostate.Parked, count int) {
 	for n := range count {
 		change := relaytest.Change(n+1, "a")
 		change.Raw, change.Token = raw, raw
-		if err := store.Park(t.Context(), relay.Parked{Change: change, Reason: "has no type", Term: 1}); err != nil {
+		if _, err := store.Park(t.Context(), "orders", relay.Parked{Change: change, Reason: "has no type", Term: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,6 +124,94 @@ func TestParked_APurgeRemovesOnlyWhatWasDealtWithLongAgo(t *testing.T) {
 		if left := len(listed(t, store)); left != tt.left {
 			t.Errorf("%d are left, want %d", left, tt.left)
 		}
+	}
+}
+
+// TestParked_APurgeCountsOutWhatItRemoves has another purge come between its count and
+// what it removes.
+func TestParked_APurgeCountsOutWhatItRemoves(t *testing.T) {
+	t.Parallel()
+	name := testserver.Name(t)
+	all := testserver.Mongo(t).Database(name).Collection("parked_changes")
+	var between sync.Once
+	client, err := mongo.Connect(options.Client().ApplyURI(testserver.Get(t).MongoURI).SetMonitor(&event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			if e.CommandName != "delete" {
+				return
+			}
+			between.Do(func() {
+				if _, err := all.DeleteOne(context.WithoutCancel(ctx), bson.D{}); err != nil {
+					t.Error(err)
+				}
+			})
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	state := mongostate.New(client, name)
+	if _, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "a", Create: true}); err != nil {
+		t.Fatal(err)
+	}
+	store := state.Parked("orders")
+	fillParked(t, store, 3)
+	for _, id := range listed(t, store) {
+		claimed, err := store.Claim(t.Context(), id, "an operator", time.Minute)
+		if err == nil {
+			err = store.Resolve(t.Context(), claimed, mongostate.Replayed, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := store.Purge(t.Context(), time.Now().Add(time.Hour), "an operator", false); err != nil || got != 2 {
+		t.Fatalf("Purge = %d, %v, want the two that were left", got, err)
+	}
+	kept, err := store.KeptAside(t.Context())
+	if err != nil || len(kept) != 1 || kept[0].Purged != 2 {
+		t.Errorf("kept aside is %+v, %v, want the two counted out", kept, err)
+	}
+}
+
+// TestParked_APurgeLeavesWhatIsDealtWithMeanwhile has an operator deal with a change again
+// after a purge has found it, and before it is removed.
+func TestParked_APurgeLeavesWhatIsDealtWithMeanwhile(t *testing.T) {
+	t.Parallel()
+	name := testserver.Name(t)
+	all := testserver.Mongo(t).Database(name).Collection("parked_changes")
+	var between sync.Once
+	client, err := mongo.Connect(options.Client().ApplyURI(testserver.Get(t).MongoURI).SetMonitor(&event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			if e.CommandName != "delete" {
+				return
+			}
+			between.Do(func() {
+				later := bson.D{{Key: "$push", Value: bson.D{{Key: "actions", Value: bson.D{{Key: "at", Value: time.Now().AddDate(1, 0, 0)}}}}}}
+				if _, err := all.UpdateOne(context.WithoutCancel(ctx), bson.D{}, later); err != nil {
+					t.Error(err)
+				}
+			})
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	store := mongostate.New(client, name).Parked("orders")
+	fillParked(t, store, 2)
+	for _, id := range listed(t, store) {
+		claimed, err := store.Claim(t.Context(), id, "an operator", time.Minute)
+		if err == nil {
+			err = store.Resolve(t.Context(), claimed, mongostate.Replayed, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := store.Purge(t.Context(), time.Now().Add(time.Hour), "an operator", false)
+	if left := len(listed(t, store)); err != nil || got != 1 || left != 1 {
+		t.Errorf("Purge = %d, %v, and leaves %d, want one purged, and one left", got, err, left)
 	}
 }
 

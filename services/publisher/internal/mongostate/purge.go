@@ -2,11 +2,14 @@ package mongostate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/pkg/contract"
 )
@@ -25,21 +28,19 @@ func (p *Parked) Purge(ctx context.Context, before time.Time, by string, dry boo
 		return count, nil
 	}
 	var purged int64
-	for {
-		some, err := p.purgeDiscarded(ctx, before, by)
-		if err != nil {
-			return purged, fmt.Errorf("purge the discarded changes of %q: %w", p.stream, err)
+	for _, as := range []Resolution{Discarded, Replayed} {
+		for {
+			some, err := p.purgePage(ctx, before, as, by)
+			if err != nil {
+				return purged, fmt.Errorf("purge the %s changes of %q: %w", as, p.stream, err)
+			}
+			if some == 0 {
+				break
+			}
+			purged += some
 		}
-		if some == 0 {
-			break
-		}
-		purged += some
 	}
-	result, err := p.changes.DeleteMany(ctx, p.resolvedBefore(before, Replayed))
-	if err != nil {
-		return purged, fmt.Errorf("purge the replayed changes of %q: %w", p.stream, err)
-	}
-	return purged + result.DeletedCount, nil
+	return purged, nil
 }
 
 // resolvedBefore is the filter of what was dealt with in one of some ways, and
@@ -52,33 +53,77 @@ func (p *Parked) resolvedBefore(before time.Time, as ...Resolution) bson.D {
 	}
 }
 
-// purgeDiscarded removes a page of the oldest discarded changes behind their entry in the
-// ledger, and returns how many.
-func (p *Parked) purgeDiscarded(ctx context.Context, before time.Time, by string) (int64, error) {
-	old := p.resolvedBefore(before, Discarded)
+// purgePage removes a page of the oldest changes that were dealt with so, and returns
+// how many. What was discarded is in the ledger before, and all are counted out.
+func (p *Parked) purgePage(ctx context.Context, before time.Time, as Resolution, by string) (int64, error) {
+	old := p.resolvedBefore(before, as)
 	oldest, err := p.page(ctx, old)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}
-	ids, names := make(bson.A, len(oldest)), make([]string, len(oldest))
+	if as == Discarded {
+		if err := p.enterDiscarded(ctx, oldest, by); err != nil {
+			return 0, err
+		}
+	}
+	parts := map[string]bson.A{}
+	for _, change := range oldest {
+		parts[change.Partition] = append(parts[change.Partition], change.ID)
+	}
+	var removed int64
+	for partition, ids := range parts {
+		some, err := p.remove(ctx, partition, ids, old)
+		if removed += some; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// remove counts changes of a partition out and removes those that are still old, and
+// returns how many. What stays is counted in again, unless that is not known.
+func (p *Parked) remove(ctx context.Context, partition string, ids bson.A, old bson.D) (int64, error) {
+	counted := int64(len(ids))
+	if err := p.countOut(ctx, partition, counted); err != nil {
+		return 0, err
+	}
+	var removed int64
+	result, err := p.changes.DeleteMany(ctx, append(slices.Clip(old), bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}))
+	switch {
+	case err == nil:
+		removed = result.DeletedCount
+	case !Forbidden(err):
+		return 0, err
+	}
+	if stay := counted - removed; stay > 0 {
+		err = errors.Join(err, p.countOut(ctx, partition, -stay))
+	}
+	return removed, err
+}
+
+// Forbidden reports whether the server did nothing of what it was asked to, because it
+// may not be asked.
+func Forbidden(err error) bool {
+	answered, ok := errors.AsType[mongo.ServerError](err)
+	return ok && slices.ContainsFunc([]int{
+		13,   // Unauthorized
+		8000, // AtlasError
+	}, answered.HasErrorCode)
+}
+
+// enterDiscarded writes into the ledger which changes were never sent.
+func (p *Parked) enterDiscarded(ctx context.Context, oldest []ParkedChange, by string) error {
+	names := make([]string, len(oldest))
 	for i, change := range oldest {
-		ids[i], names[i] = change.ID, change.name()
+		names[i] = change.name()
 	}
 	first, last := oldest[0], oldest[len(oldest)-1]
-	err = p.ledger.Enter(ctx, Gap{
+	return p.ledger.Enter(ctx, Gap{
 		From: first.Position, FromTime: timeOf(first.Position), ToTime: timeOf(last.Position),
 		Cause:    "parked changes purged",
 		Error:    fmt.Sprintf("%d changes were discarded and never sent: %s", len(names), strings.Join(names, "; ")),
 		Decision: string(Discarded), At: time.Now(), Instance: by, Term: last.Term, What: strings.Join(names, "; "),
 	})
-	if err != nil {
-		return 0, err
-	}
-	result, err := p.changes.DeleteMany(ctx, append(old, bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}))
-	if err != nil {
-		return 0, err
-	}
-	return result.DeletedCount, nil
 }
 
 // name says which change it is, for people.

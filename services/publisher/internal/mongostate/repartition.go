@@ -3,6 +3,7 @@ package mongostate
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,6 +62,8 @@ type Repartition struct {
 	Stream, Lease string
 	From, To      int
 	By            string
+	// Now is the source's clock, which no checkpoint may be after; zero is not compared.
+	Now checkpoint.ClusterTime
 	// Settings are those of the process that asks for it; nil are not compared.
 	Settings checkpoint.Settings
 }
@@ -98,7 +101,10 @@ func (s Scope) Plan(r Repartition) (Carried, Repartition, error) {
 	if r.From == r.To {
 		return plan, r, nil
 	}
-	start, err := s.leastFar(r.From)
+	if err := s.trusted(r.From); err != nil {
+		return plan, r, err
+	}
+	start, err := s.LeastFar(r.From)
 	if err != nil {
 		return plan, r, err
 	}
@@ -167,9 +173,25 @@ func (s Scope) unused(partitions int) bool {
 	})
 }
 
-// leastFar returns the checkpoint of a number of partitions that is behind all
+// trusted returns an error where a checkpoint of a number of partitions does not go
+// with its record, so that its stream halts until that is decided: what is made of
+// both would halt no more. One of a version without records has none.
+func (s Scope) trusted(partitions int) error {
+	for _, name := range PartitionNames(s.Whole, partitions) {
+		found := s.Checkpoints[name]
+		record, known := s.Records[name]
+		if !known && found.Claim == "" || known && !record.Undecided && found.Term >= record.Confirmed {
+			continue
+		}
+		return fmt.Errorf("checkpoint %q does not go with its record in streams, which was lost, or knows of a later term: decide first, "+
+			"with PARTITIONS=%d, with publisher checkpoint accept --why TEXT, which goes on from it, or publisher checkpoint set PLACE --why TEXT", name, partitions)
+	}
+	return nil
+}
+
+// LeastFar returns the checkpoint of a number of partitions that is behind all
 // others. All must be there, with a place.
-func (s Scope) leastFar(partitions int) (checkpoint.Checkpoint, error) {
+func (s Scope) LeastFar(partitions int) (checkpoint.Checkpoint, error) {
 	var all []checkpoint.Checkpoint
 	for _, name := range PartitionNames(s.Whole, partitions) {
 		found, exists := s.Checkpoints[name]
@@ -208,11 +230,14 @@ func (d *Database) Repartition(ctx context.Context, r Repartition, dry bool) (Ca
 		return Carried{}, err
 	}
 	plan, r, err := scope.Plan(r)
+	if err == nil && len(plan.Created) > 0 {
+		err = d.refuseAhead(ctx, scope, r)
+	}
 	if err != nil || dry {
 		return plan, err
 	}
 	if len(plan.Created)+len(plan.Retired) == 0 {
-		return plan, d.settleRetired(ctx, r.Stream)
+		return plan, d.SettleRetired(ctx, r.Stream)
 	}
 	_, err = d.db.Collection(replaced).InsertOne(ctx, bson.D{
 		{Key: "stream", Value: r.Stream},
@@ -233,7 +258,7 @@ func (d *Database) Repartition(ctx context.Context, r Repartition, dry bool) (Ca
 	if err := d.retire(ctx, scope, plan.Retired); err != nil {
 		return plan, err
 	}
-	return plan, d.settleRetired(ctx, r.Stream)
+	return plan, d.SettleRetired(ctx, r.Stream)
 }
 
 // raw are checkpoints as they are stored.
@@ -246,11 +271,12 @@ func (d *Database) raw(ctx context.Context, names []string) []bson.Raw {
 // create makes the records of the new checkpoints and then these: a record that
 // is not confirmed may have no checkpoint yet.
 func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repartition) error {
-	start, err := scope.leastFar(r.From)
+	start, err := scope.LeastFar(r.From)
 	if err != nil {
 		return err
 	}
-	place := setPlace(start.Place, bson.E{Key: "term", Value: plan.Term}, bson.E{Key: "saves", Value: int64(0)}, bson.E{Key: "options", Value: start.Options}, bson.E{Key: "retired", Value: nil})
+	place := setPlace(start.Place, bson.E{Key: "term", Value: plan.Term}, bson.E{Key: "saves", Value: int64(0)}, bson.E{Key: "options", Value: start.Options}, bson.E{Key: "retired", Value: nil},
+		bson.E{Key: "claim", Value: rand.Text()}) // beside a record, which an earlier release did not make
 	old := scope.Records[start.Stream]
 	var records, fresh []mongo.WriteModel
 	for _, name := range plan.Created {
@@ -258,7 +284,7 @@ func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repa
 			Stream: name, Whole: r.Stream, Lease: r.Lease, Partitions: r.To, Term: plan.Term, Source: old.Source, Settings: old.Settings, Options: start.Options,
 			Began: checkpoint.Beginning{How: fmt.Sprintf("repartition from %d", r.From), Place: start.Place, Present: -1, At: time.Now().UTC(), By: r.By},
 		})
-		records = append(records, mongo.NewReplaceOneModel().SetUpsert(true).SetFilter(byStream(name)).SetReplacement(document))
+		records = append(records, mongo.NewUpdateOneModel().SetUpsert(true).SetFilter(byStream(name)).SetUpdate(replaceRecord(document)))
 		fresh = append(fresh, mongo.NewUpdateOneModel().SetUpsert(true).SetFilter(byStream(name)).SetUpdate(place))
 	}
 	if _, err := d.db.Collection(streams).BulkWrite(ctx, records); err != nil {
@@ -268,6 +294,12 @@ func (d *Database) create(ctx context.Context, scope Scope, plan Carried, r Repa
 		return fmt.Errorf("make the checkpoints of %q: %w", plan.Created, err)
 	}
 	return nil
+}
+
+// replaceRecord is the update that leaves of a record only what was purged by it.
+func replaceRecord(by streamDocument) mongo.Pipeline {
+	purged := bson.D{{Key: "purged", Value: "$purged"}, {Key: "purgedAt", Value: "$purgedAt"}}
+	return mongo.Pipeline{{{Key: "$replaceWith", Value: bson.D{{Key: "$mergeObjects", Value: bson.A{purged, bson.D{{Key: "$literal", Value: by}}}}}}}}
 }
 
 // retire takes checkpoints out of use. They stay, each under a term above the one
@@ -291,9 +323,9 @@ func (d *Database) retire(ctx context.Context, scope Scope, names []string) erro
 	return nil
 }
 
-// settleRetired settles what was announced for checkpoints that are retired: no
+// SettleRetired settles what was announced for checkpoints that are retired: no
 // later term finds out what became of it.
-func (d *Database) settleRetired(ctx context.Context, whole string) error {
+func (d *Database) SettleRetired(ctx context.Context, whole string) error {
 	var retired []checkpointDocument
 	if err := all(ctx, d, checkpoints, bson.D{anyPartition("_id", whole), {Key: "retired", Value: true}}, &retired); err != nil {
 		return fmt.Errorf("look for retired checkpoints of %q: %w", whole, err)

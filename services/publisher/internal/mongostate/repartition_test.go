@@ -41,6 +41,14 @@ func kept(t *testing.T, database string) *mongo.Collection {
 	return testserver.Mongo(t).Database(database, options.Database().SetWriteConcern(writeconcern.Majority())).Collection("resume_tokens")
 }
 
+// recorded makes the record of a stream that is not split.
+func recorded(t *testing.T, state *mongostate.Database) {
+	t.Helper()
+	if _, err := state.Streams().Open(t.Context(), checkpoint.Record{Stream: "orders", Whole: "orders", Lease: "lease", Partitions: 1, Confirmed: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func to(n int) mongostate.Repartition {
 	return mongostate.Repartition{Stream: "orders", Lease: "lease", To: n, By: "ann"}
 }
@@ -94,6 +102,7 @@ func TestRepartition_AFrozenLeaderIsRefusedWhateverComesLater(t *testing.T) {
 	database := testserver.Name(t)
 	state := mongostate.New(testserver.Mongo(t), database)
 	checkpoints(t, database, map[string]string{"orders": "6553000000000002.82"})
+	recorded(t, state)
 	frozen, err := checkpoint.Claim(t.Context(), state.Checkpoints(), "orders", checkpoint.Claimant{Owner: "frozen"})
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +238,7 @@ func TestCheckpoints_ARetiredOneTakesNothingOfItsOwnTerm(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(*checkpoint.Claimed) error{
 		"save": func(c *checkpoint.Claimed) error { return c.Save(t.Context(), marshal(t, bson.D{}), "p") },
-		"mark": func(c *checkpoint.Claimed) error { return c.Mark(t.Context()) },
+		"mark": func(c *checkpoint.Claimed) error { return c.Keep(t.Context(), "id", "p") },
 		"pin":  func(c *checkpoint.Claimed) error { return c.Pin(t.Context(), *at(100)) },
 	} {
 		database := testserver.Name(t)
@@ -356,5 +365,34 @@ func TestRepartition_SettlesWhatACommandLeftOpen(t *testing.T) {
 				t.Errorf("the ledger has %+v, want the move done", got)
 			}
 		})
+	}
+}
+
+// TestRepartition_KeepsWhatWasPurged goes to another number of partitions and back.
+func TestRepartition_KeepsWhatWasPurged(t *testing.T) {
+	t.Parallel()
+	database := testserver.Name(t)
+	state := mongostate.New(testserver.Mongo(t), database)
+	begun(t, state, 100)
+	records := testserver.Mongo(t).Database(database).Collection("streams")
+	if _, err := records.UpdateOne(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "purged", Value: int64(3)}, {Key: "halt", Value: "old"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{2, 1} {
+		if _, err := state.Repartition(t.Context(), to(n), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"orders": true, "orders-0of2": false} {
+		var kept bson.Raw
+		if err := records.FindOne(t.Context(), bson.D{{Key: "_id", Value: name}}).Decode(&kept); err != nil {
+			t.Fatal(err)
+		}
+		if n, there := kept.Lookup("purged").AsInt64OK(); there != want || want && n != 3 {
+			t.Errorf("the record is %v, want what was purged to stay", kept)
+		}
+		if _, err := kept.LookupErr("halt"); err == nil {
+			t.Errorf("the record is %v, want nothing else of the one before", kept)
+		}
 	}
 }

@@ -178,7 +178,7 @@ func (s Scope) fits(said Said) error {
 		if record.Lease != said.Lease {
 			return fmt.Errorf("%w: stream %q is led under LEASE_NAME=%s, not %s", ErrScope, s.Whole, record.Lease, said.Lease)
 		}
-		if others := record.Settings.Changed(said.Settings, checkpoint.Another); len(others) > 0 {
+		if others := record.Changed(said.Settings, checkpoint.Another); len(others) > 0 {
 			return fmt.Errorf("%w: of stream %q %s; correct the settings, or take them over with publisher checkpoint accept --why TEXT",
 				ErrScope, s.Whole, strings.Join(others, ", "))
 		}

@@ -68,7 +68,7 @@ func (d *Database) conflict(ctx context.Context, collection string, wanted mongo
 // Setup creates the collections and indexes, with a role that may. It may be
 // called again.
 func (d *Database) Setup(ctx context.Context) error {
-	for _, name := range []string{leases, checkpoints, parked, instances, replaced, gaps, moves, streams} {
+	for _, name := range []string{leases, checkpoints, parked, instances, replaced, gaps, moves, streams, resends} {
 		err := d.db.CreateCollection(ctx, name)
 		if server, ok := errors.AsType[mongo.ServerError](err); ok && server.HasErrorCode(namespaceExists) {
 			continue

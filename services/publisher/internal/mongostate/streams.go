@@ -38,9 +38,11 @@ type streamDocument struct {
 	Source     sourceDocument `bson:"source"`
 	// Settings are a map: the names of settings hold no dots.
 	Settings  checkpoint.Settings `bson:"settings,omitempty"`
+	Undecided bool                `bson:"undecided,omitempty"`
 	Alone     bool                `bson:"alone,omitempty"`
 	Marked    bool                `bson:"marked,omitempty"`
 	Marks     int64               `bson:"marks,omitempty"`
+	Behind    int64               `bson:"behind,omitempty"`
 	Options   string              `bson:"options,omitempty"`
 	Stopped   *bson.Timestamp     `bson:"stopped,omitempty"`
 	Accepted  *bson.Timestamp     `bson:"accepted,omitempty"`
@@ -72,12 +74,12 @@ type collectionDocument struct {
 func (d streamDocument) record() checkpoint.Record {
 	return checkpoint.Record{
 		Stream: d.Stream, Whole: d.Whole, Lease: d.Lease, Partitions: d.Partitions, Retired: d.Retired,
-		Term: d.Term, Confirmed: d.Confirmed, Alone: d.Alone, Marked: d.Marked, Marks: d.Marks, Options: d.Options, Halt: d.Halt,
+		Term: d.Term, Confirmed: d.Confirmed, Alone: d.Alone, Marked: d.Marked, Marks: d.Marks, Behind: d.Behind, Options: d.Options, Halt: d.Halt,
 		Began: checkpoint.Beginning{
 			How: d.Began.How, Present: d.Began.Present, At: d.Began.At.UTC(), By: d.Began.By,
 			Place: checkpoint.Place{Token: d.Began.Token, Start: clusterTime(d.Began.StartAt), Copy: d.Began.Copy.copy()},
 		},
-		Source: d.Source.origin(), Settings: d.Settings,
+		Source: d.Source.origin(), Settings: d.Settings, Undecided: d.Undecided,
 		Stopped: clusterTime(d.Stopped), Accepted: clusterTime(d.Accepted), DecidedAt: d.DecidedAt.UTC(),
 	}
 }
@@ -101,7 +103,7 @@ func sourceOf(o checkpoint.Origin) sourceDocument {
 func streamOf(r checkpoint.Record) streamDocument {
 	d := streamDocument{
 		Stream: r.Stream, Whole: r.Whole, Lease: r.Lease, Partitions: r.Partitions,
-		Term: r.Term, Confirmed: r.Confirmed, Alone: r.Alone, Source: sourceOf(r.Source), Settings: r.Settings, Options: r.Options, DecidedAt: r.DecidedAt,
+		Term: r.Term, Confirmed: r.Confirmed, Alone: r.Alone, Source: sourceOf(r.Source), Settings: r.Settings, Options: r.Options, Undecided: r.Undecided, DecidedAt: r.DecidedAt,
 		Began: beginDocument{
 			How: r.Began.How, Token: r.Began.Place.Token, Copy: documentOf(r.Began.Place.Copy),
 			Present: r.Began.Present, At: r.Began.At, By: r.Began.By,
@@ -155,7 +157,7 @@ func (s *Streams) Open(ctx context.Context, record checkpoint.Record) (checkpoin
 func (s *Streams) Raise(ctx context.Context, stream string, above int64) (checkpoint.Record, error) {
 	var after streamDocument
 	err := s.records.FindOneAndUpdate(ctx, append(byStream(stream), inUse()), mongo.Pipeline{{{Key: "$set", Value: bson.D{
-		{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$max", Value: bson.A{"$term", above}}}, int64(1)}}}},
+		{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$max", Value: bson.A{"$term", "$confirmed", above}}}, int64(1)}}}},
 	}}}}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&after)
 	return s.read(after, stream, err)
 }
@@ -203,9 +205,10 @@ func (s *Streams) Marking(ctx context.Context, stream string) (int64, error) {
 	return record.Marks, err
 }
 
-// Mark says that the topic has a mark of the stream.
-func (s *Streams) Mark(ctx context.Context, stream string) error {
-	return s.update(ctx, byStream(stream), bson.D{{Key: "$set", Value: bson.D{{Key: "marked", Value: true}}}})
+// Mark says that the topic has a mark of the stream, behind so many messages and
+// marks of others.
+func (s *Streams) Mark(ctx context.Context, stream string, behind int64) error {
+	return s.update(ctx, byStream(stream), bson.D{{Key: "$set", Value: bson.D{{Key: "marked", Value: true}, {Key: "behind", Value: behind}}}})
 }
 
 // Stop says that the stream stands before a change to a collection.
@@ -229,15 +232,24 @@ type Decision struct {
 	Accepted checkpoint.ClusterTime
 }
 
-// Decide keeps a decision.
-func (s *Streams) Decide(ctx context.Context, stream string, d Decision) error {
-	update := bson.D{
+// Decide keeps a decision, and reports whether it is the stream's: not where a later
+// term was confirmed, or the stream was retired, since the checkpoint was moved. Then
+// who leads it goes on as it found it, and the record says only that there was one.
+func (s *Streams) Decide(ctx context.Context, stream string, d Decision) (bool, error) {
+	decided := bson.E{Key: "$currentDate", Value: bson.D{{Key: "decidedAt", Value: true}}}
+	result, err := s.records.UpdateOne(ctx, append(upTo(stream, d.Term), inUse()), bson.D{
 		{Key: "$max", Value: bson.D{{Key: "term", Value: d.Term}, {Key: "accepted", Value: timestamp(d.Accepted)}}},
 		{Key: "$set", Value: bson.D{{Key: "confirmed", Value: d.Term}, {Key: "source", Value: sourceOf(d.Source)}, {Key: "settings", Value: d.Settings}}},
-		{Key: "$unset", Value: bson.D{{Key: "halt", Value: ""}, {Key: "retired", Value: ""}, {Key: "alone", Value: ""}}},
-		{Key: "$currentDate", Value: bson.D{{Key: "decidedAt", Value: true}}},
+		{Key: "$unset", Value: bson.D{{Key: "halt", Value: ""}, {Key: "undecided", Value: ""}, {Key: "alone", Value: ""}}},
+		decided,
+	})
+	if err != nil {
+		return false, fmt.Errorf("keep the decision about stream %q: %w", stream, err)
 	}
-	return s.update(ctx, byStream(stream), update)
+	if result.MatchedCount == 1 {
+		return true, nil
+	}
+	return false, s.update(ctx, byStream(stream), bson.D{decided})
 }
 
 // update changes a record that is there; it makes none.

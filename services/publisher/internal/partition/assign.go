@@ -14,8 +14,8 @@ func Of(aggregateID string, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// Picture is who is there, and who holds what.
-type Picture struct {
+// Snapshot is who is there, and who holds what.
+type Snapshot struct {
 	// Members are the instances that announced themselves.
 	Members []string
 	// Aside are the partitions that a member stands aside from.
@@ -27,7 +27,7 @@ type Picture struct {
 // Assign divides the partitions among the members: each gets the same number,
 // or one more, and keeps what it holds as far as that goes. None gets one that it
 // stands aside from, unless all do; then they are as even as single moves make it.
-func Assign(p Picture) map[string][]int {
+func Assign(p Snapshot) map[string][]int {
 	members := slices.Compact(slices.Sorted(slices.Values(p.Members)))
 	if len(members) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func Assign(p Picture) map[string][]int {
 }
 
 // eligible are the members that may get each partition.
-func (p Picture) eligible(members []string) [][]string {
+func (p Snapshot) eligible(members []string) [][]string {
 	may := make([][]string, len(p.Holders))
 	for partition := range may {
 		may[partition] = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return slices.Contains(p.Aside[m], partition) })

@@ -11,7 +11,7 @@ import (
 	"changerelay/services/publisher/internal/partition"
 )
 
-func TestAnAggregateStaysInItsPartition(t *testing.T) {
+func TestAssign_AnAggregateStaysInItsPartition(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]int{"": 2, "order-000001": 6, "order-000002": 4, "65539f000102030405060708": 6, "Ω": 5} {
 		if got := partition.Of(id, 7); got != want {
@@ -20,7 +20,7 @@ func TestAnAggregateStaysInItsPartition(t *testing.T) {
 	}
 }
 
-func TestAggregatesAreSpreadEvenly(t *testing.T) {
+func TestAssign_AggregatesAreSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	const aggregates, partitions = 20_000, 8
 	var counts [partitions]int
@@ -34,25 +34,25 @@ func TestAggregatesAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-func TestEveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
+func TestAssign_EveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-f]`), 1, 6, rapid.ID[string]).Draw(t, "members")
-		picture := partition.Picture{
+		snapshot := partition.Snapshot{
 			Members: members,
 			Holders: rapid.SliceOfN(rapid.StringMatching(`[a-h]?`), 1, 12).Draw(t, "holders"),
 		}
-		assigned := partition.Assign(picture)
+		assigned := partition.Assign(snapshot)
 		var all []int
-		least, most := len(picture.Holders)/len(members), (len(picture.Holders)+len(members)-1)/len(members)
+		least, most := len(snapshot.Holders)/len(members), (len(snapshot.Holders)+len(members)-1)/len(members)
 		for _, m := range members {
 			mine := assigned[m]
 			all = append(all, mine...)
 			if len(mine) < least || len(mine) > most {
-				t.Fatalf("%s gets %v of %d among %d", m, mine, len(picture.Holders), len(members))
+				t.Fatalf("%s gets %v of %d among %d", m, mine, len(snapshot.Holders), len(members))
 			}
 			held, kept := 0, 0
-			for p, holder := range picture.Holders {
+			for p, holder := range snapshot.Holders {
 				if holder == m {
 					held++
 					if slices.Contains(mine, p) {
@@ -65,13 +65,13 @@ func TestEveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
 			}
 		}
 		slices.Sort(all)
-		for p := range picture.Holders {
-			if len(all) != len(picture.Holders) || all[p] != p {
-				t.Fatalf("divided are %v, want each of %d once", all, len(picture.Holders))
+		for p := range snapshot.Holders {
+			if len(all) != len(snapshot.Holders) || all[p] != p {
+				t.Fatalf("divided are %v, want each of %d once", all, len(snapshot.Holders))
 			}
 		}
 		// When everybody has what is theirs, nobody moves.
-		settled := partition.Picture{Members: members, Holders: make([]string, len(picture.Holders))}
+		settled := partition.Snapshot{Members: members, Holders: make([]string, len(snapshot.Holders))}
 		for m, mine := range assigned {
 			for _, p := range mine {
 				settled.Holders[p] = m
@@ -83,17 +83,17 @@ func TestEveryPictureIsDividedEvenlyWithTheFewestMoves(t *testing.T) {
 	})
 }
 
-// TestAPartitionGoesToWhoDoesNotStandAsideFromIt draws who stands aside from what.
-func TestAPartitionGoesToWhoDoesNotStandAsideFromIt(t *testing.T) {
+// TestAssign_APartitionGoesToWhoDoesNotStandAsideFromIt draws who stands aside from what.
+func TestAssign_APartitionGoesToWhoDoesNotStandAsideFromIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		picture := partition.Picture{
+		snapshot := partition.Snapshot{
 			Members: rapid.SliceOfNDistinct(rapid.StringMatching(`[a-f]`), 1, 6, rapid.ID[string]).Draw(t, "members"),
 			Holders: rapid.SliceOfN(rapid.StringMatching(`[a-h]?`), 1, 12).Draw(t, "holders"),
 			Aside:   rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.SliceOf(rapid.IntRange(0, 11))).Draw(t, "aside"),
 		}
-		owners := make([]string, len(picture.Holders))
-		assigned := partition.Assign(picture)
+		owners := make([]string, len(snapshot.Holders))
+		assigned := partition.Assign(snapshot)
 		for m, mine := range assigned {
 			for _, p := range mine {
 				if owners[p] != "" {
@@ -103,7 +103,7 @@ func TestAPartitionGoesToWhoDoesNotStandAsideFromIt(t *testing.T) {
 			}
 		}
 		for p, owner := range owners {
-			fitting := slices.DeleteFunc(slices.Clone(picture.Members), func(m string) bool { return slices.Contains(picture.Aside[m], p) })
+			fitting := slices.DeleteFunc(slices.Clone(snapshot.Members), func(m string) bool { return slices.Contains(snapshot.Aside[m], p) })
 			if owner == "" || len(fitting) > 0 && !slices.Contains(fitting, owner) {
 				t.Fatalf("partition %d is given to %q, want one of %q", p, owner, fitting)
 			}
@@ -113,7 +113,7 @@ func TestAPartitionGoesToWhoDoesNotStandAsideFromIt(t *testing.T) {
 				}
 			}
 		}
-		settled := picture
+		settled := snapshot
 		settled.Holders = owners
 		if again := partition.Assign(settled); !maps.EqualFunc(again, assigned, sameSet) {
 			t.Fatalf("%v becomes %v once it is settled", assigned, again)

@@ -7,12 +7,12 @@
 //
 // Every instance announces itself for a while, by the server's clock, and looks
 // regularly at who is there and who holds what. Assign makes the same division
-// of the same picture for everybody: as even as it gets, and with as few moves
+// of the same snapshot for everybody: as even as it gets, and with as few moves
 // as that takes. So an instance campaigns for the partitions that are to be its
-// own, and gives up those that are not, once two pictures in a row say so. A
+// own, and gives up those that are not, once two snapshots in a row say so. A
 // partition that an instance stands aside from goes to one that does not.
 //
-// Nothing rests on the pictures being the same: a partition's lease decides who
-// tries, and its term who may write. Two pictures that differ cost a campaign
+// Nothing rests on the snapshots being the same: a partition's lease decides who
+// tries, and its term who may write. Two snapshots that differ cost a campaign
 // that waits, and are over with the next look.
 package partition

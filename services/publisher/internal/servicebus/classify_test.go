@@ -24,7 +24,7 @@ type credentialError struct{}
 func (credentialError) Error() string { return "no such tenant" }
 func (credentialError) NonRetriable() {}
 
-func TestFailedSendsAreClassified(t *testing.T) {
+func TestClassify_FailedSendsAreClassified(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -83,7 +83,7 @@ func TestAdvised_IsWhatABusyServiceNames(t *testing.T) {
 	}
 }
 
-func TestTheConnectionIsDoubtedOnlyWhereItMayBeAtFault(t *testing.T) {
+func TestClassify_TheConnectionIsDoubtedOnlyWhereItMayBeAtFault(t *testing.T) {
 	t.Parallel()
 	busy := &amqp.Error{Condition: "com.microsoft:server-busy"}
 	for name, tt := range map[string]struct {
@@ -106,7 +106,7 @@ func TestTheConnectionIsDoubtedOnlyWhereItMayBeAtFault(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionStringIsRefusedWithoutQuotingIt(t *testing.T) {
+func TestClassify_ABrokenConnectionStringIsRefusedWithoutQuotingIt(t *testing.T) {
 	t.Parallel()
 	for _, connection := range []string{"nonsense", "Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey", "Endpoint=sb://x/;SharedAccessKey=canary"} {
 		_, err := WithConnectionString(connection, Options{})()

@@ -13,7 +13,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestMessagesGoByWebSocketsWhereThatIsAskedFor(t *testing.T) {
+func TestDial_MessagesGoByWebSocketsWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	secure := strings.Replace(servers.ServiceBus, "UseDevelopmentEmulator=true;", "", 1)

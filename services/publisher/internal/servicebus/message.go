@@ -20,10 +20,12 @@ func annotated(m *contract.Message) *azservicebus.AMQPAnnotatedMessage {
 	}
 	one.body[0] = m.Body
 	one.properties = azservicebus.AMQPAnnotatedMessageProperties{
-		MessageID:   m.ID,
-		GroupID:     &m.SessionID,
-		Subject:     &m.Subject,
-		ContentType: &m.ContentType,
+		MessageID: m.ID,
+		GroupID:   &m.SessionID,
+		Subject:   &m.Subject,
+	}
+	if m.ContentType != "" {
+		one.properties.ContentType = &m.ContentType
 	}
 	if m.ContentEncoding != "" {
 		one.properties.ContentEncoding = &m.ContentEncoding

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-func TestAMessageArrivesAsItWasMeant(t *testing.T) {
+func TestTopic_AMessageArrivesAsItWasMeant(t *testing.T) {
 	t.Parallel()
 	connection := testserver.Start(t).ServiceBus
 	topic := open(t, connection)
@@ -51,7 +51,26 @@ func TestAMessageArrivesAsItWasMeant(t *testing.T) {
 	}
 }
 
-func TestABatchKeepsItsOrderHoweverManySendsItTakes(t *testing.T) {
+// TestTopic_ADeletionWithoutDataHasNoContentType looks at what arrives: absent is not empty.
+func TestTopic_ADeletionWithoutDataHasNoContentType(t *testing.T) {
+	t.Parallel()
+	connection := testserver.Start(t).ServiceBus
+	topic := open(t, connection)
+	deletion := message(t, "order-1", 1, "data")
+	deletion.ContentType, deletion.ContentEncoding, deletion.Body = "", "", nil
+	if n, err := topic.Send(t.Context(), []contract.Message{deletion}); n != 1 || err != nil {
+		t.Fatalf("Send = %d, %v, want 1", n, err)
+	}
+	got := receive(t, connection, 1)[0]
+	if properties := got.RawAMQPMessage.Properties; properties.ContentType != nil || properties.ContentEncoding != nil {
+		t.Errorf("it has %+v, want neither a content type nor an encoding", properties)
+	}
+	if len(got.Body) != 0 {
+		t.Errorf("body is %q, want none", got.Body)
+	}
+}
+
+func TestTopic_ABatchKeepsItsOrderHoweverManySendsItTakes(t *testing.T) {
 	t.Parallel()
 	connection := testserver.Start(t).ServiceBus
 	topic := open(t, connection)
@@ -70,7 +89,7 @@ func TestABatchKeepsItsOrderHoweverManySendsItTakes(t *testing.T) {
 	}
 }
 
-func TestOfABatchTheMessagesBeforeATooLargeOneAreAccepted(t *testing.T) {
+func TestTopic_OfABatchTheMessagesBeforeATooLargeOneAreAccepted(t *testing.T) {
 	t.Parallel()
 	connection := testserver.Start(t).ServiceBus
 	topic := open(t, connection)
@@ -90,7 +109,7 @@ func TestOfABatchTheMessagesBeforeATooLargeOneAreAccepted(t *testing.T) {
 	}
 }
 
-func TestATopicThatDoesNotExistIsSaidByName(t *testing.T) {
+func TestTopic_ATopicThatDoesNotExistIsSaidByName(t *testing.T) {
 	t.Parallel()
 	topic := servicebus.New("nowhere", servicebus.WithConnectionString(testserver.Get(t).ServiceBus, servicebus.Options{}))
 	t.Cleanup(topic.Close)
@@ -101,7 +120,7 @@ func TestATopicThatDoesNotExistIsSaidByName(t *testing.T) {
 	}
 }
 
-func TestManySendersShareOneConnection(t *testing.T) {
+func TestTopic_ManySendersShareOneConnection(t *testing.T) {
 	t.Parallel()
 	target := testserver.Start(t).ServiceBus
 	proxy, connection := proxied(t, target)
@@ -120,7 +139,7 @@ func TestManySendersShareOneConnection(t *testing.T) {
 	}
 }
 
-func TestALostConnectionIsReplaced(t *testing.T) {
+func TestTopic_ALostConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	target := testserver.Start(t).ServiceBus
 	proxy, connection := proxied(t, target)
@@ -144,7 +163,7 @@ func TestALostConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-func TestASendEndsWithItsContext(t *testing.T) {
+func TestTopic_ASendEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	topic := open(t, testserver.Get(t).ServiceBus)
 	ctx, cancel := context.WithCancel(t.Context())

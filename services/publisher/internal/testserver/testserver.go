@@ -164,7 +164,7 @@ func startSandbox(args ...string) (Servers, func(), error) {
 	// The shell ends the sandbox when its own input ends, which it does with this
 	// process, however that may end.
 	command := exec.Command("sh", append([]string{
-		"-c", `"$0" "$@" </dev/null & cat; kill -9 $!; wait $! 2>/dev/null`, binary,
+		"-c", `"$0" "$@" </dev/null & exec >/dev/null; cat; kill -9 $!; wait $! 2>/dev/null`, binary,
 		"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
 	}, args...)...)
 	command.Stderr = logged

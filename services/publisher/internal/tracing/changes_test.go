@@ -103,7 +103,7 @@ func shutdown(t *testing.T, p *tracing.Provider) {
 	}
 }
 
-func TestAChangeContinuesTheEventsTraceAndItsMessageTheChanges(t *testing.T) {
+func TestChanges_AChangeContinuesTheEventsTraceAndItsMessageTheChanges(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	p := provider(t, c.URL, io.Discard)
@@ -154,7 +154,7 @@ func TestAChangeContinuesTheEventsTraceAndItsMessageTheChanges(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutATraceBeginsOne(t *testing.T) {
+func TestChanges_AnEventWithoutATraceBeginsOne(t *testing.T) {
 	t.Parallel()
 	for _, parent := range []string{"", "00-xyz", strings.Repeat("0", 55)} {
 		c := newCollector(t)
@@ -169,7 +169,7 @@ func TestAnEventWithoutATraceBeginsOne(t *testing.T) {
 	}
 }
 
-func TestAParkedChangeIsAnErrorWithoutSecrets(t *testing.T) {
+func TestChanges_AParkedChangeIsAnErrorWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	p := provider(t, c.URL, io.Discard)
@@ -188,7 +188,7 @@ func TestAParkedChangeIsAnErrorWithoutSecrets(t *testing.T) {
 }
 
 // A span that the origin's sampler has left out is passed on, and not exported.
-func TestTheOriginDecidesWhatIsSampled(t *testing.T) {
+func TestChanges_TheOriginDecidesWhatIsSampled(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	p := provider(t, c.URL, io.Discard)
@@ -204,7 +204,7 @@ func TestTheOriginDecidesWhatIsSampled(t *testing.T) {
 	}
 }
 
-func TestACollectorThatHangsHoldsNothingUp(t *testing.T) {
+func TestChanges_ACollectorThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -225,7 +225,7 @@ func TestACollectorThatHangsHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestACollectorThatRefusesIsSaidWithoutItsKey(t *testing.T) {
+func TestChanges_ACollectorThatRefusesIsSaidWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	c.answer = http.StatusUnauthorized

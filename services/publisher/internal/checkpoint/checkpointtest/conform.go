@@ -162,7 +162,7 @@ func saveOverRestored(t *testing.T, s checkpoint.Store) {
 func markStays(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
 	save(t, s, 1, tokenOne)
-	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 2, Mark: true}); err != nil {
+	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 2, Mark: true, Aside: &checkpoint.Aside{Count: 3, From: "p", Coming: []checkpoint.Expected{{ID: "b", At: "q"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	behind := progress(3, tokenTwo)
@@ -173,8 +173,12 @@ func markStays(t *testing.T, s checkpoint.Store) {
 	if err := s.Save(t.Context(), stream, 1, checkpoint.Progress{Number: 4, Mark: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := claim(t, s); !bytes.Equal(got.Token, tokenTwo) || got.Options != "options" {
+	got := claim(t, s)
+	if !bytes.Equal(got.Token, tokenTwo) || got.Options != "options" {
 		t.Errorf("claimed %+v, want what was saved before the mark", got)
+	}
+	if got.Aside == nil || !reflect.DeepEqual(*got.Aside, checkpoint.Aside{Count: 3, From: "p", Coming: []checkpoint.Expected{{ID: "b", At: "q"}}}) {
+		t.Errorf("claimed with %+v kept aside, want what a mark has said last", got.Aside)
 	}
 }
 

@@ -82,6 +82,9 @@ func (s *Store) Save(ctx context.Context, stream string, term int64, progress ch
 		}
 		held.Saves = progress.Number
 		if progress.Mark {
+			if progress.Aside != nil {
+				held.Aside = progress.Aside
+			}
 			return nil
 		}
 		held.Place, held.Options, held.UpdatedAt = progress.Place, progress.Options, time.Now()

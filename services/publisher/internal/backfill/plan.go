@@ -1,0 +1,39 @@
+package backfill
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Plan says what to copy, and how.
+type Plan struct {
+	// Order is the fields that the copy goes along. The last one must be _id.
+	Order []string
+	// Since leaves out documents whose SinceField is an earlier date, or an
+	// ObjectId made earlier; zero copies everything. A document whose field is
+	// neither is copied.
+	Since      time.Time
+	SinceField string
+	// Filter is what documents must match besides; nil for all. Narrow says that it
+	// leaves few values of the order's first field, so that an index is read at those
+	// alone; otherwise as much of it is looked through in one snapshot as Searched says.
+	Filter bson.D
+	Narrow bool
+	// EndShort ends the order at the first chunk that is not full: what came to its end
+	// since is not looked for.
+	EndShort bool
+	// Rate bounds the documents a second; 0 is as fast as it goes.
+	Rate int
+	// Chunk is how many documents are read in one snapshot; 0 means as many as 4 MiB
+	// hold, by the size of those before.
+	Chunk int
+	// Bytes is what a chunk may hold, but for its last document; 0 means 4 MiB.
+	Bytes int
+	// Listed is how many keys are listed in one snapshot where no index serves the
+	// copy; 0 means 100,000.
+	Listed int
+	// Searched is how many documents are looked through in one snapshot for those
+	// without a place in the order, or that match the filter; 0 means 50,000.
+	Searched int64
+}

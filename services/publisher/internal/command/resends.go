@@ -1,0 +1,255 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/resend"
+)
+
+// ResendView is what publisher resend prints of a resend.
+type ResendView struct {
+	ID     string       `json:"id"`
+	Number int64        `json:"number,omitempty"`
+	DryRun bool         `json:"dry_run,omitempty"`
+	State  resend.State `json:"state"`
+	// Group is whom it is for; absent where that is everybody.
+	Group     string           `json:"group,omitempty"`
+	Selection resend.Selection `json:"selection,omitzero"`
+	Rate      int              `json:"rate"`
+	Who       string           `json:"who"`
+	Why       string           `json:"why,omitempty"`
+	BeganAt   time.Time        `json:"began_at"`
+	EndedAt   time.Time        `json:"ended_at,omitzero"`
+	// Documents is how many were selected when it began; absent where that is not known.
+	Documents *int64 `json:"documents,omitempty"`
+	// Sent and Failed count messages; Sent those, too, that were sent once more since
+	// they had come while others were read.
+	Sent     int64            `json:"sent"`
+	Failed   int64            `json:"failed"`
+	Failures []resend.Failure `json:"failures,omitempty"`
+	// SecondsLeft is an estimate by the documents read so far.
+	SecondsLeft *float64     `json:"seconds_left,omitempty"`
+	Partitions  []ResendPart `json:"partitions"`
+	// Warnings are why it does not go on.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// ResendPart is how far one partition is with a resend.
+type ResendPart struct {
+	Read   int64 `json:"read"`
+	Sent   int64 `json:"sent"`
+	Passed int64 `json:"passed"`
+	Failed int64 `json:"failed"`
+	Done   bool  `json:"done"`
+	// Term is that of the leader who does it, 0 before the first.
+	Term      int64     `json:"term"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+}
+
+func viewResend(r *resend.Record) ResendView {
+	view := ResendView{
+		ID: r.ID, Number: r.Number, State: r.State, Group: r.Group, Selection: r.Selection, Rate: r.Rate, Who: r.Who, Why: r.Why,
+		BeganAt: r.BeganAt, EndedAt: r.EndedAt, Partitions: make([]ResendPart, len(r.Parts)),
+	}
+	if r.Total >= 0 {
+		view.Documents = &r.Total
+	}
+	var read, left int64
+	var latest time.Time
+	for i, p := range r.Parts {
+		view.Partitions[i] = ResendPart{Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed, Done: p.Done, Term: p.Term, UpdatedAt: p.UpdatedAt}
+		view.Sent, view.Failed, read = view.Sent+p.Sent, view.Failed+p.Failed, read+p.Read
+		view.Failures = append(view.Failures, p.Failures...)
+		if !p.Done {
+			left += max(r.Total-p.Read, 0)
+		}
+		if p.UpdatedAt.After(latest) {
+			latest = p.UpdatedAt
+		}
+	}
+	if took := latest.Sub(r.BeganAt).Seconds(); took > 0 && read > 0 && r.State == resend.Running && r.Total >= 0 {
+		seconds := took / float64(read) * float64(left)
+		view.SecondsLeft = &seconds
+	}
+	return view
+}
+
+// waits says why a resend that is not ended does not go on.
+func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.Scope) {
+	if r.State != resend.Running {
+		return
+	}
+	if len(r.Parts) != c.Partitions {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("it is of a stream of %d partitions, and PARTITIONS is %d: cancel it, and begin another", len(r.Parts), c.Partitions))
+		return
+	}
+	for i, name := range mongostate.PartitionNames(c.StreamName, c.Partitions) {
+		led, kept := false, scope.Checkpoints[name]
+		for _, holder := range scope.Holders {
+			if holder.Stream != name {
+				continue
+			}
+			if led = true; holder.Halt != "" {
+				v.Warnings = append(v.Warnings, fmt.Sprintf("the leader of %q is halted, and goes on with it afterwards: %s", name, holder.Halt))
+			}
+		}
+		switch {
+		case r.Parts[i].Done:
+		case !led:
+			v.Warnings = append(v.Warnings, fmt.Sprintf("nobody leads %q: it goes on once a publisher does", name))
+		case kept.Copying():
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
+		}
+	}
+}
+
+// showResends prints the last resend, or all of them.
+func showResends(ctx context.Context, call Call, all bool) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		c := call.Config
+		scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
+		if err != nil {
+			return err
+		}
+		if err := scope.Known(); err != nil {
+			return err
+		}
+		most := int64(1)
+		if all {
+			most = 0
+		}
+		found, err := state.Resends(c.StreamName, c.Partitions).List(ctx, most)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return errors.New("nothing of the stream was sent again yet")
+		}
+		for i := range found {
+			view := viewResend(&found[i])
+			view.waits(&found[i], c, scope)
+			if err := printView(call.Stdout, call.JSON, view); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// beginResend keeps what is to be sent again where the leaders find it.
+func beginResend(ctx context.Context, call Call, f resendFlags) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	c := call.Config
+	if err := c.MayResend(); err != nil {
+		return err
+	}
+	return withState(ctx, c, func(state *mongostate.Database) error {
+		if err := c.Sends(ctx, state); err != nil {
+			return err
+		}
+		scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
+		if err != nil {
+			return err
+		}
+		resends := state.Resends(c.StreamName, c.Partitions)
+		if last, err := resends.Latest(ctx); err == nil && !last.State.Ended() {
+			return fmt.Errorf("%w: %s, which %q began: wait for its end, or cancel it", mongostate.ErrResending, last.ID, last.Who)
+		}
+		record := resend.Record{
+			ID: newResendID(), Group: f.group, Selection: f.selection, Rate: f.rate, Who: f.who, Why: f.why,
+			BeganAt: time.Now().UTC().Truncate(time.Millisecond), State: resend.Running, Parts: make([]resend.Part, c.Partitions),
+		}
+		if record.Total, err = selected(ctx, c, f.selection); err != nil {
+			return err
+		}
+		if !f.dry {
+			if record, err = resends.Begin(ctx, record); err != nil {
+				return err
+			}
+		}
+		view := viewResend(&record)
+		view.DryRun = f.dry
+		view.waits(&record, c, scope)
+		return printView(call.Stdout, call.JSON, view)
+	})
+}
+
+// selected is how many documents of the source a selection has, negative where that
+// takes too long to find out. None are refused, and aggregates that are not there.
+func selected(ctx context.Context, c config.Config, s resend.Selection) (int64, error) {
+	plan, err := c.Resend(s, 0)
+	if err != nil {
+		return 0, err
+	}
+	client, err := config.ConnectWithin(c.MongoURI, config.CommandSelectTimeout)
+	if err != nil {
+		return 0, fmt.Errorf("prepare the source: %w", err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.CloseTimeout)
+		defer cancel()
+		_ = client.Disconnect(closing) // the process ends anyway
+	}()
+	documents := client.Database(c.SourceDatabase).Collection(c.Collections()[0])
+	var unknown []string
+	for _, id := range s.Aggregates {
+		one, err := c.Resend(resend.Selection{Aggregates: []string{id}}, 0)
+		if err != nil {
+			return 0, err
+		}
+		found, err := matches(ctx, documents, one.Filter)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			unknown = append(unknown, id)
+		}
+	}
+	if len(unknown) > 0 {
+		return 0, fmt.Errorf("the source has nothing of aggregate %s", strings.Join(unknown, ", "))
+	}
+	found, err := matches(ctx, documents, plan.Filter)
+	switch {
+	case err != nil:
+		return 0, err
+	case !found:
+		return 0, fmt.Errorf("the selection matches nothing in %s.%s", c.SourceDatabase, documents.Name())
+	case len(plan.Filter) == 0:
+		return documents.EstimatedDocumentCount(ctx)
+	}
+	counting, cancel := context.WithTimeout(ctx, commandTimeout/2)
+	defer cancel()
+	count, err := documents.CountDocuments(counting, plan.Filter)
+	if err != nil && counting.Err() != nil && ctx.Err() == nil {
+		return -1, nil
+	}
+	return count, err
+}
+
+// matches reports whether a filter matches a document.
+func matches(ctx context.Context, documents *mongo.Collection, filter bson.D) (bool, error) {
+	if filter == nil {
+		filter = bson.D{}
+	}
+	err := documents.FindOne(ctx, filter, options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for what is to be sent again: %w", err)
+	}
+	return true, nil
+}

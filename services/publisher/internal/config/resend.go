@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/publisher/internal/backfill"
+	"changerelay/services/publisher/internal/mapping"
+	"changerelay/services/publisher/internal/resend"
+)
+
+const (
+	// mostResent and mostResentBytes bound a chunk of a resend. It takes part of the
+	// window alone: the rest is the stream's.
+	mostResent, mostResentBytes = 500, 4 << 20
+	resentShare                 = 4
+	// chunksPerSecond is how many chunks a rate is met with.
+	chunksPerSecond = 10
+)
+
+// MayResend returns why nothing of the stream can be sent again.
+func (c *Config) MayResend() error {
+	switch {
+	case c.Mode != ModeDocuments && c.FieldVersion == mapping.None:
+		return errors.New("the source numbers no events (FIELD_VERSION=-): their sequences come from the change stream, " +
+			"a resend would give them others, and read models would apply them twice")
+	case len(c.Collections()) != 1:
+		return errors.New("the stream has several collections, and a resend is of one (SOURCE_COLLECTION)")
+	case c.SourceFilter != "":
+		return errors.New("SOURCE_FILTER leaves out some changes, and a resend cannot: it reads documents")
+	}
+	return nil
+}
+
+// Resend is how the documents of a selection are read for a resend at a rate.
+func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
+	plan := c.Plan(time.Time{})
+	plan.EndShort = true
+	plan.Rate = 0 // whoever sends again keeps it
+	plan.Chunk = max(min(mostResent, c.MaxInFlight/resentShare), 1)
+	if rate > 0 {
+		plan.Chunk = max(min(plan.Chunk, rate/chunksPerSecond), 1)
+	}
+	plan.Bytes = int(min(mostResentBytes, c.MaxInFlightBytes/resentShare))
+	var all bson.A
+	if len(s.Aggregates) > 0 {
+		var values bson.A
+		for _, id := range s.Aggregates {
+			values = append(values, mapping.IDValues(id)...)
+		}
+		all = append(all, bson.D{{Key: c.aggregateField(), Value: bson.D{{Key: "$in", Value: values}}}})
+		plan.Narrow = c.aggregateField() == plan.Order[0]
+	}
+	if s.Where != "" {
+		var where bson.D
+		if err := bson.UnmarshalExtJSON([]byte(s.Where), false, &where); err != nil {
+			return plan, fmt.Errorf("%q is no filter in Extended JSON: %w", s.Where, err)
+		}
+		all = append(all, where)
+	}
+	if written := c.written(s.Since, s.Until); written != nil {
+		all = append(all, written)
+	}
+	if len(all) > 0 {
+		plan.Filter = bson.D{{Key: "$and", Value: all}}
+	}
+	return plan, nil
+}
+
+// aggregateField is the path of the aggregate's id in a document of the source.
+func (c *Config) aggregateField() string {
+	if c.Mode == ModeDocuments {
+		return c.DocumentAggregateID
+	}
+	return c.FieldAggregateID
+}
+
+// written matches documents that were written within bounds, by HEAL_FIELD; nil for
+// none.
+func (c *Config) written(since, until time.Time) bson.D {
+	if since.IsZero() && until.IsZero() {
+		return nil
+	}
+	var dates, ids bson.D
+	if !since.IsZero() {
+		dates, ids = append(dates, bson.E{Key: "$gte", Value: since}), append(ids, bson.E{Key: "$gte", Value: backfill.FirstObjectID(since)})
+	}
+	if !until.IsZero() {
+		dates, ids = append(dates, bson.E{Key: "$lt", Value: until}), append(ids, bson.E{Key: "$lt", Value: backfill.FirstObjectID(until)})
+	}
+	return bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: c.HealField, Value: dates}}, bson.D{{Key: c.HealField, Value: ids}}}}}
+}
