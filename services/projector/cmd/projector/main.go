@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 )
 
 // version is set by the linker.
@@ -18,5 +18,5 @@ func main() {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// After the first signal the default is back, so that a second one kills.
 	context.AfterFunc(ctx, restore)
-	os.Exit(app.Program(version).Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(command.Program(version).Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 )
 
-func TestExitCodes(t *testing.T) {
+func TestProjector_ExitCodes(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestExitCodes(t *testing.T) {
 			}
 			t.Setenv("ADMIN_ADDR", tt.addr)
 			var stdout, stderr bytes.Buffer
-			if got := app.Program(version).Run(stopped, tt.args, &stdout, &stderr); got != tt.want {
+			if got := command.Program(version).Run(stopped, tt.args, &stdout, &stderr); got != tt.want {
 				t.Errorf("exit code: got %d, want %d", got, tt.want)
 			}
 			if !strings.Contains(stderr.String(), tt.says) || !strings.Contains(stdout.String(), tt.print) {
@@ -61,7 +61,7 @@ func TestExitCodes(t *testing.T) {
 
 // What is shipped must not hold what only tests need: a stand-in for a server
 // inside the binary could be talked to in place of the server.
-func TestTheBinaryHoldsNoSandboxAndNoTestCode(t *testing.T) {
+func TestProjector_TheBinaryHoldsNoSandboxAndNoTestCode(t *testing.T) {
 	t.Parallel()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -55,7 +55,7 @@ func get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func TestAFailingCheckIsNamedButItsTextStaysInside(t *testing.T) {
+func TestAdmin_AFailingCheckIsNamedButItsTextStaysInside(t *testing.T) {
 	url := serve(t, Source{
 		Live:  map[string]func() error{"loop": func() error { return nil }},
 		Ready: map[string]func() error{"database": func() error { return errors.New("dial mongodb://user:canary@db") }},
@@ -72,7 +72,7 @@ func TestAFailingCheckIsNamedButItsTextStaysInside(t *testing.T) {
 	}
 }
 
-func TestStatusMetricsAndPageAreServed(t *testing.T) {
+func TestAdmin_StatusMetricsAndPageAreServed(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "relay_test", Help: "A gauge."}, func() float64 { return 7 }))
 	url := serve(t, Source{Metrics: registry, Status: func() any { return map[string]int{"sent": 3} }})
@@ -86,7 +86,24 @@ func TestStatusMetricsAndPageAreServed(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseIsAnErrorThatNamesTheSetting(t *testing.T) {
+// TestAdmin_ThePageIsReadByAnyone looks for what a screen reader, a narrow screen and a closed
+// network need. What the page makes of a status is looked at in a browser.
+func TestAdmin_ThePageIsReadByAnyone(t *testing.T) {
+	url := serve(t, Source{})
+	_, body := get(t, url+"/")
+	for _, want := range []string{`lang="en"`, "width=device-width", `role="status"`, `role="img" aria-label=`, `scope: "row"`, "<main>", "<nav aria-label="} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, bad := range []string{"http://", "https://", "innerHTML", "tabindex"} {
+		if strings.Contains(body, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+}
+
+func TestAdmin_AnAddressInUseIsAnErrorThatNamesTheSetting(t *testing.T) {
 	url := serve(t, Source{})
 	_, err := New(strings.TrimPrefix(url, "http://"), Source{})
 	if err == nil || !strings.Contains(err.Error(), "ADMIN_ADDR") {

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestTheLatestTroublesAreKept(t *testing.T) {
+func TestTroubles_TheLatestTroublesAreKept(t *testing.T) {
 	var lines strings.Builder
 	troubles := NewTroubles(&lines, func(line string) string { return strings.ReplaceAll(line, "canary", "***") })
 	log := zerolog.New(troubles)

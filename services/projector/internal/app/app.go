@@ -1,3 +1,5 @@
+// Package app puts the projector together: what it is made of, and in which order
+// that starts and stops.
 package app
 
 import (
@@ -7,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,17 +21,21 @@ import (
 
 	"changerelay/services/projector/internal/admin"
 	"changerelay/services/projector/internal/backoff"
+	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/rate"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/session"
 	"changerelay/services/projector/internal/tracing"
+	"changerelay/services/projector/internal/watch"
 )
 
 // App is a projector. Create it with New, run it once.
 type App struct {
-	cfg     Config
+	cfg     config.Config
 	version string
 	log     zerolog.Logger
 	redact  func(string) string
@@ -38,32 +45,35 @@ type App struct {
 	client       *mongo.Client
 	store        *readmodel.Store
 	collections  []string
-	sessions     acceptor
+	sessions     config.Acceptor
 	views        []projection.View
 	subscription *servicebus.Subscription
 	process      *readmodel.Process
-	waiting      *waiting
-	dead         *deadWatch
-	ledger       ledgerWatch
-	shelf        shelfWatch
+	waiting      *watch.Waiting
+	dead         *watch.DeadWatch
+	ledger       watch.LedgerWatch
+	parked       watch.ParkedWatch
 	halts        *delivery.Halts
 	brake        *delivery.Brake
 	handler      *delivery.Handler
 	engine       *session.Engine
-	metrics      *metrics
-	completing   *rate
+	metrics      *watch.Metrics
+	emptied      watch.EmptiedWatch
+	completing   *rate.Meter
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
 	mongo        session.Outage
+	// warned are the documents that were warned of: see checkPositions.
+	warned map[string]bool
 }
 
 // New builds a projector and binds its admin port. It needs no server to be up.
-func New(ctx context.Context, cfg Config, projections projection.Projections, version string, logs io.Writer) (*App, error) {
+func New(ctx context.Context, cfg config.Config, projections projection.Projections, version string, logs io.Writer) (*App, error) {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		return nil, fmt.Errorf("set log level: %w", err)
 	}
-	secrets := cfg.redactor()
+	secrets := cfg.Redactor()
 	troubles := admin.NewTroubles(secrets.Writer(logs), secrets.Text)
 	a := &App{
 		cfg:         cfg,
@@ -72,14 +82,24 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 		redact:      secrets.Text,
 		started:     time.Now(),
 		collections: projections.Collections(),
-		metrics:     newMetrics(),
+		metrics:     watch.NewMetrics(),
+		warned:      map[string]bool{},
 	}
 	a.phase.Store(starting)
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	store := cfg.readModel(projections)
-	_, store.ShelfBytes = cfg.shares(memoryLimit())
+	store := cfg.ReadModel(projections)
+	_, store.ParkedBytes = cfg.Shares(config.MemoryLimit())
+	store.Ended = func(transactions int) {
+		a.metrics.TransactionsEnded.Add(int64(transactions))
+		a.log.Warn().Int("transactions", transactions).Msg("transactions of projectors that have died were in the way, and are ended")
+	}
+	store.WentBack = func() {
+		a.metrics.WentBack.Add(1)
+		a.log.Error().Msg("the read database lacks what this projector had noted in it: it was restored from before, or projector_processes was. " +
+			`What was completed since does not come again by itself: docs/operations.md, "The read database restored alone"`)
+	}
 	a.store = readmodel.New(a.client, store)
 	a.halts = delivery.NewHalts(a.store)
 	for _, p := range projections {
@@ -91,35 +111,38 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 	a.brake = delivery.NewBrake(a.store, cfg.HaltLimit, cfg.HaltWindow, a.log)
 	process := cfg.InstanceID + "-" + rand.Text()[:10]
 	a.process = a.store.Process(process, cfg.InstanceID)
-	a.handler = delivery.New(projections, a.store, a.store, a.halts, a.metrics, a.log).WithCare(a.process, cfg.CrashLimit).Named(process).WithLasting(cfg.HaltAfter).WithBrake(a.brake)
-	if cfg.OnGap == gapWait {
-		a.handler.WithVersions(a.store, a.store, cfg.GapWait)
+	deps := delivery.Deps{
+		Decider: projections, Store: a.store, Parking: a.store, Halts: a.halts, Observer: a.metrics, Log: a.log, Care: a.process, Brake: a.brake,
 	}
-	if a.traces, err = cfg.traces(version, a.log); err != nil {
+	if cfg.OnGap == config.GapWait {
+		deps.Versions, deps.Parked = a.store, a.store
+	}
+	if a.traces, err = cfg.Traces(version, a.log); err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))
 	}
 	if a.traces != nil {
-		a.handler.WithTracer(a.traces.Messages(cfg.Topic, cfg.Subscription, a.redact))
+		deps.Tracer = a.traces.Messages(cfg.Topic, cfg.Subscription, a.redact)
 	}
-	engine := cfg.engine()
+	a.handler = delivery.New(cfg.Delivery(process), deps)
+	engine := cfg.Engine()
 	engine.Paused = a.brake.On
 	a.engine = session.New(engine, a.sessions, a.handler, a.log)
-	a.completing = &rate{count: a.engine.Counts().Completed.Load}
-	a.waiting = &waiting{count: a.subscription.SessionsWithMessages}
-	a.dead = &deadWatch{count: a.subscription.CountDeadLetters, redact: a.redact, log: a.log}
-	a.shelf.log = a.log
-	a.metrics.watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake)
-	a.metrics.registry.MustRegister(buildInfo(version), a.dead, &a.ledger)
+	a.completing = rate.New(a.engine.Counts().Completed.Load)
+	a.waiting = &watch.Waiting{Count: a.subscription.SessionsWithMessages}
+	a.dead = &watch.DeadWatch{Count: a.subscription.CountDeadLetters, Redact: a.redact, Log: a.log}
+	a.parked.Log, a.emptied.Log = a.log, a.log
+	a.metrics.Watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake, &a.parked)
+	a.metrics.Registry.MustRegister(watch.BuildInfo(version), a.dead, &a.ledger, &a.emptied)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},
-		Metrics: a.metrics.registry,
+		Metrics: a.metrics.Registry,
 		Status: func() any {
 			status := a.Status()
 			status.Troubles = troubles.Latest()
 			return status
 		},
-		Handlers: map[string]http.Handler{"GET /wait": newWaiter(a.store, projections)},
+		Handlers: map[string]http.Handler{"GET /wait": watch.NewWaiter(a.store, projections)},
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))
@@ -131,14 +154,14 @@ func New(ctx context.Context, cfg Config, projections projection.Projections, ve
 func (a *App) connect() error {
 	var err error
 	a.client, err = mongo.Connect(options.Client().ApplyURI(a.cfg.MongoURI.Reveal()).
-		SetAppName("change-relay-projector").
+		SetAppName(readmodel.Application).
 		SetTimeout(a.cfg.MongoTimeout).
 		SetServerSelectionTimeout(min(a.cfg.MongoTimeout, 5*time.Second)).
 		SetMaxPoolSize(uint64(a.cfg.MaxSessions + 4)))
 	if err != nil {
 		return errors.New("open the read database: " + a.redact(err.Error()))
 	}
-	a.sessions, a.subscription, err = a.cfg.acceptor(a.log)
+	a.sessions, a.subscription, err = a.cfg.Acceptor(a.log)
 	return err
 }
 
@@ -157,7 +180,7 @@ func (a *App) Run(ctx context.Context) error {
 	outlive, end := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return a.admin.Run(outlive) })
 	group.Go(func() error {
-		a.completing.run(outlive)
+		a.completing.Run(outlive)
 		return nil
 	})
 	group.Go(func() error {
@@ -198,9 +221,9 @@ func (a *App) work(ctx context.Context) error {
 		defer leave()
 		return a.keepPlace(ctx)
 	})
-	group.Go(func() error { return a.waiting.run(ctx) })
-	group.Go(func() error { return a.dead.run(ctx) })
-	group.Go(func() error { return a.shelf.run(ctx, a.store) })
+	group.Go(func() error { return a.waiting.Run(ctx) })
+	group.Go(func() error { return a.dead.Run(ctx) })
+	group.Go(func() error { return a.parked.Run(ctx, a.store) })
 	group.Go(func() error {
 		if err := a.process.Run(lists); err != nil {
 			a.log.Info().Err(err).Msg("the others may take this process for dead")
@@ -212,27 +235,6 @@ func (a *App) work(ctx context.Context) error {
 		return a.engine.Run(ctx)
 	})
 	return group.Wait()
-}
-
-// placeEvery is how often it is looked whether the projector still belongs here.
-const placeEvery = 10 * time.Second
-
-// keepPlace looks into the ledger until ctx ends, or until what the projector writes is another's:
-// one that stood still while it was moved must not go on. What is lost of what it had noted it notes again.
-func (a *App) keepPlace(ctx context.Context) error {
-	ticker := time.NewTicker(placeEvery)
-	defer ticker.Stop()
-	for {
-		a.ledger.look(ctx, a.store)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		if err := a.store.Keep(ctx, a.collections, a.cfg.InstanceID); errors.Is(err, readmodel.ErrElsewhere) {
-			return err
-		}
-	}
 }
 
 // awaitMongo waits until the read database answers and is set up.
@@ -261,9 +263,9 @@ func (a *App) awaitMongo(ctx context.Context) error {
 	}
 }
 
-// lasts tells that a projector must not start, however long it waits.
+// lasts tells that a projector must not start, or go on, however long it waits.
 func lasts(err error) bool {
-	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere)
+	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere) || errors.Is(err, readmodel.ErrPositionsLost)
 }
 
 func (a *App) setUp(ctx context.Context) error {
@@ -280,10 +282,16 @@ func (a *App) setUp(ctx context.Context) error {
 	if err := a.store.Claim(ctx, a.collections, a.cfg.InstanceID); err != nil {
 		return err
 	}
+	if err := a.checkPositions(ctx); err != nil {
+		return err
+	}
+	if err := a.emptied.Look(ctx, a.store); err != nil {
+		return err
+	}
 	allowed, err := a.store.EnsureIndexes(ctx, a.collections, a.cfg.TombstoneTTL)
 	switch {
 	case errors.Is(err, readmodel.ErrOtherExpiry):
-		// The index does its work, if at another time: no reason to stand still.
+		// The index does its work, if at another time: no reason to stop.
 		a.log.Warn().Err(err).Msg("TOMBSTONE_TTL is not in effect")
 	case err != nil:
 		return err
@@ -310,7 +318,7 @@ func (a *App) setUp(ctx context.Context) error {
 // close closes the clients after the drain, in its own time.
 func (a *App) close(ctx context.Context) error {
 	a.phase.Store(stopped)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.closeTime())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.CloseTime())
 	defer cancel()
 	var flush sync.WaitGroup
 	flush.Go(func() { a.flushTraces(ctx) })
@@ -320,4 +328,19 @@ func (a *App) close(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("close the read database: %w", e))
 	}
 	return err
+}
+
+// Serve runs the projector until ctx ends.
+func Serve(ctx context.Context, version string, stderr io.Writer) error {
+	cfg, projections, err := config.Load()
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	a, err := New(ctx, cfg, projections, version, stderr)
+	if err != nil {
+		return err
+	}
+	// As long as the service runs.
+	defer runtime.KeepAlive(cfg.PaceCollector())
+	return a.Run(ctx)
 }

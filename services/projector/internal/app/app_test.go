@@ -18,6 +18,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/settings"
@@ -26,11 +27,11 @@ import (
 // The tests of this package share one sandbox; each has a topic of its own.
 var servers *sandboxtest.Endpoints
 
-var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost"}
+var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost", "positions", "kept", "discarded", "deadtried", "deadheld", "olderdiscard", "gone", "stray", "deadfull", "idle", "deadlate", "deaddiscard-before", "deaddiscard-after", "bothlost", "unnoted", "lostnote", "goneback", "emptied", "deadanswer-all", "deadanswer-one", "unprintable", "behindlost", "accounts", "accounts-too", "conditions", "exceeding", "articles"}
 
 func TestMain(m *testing.M) {
 	var err error
-	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics())...)); err != nil {
+	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), redriveTopics)...)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -67,14 +68,14 @@ func (l *logs) String() string {
 	return l.lines.String()
 }
 
-func config(t *testing.T, topic, database string) app.Config {
+func configured(t *testing.T, topic, database string) config.Config {
 	t.Helper()
 	for _, name := range []string{"SERVICEBUS_CONNECTION_STRING", "READMODEL_MONGODB_URI", "SERVICEBUS_TOPIC", "SERVICEBUS_SUBSCRIPTION", "READMODEL_DATABASE"} {
 		if os.Getenv(name) != "" {
 			t.Fatalf("%s is set in the tests' environment", name)
 		}
 	}
-	var cfg app.Config
+	var cfg config.Config
 	_ = settings.Load(&cfg, nil) // the defaults; what is required is missing and set below
 	cfg.ServiceBusConnectionString = settings.Secret(servers.ServiceBus)
 	cfg.Topic, cfg.Subscription = topic, "projector"
@@ -86,7 +87,7 @@ func config(t *testing.T, topic, database string) app.Config {
 }
 
 // start runs a projector until the test's end, or until stop.
-func start(t *testing.T, cfg app.Config, projections projection.Projections) *projector {
+func start(t *testing.T, cfg config.Config, projections projection.Projections) *projector {
 	t.Helper()
 	p := &projector{logs: &logs{}}
 	var err error
@@ -156,7 +157,7 @@ func send(t *testing.T, topic string, events ...contract.Event) {
 	sandboxtest.Send(t, servers, topic, messages...)
 }
 
-func TestTheLatestDataOfEachAggregateIsKept(t *testing.T) {
+func TestApp_TheLatestDataOfEachAggregateIsKept(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
@@ -168,7 +169,7 @@ func TestTheLatestDataOfEachAggregateIsKept(t *testing.T) {
 		}
 		send(t, "latest", events...)
 	}
-	p := start(t, config(t, "latest", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	p := start(t, configured(t, "latest", database), projection.Projections{projection.Latest{Collection: "latest"}})
 	until(t, "every document is at its last version", func() bool {
 		documents := sandboxtest.Documents(t, db, "latest")
 		for _, d := range documents {
@@ -191,10 +192,10 @@ func TestTheLatestDataOfEachAggregateIsKept(t *testing.T) {
 	}
 }
 
-func TestTheAdminPortTellsWhatIsGoingOn(t *testing.T) {
+func TestApp_TheAdminPortTellsWhatIsGoingOn(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
-	p := start(t, config(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	p := start(t, configured(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
 	until(t, "the projector runs and has counted the sessions", func() bool {
 		s := p.Status()
 		return s.State == "running" && s.SessionsWaiting != nil && *s.SessionsWaiting == 0

@@ -18,7 +18,7 @@ import (
 func TestBrake_ABadProjectionHaltsSomeAggregatesAndNoMore(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "brake", database)
+	cfg := configured(t, "brake", database)
 	cfg.HaltLimit = 3
 	onTopic(t, "brake", database, counting)
 	for i := range 12 {
@@ -71,7 +71,7 @@ func TestBrake_ABadProjectionHaltsSomeAggregatesAndNoMore(t *testing.T) {
 	}
 	p = start(t, cfg, projections)
 	until(t, "the mended projector stands still", stopped(p))
-	if lines, err := command(t, "parked", "redrive", "--all"); err != nil || len(lines) != 3 {
+	if lines, err := runCommand(t, "parked", "redrive", "--all"); err != nil || len(lines) != 3 {
 		t.Errorf("redrive: got %v and %v, want three lifted", lines, err)
 	}
 	until(t, "all are projected", func() bool { return len(sandboxtest.Documents(t, db, "orders")) == 12 })
@@ -84,7 +84,7 @@ func TestBrake_ABadProjectionHaltsSomeAggregatesAndNoMore(t *testing.T) {
 func TestBrake_ResumeGoesOnWithWhatIsHalted(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "resume", database)
+	cfg := configured(t, "resume", database)
 	cfg.HaltLimit = 2
 	onTopic(t, "resume", database, counting)
 	p := start(t, cfg, parse(t))
@@ -93,10 +93,10 @@ func TestBrake_ResumeGoesOnWithWhatIsHalted(t *testing.T) {
 	}
 	braked := func() bool { return p.Status().HaltBrake != "" }
 	until(t, "the projector stands still", braked)
-	if lines, err := command(t, "halts", "resume", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["accepted"] != 2.0 || lines[0]["dry_run"] != true {
+	if lines, err := runCommand(t, "halts", "resume", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["accepted"] != 2.0 || lines[0]["dry_run"] != true {
 		t.Errorf("dry run: got %v and %v, want two that would be accepted", lines, err)
 	}
-	if lines, err := command(t, "halts", "resume"); err != nil || len(lines) != 1 || lines[0]["accepted"] != 2.0 {
+	if lines, err := runCommand(t, "halts", "resume"); err != nil || len(lines) != 1 || lines[0]["accepted"] != 2.0 {
 		t.Errorf("resume: got %v and %v, want two accepted", lines, err)
 	}
 	until(t, "the third is halted, too", func() bool {

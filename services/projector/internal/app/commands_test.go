@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
-// command runs a command and returns its lines.
-func command(t *testing.T, args ...string) (lines []map[string]any, err error) {
+// runCommand runs a command and returns its lines.
+func runCommand(t *testing.T, args ...string) (lines []map[string]any, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	_, err = app.Program("test").Do(t.Context(), args, &stdout, &stderr)
+	_, err = command.Program("test").Do(t.Context(), args, &stdout, &stderr)
 	if stderr.Len() > 0 {
 		err = fmt.Errorf("%w: %s", err, &stderr)
 	}
@@ -44,10 +44,10 @@ func file(t *testing.T, name, content string) string {
 
 // An event that fails halts its aggregate; the projection is mended, and the
 // parked messages are applied beside the running projector, which then goes on.
-func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
+func TestCommands_OperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	p := start(t, config(t, "commands", database), parse(t))
+	p := start(t, configured(t, "commands", database), parse(t))
 	onTopic(t, "commands", database, counting)
 	broken := os.Getenv("PROJECTIONS")
 	send(t, "commands", event("a", 1, "Happened", `{}`), event("a", 2, "Doubled", `{"n":"x"}`), event("a", 3, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`))
@@ -56,10 +56,10 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	}
 	until(t, "messages are parked and dead", func() bool { return p.Status().Parked == 3 && p.Status().DeadLettered == 3 })
 
-	if lines, err := command(t, "parked", "list"); err != nil || len(lines) != 3 || lines[0]["event_id"] != "a-2" || lines[0]["failed"] != true {
+	if lines, err := runCommand(t, "parked", "list"); err != nil || len(lines) != 3 || lines[0]["event_id"] != "a-2" || lines[0]["failed"] != true {
 		t.Errorf("parked list: got %v and %v", lines, err)
 	}
-	lines, err := command(t, "parked", "show", "a")
+	lines, err := runCommand(t, "parked", "show", "a")
 	if err != nil || len(lines) != 2 || fmt.Sprint(lines[0]["message"].(map[string]any)["body"]) != "map[n:x]" {
 		t.Errorf("parked show: got %v and %v", lines, err)
 	}
@@ -67,37 +67,37 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := command(t, "try", broken, "--event", file(t, "shown.json", string(printed))); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:a _relay.sequence:map[$lt:0000000000000000003]]" {
+	if lines, err := runCommand(t, "try", broken, "--event", file(t, "shown.json", string(printed))); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:a _relay.sequence:map[$lt:0000000000000000003]]" {
 		t.Errorf("try of what parked show prints: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "--all"); err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
+	if lines, err := runCommand(t, "parked", "redrive", "--all"); err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
 		t.Errorf("a redrive that fails again: got %v and %v", lines, err)
 	}
 
 	t.Setenv("PROJECTIONS", file(t, "mended.yaml", strings.ReplaceAll(counting, "data.n * 2", "100")))
-	if lines, err := command(t, "parked", "redrive", "a"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `projection "orders" says something else here`) {
+	if lines, err := runCommand(t, "parked", "redrive", "a"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `projection "orders" says something else here`) {
 		t.Errorf("a redrive with projections that are not rolled out: got %v and %v, want it refused", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "a", "--other-projections", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["would_apply"] != 2.0 {
+	if lines, err := runCommand(t, "parked", "redrive", "a", "--other-projections", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["would_apply"] != 2.0 {
 		t.Errorf("a dry run: got %v and %v, want two that would be applied", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "a", "--other-projections"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
+	if lines, err := runCommand(t, "parked", "redrive", "a", "--other-projections"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
 		t.Errorf("parked redrive: got %v and %v", lines, err)
 	}
 	t.Setenv("PROJECTIONS", broken)
 	for _, dryRun := range []string{"--dry-run", "--json"} {
-		lines, err := command(t, "parked", "discard", "b", "b-1", dryRun)
+		lines, err := runCommand(t, "parked", "discard", "b", "b-1", dryRun)
 		if err != nil || len(lines) != 1 || lines[0]["event_id"] != "b-1" || fmt.Sprint(lines[0]["message"].(map[string]any)["body"]) != "map[n:x]" {
 			t.Errorf("parked discard %s: got %v and %v, want the message whole", dryRun, lines, err)
 		}
 	}
-	if _, err := command(t, "parked", "discard", "b", "--all"); err == nil {
+	if _, err := runCommand(t, "parked", "discard", "b", "--all"); err == nil {
 		t.Error("a discard of nothing: got no error")
 	}
-	if lines, err := command(t, "parked", "redrive", "tpyo"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `"tpyo" is not halted`) {
+	if lines, err := runCommand(t, "parked", "redrive", "tpyo"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `"tpyo" is not halted`) {
 		t.Errorf("a redrive of nobody: got %v and %v, want not found", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "--all"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
+	if lines, err := runCommand(t, "parked", "redrive", "--all"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
 		t.Errorf("a redrive of what is empty: got %v and %v", lines, err)
 	}
 	send(t, "commands", event("a", 4, "Happened", `{}`), event("b", 2, "Happened", `{}`))
@@ -107,42 +107,42 @@ func TestOperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 			documents["a"].Lookup("events").AsInt64() == 103
 	})
 
-	lines, err = command(t, "dlq", "list")
+	lines, err = runCommand(t, "dlq", "list")
 	if err != nil || len(lines) != 3 || lines[1]["message_id"] != "foreign" || lines[1]["reason"] != "ForeignMessage" {
 		t.Fatalf("dlq list: got %v and %v", lines, err)
 	}
 	number := fmt.Sprintf("%.0f", lines[1]["sequence_number"])
-	if lines, err := command(t, "dlq", "show", number); err != nil || len(lines) != 1 || lines[0]["message"].(map[string]any)["body"] != "hello" {
+	if lines, err := runCommand(t, "dlq", "show", number); err != nil || len(lines) != 1 || lines[0]["message"].(map[string]any)["body"] != "hello" {
 		t.Errorf("dlq show: got %v and %v", lines, err)
 	}
-	if _, err := command(t, "dlq", "discard", "99"); err == nil {
+	if _, err := runCommand(t, "dlq", "discard", "99"); err == nil {
 		t.Error("a discard of what is not there: got no error")
 	}
-	if lines, err := command(t, "dlq", "discard", number, "--dry-run"); err != nil || len(lines) != 1 || lines[0]["dry_run"] != true {
+	if lines, err := runCommand(t, "dlq", "discard", number, "--dry-run"); err != nil || len(lines) != 1 || lines[0]["dry_run"] != true {
 		t.Errorf("dlq discard, dry: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "dlq", "discard", number); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
+	if lines, err := runCommand(t, "dlq", "discard", number); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
 		t.Errorf("dlq discard: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "dlq", "list"); err != nil || len(lines) != 2 || lines[0]["message_id"] != "stays" {
+	if lines, err := runCommand(t, "dlq", "list"); err != nil || len(lines) != 2 || lines[0]["message_id"] != "stays" {
 		t.Errorf("dlq list afterwards: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "dlq", "discard", "--all"); err != nil || len(lines) != 2 {
+	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil || len(lines) != 2 {
 		t.Errorf("dlq discard --all: got %v and %v", lines, err)
 	}
 }
 
-func TestAProjectionIsTriedWithoutAnyServer(t *testing.T) {
+func TestCommands_AProjectionIsTriedWithoutAnyServer(t *testing.T) {
 	t.Parallel()
 	projections := file(t, "p.yaml", counting)
-	if lines, err := command(t, "validate", projections); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]) != "map[collections:[orders] name:orders types:[Doubled Happened]]" {
+	if lines, err := runCommand(t, "validate", projections); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]) != "map[collections:[orders] name:orders types:[Doubled Happened]]" {
 		t.Errorf("validate: got %v and %v", lines, err)
 	}
 	broken := file(t, "broken.yaml", strings.ReplaceAll(counting, "event.version", "event.nowhere"))
-	if _, err := command(t, "validate", broken); err == nil || !strings.Contains(err.Error(), broken+`:8: projection "orders": event type "Happened"`) {
+	if _, err := runCommand(t, "validate", broken); err == nil || !strings.Contains(err.Error(), broken+`:8: projection "orders": event type "Happened"`) {
 		t.Errorf("validate a broken one: got %v, want file, line, projection and event type", err)
 	}
-	lines, err := command(t, "try", projections, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
+	lines, err := runCommand(t, "try", projections, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("try: got %v and %v", lines, err)
 	}
@@ -153,18 +153,18 @@ func TestAProjectionIsTriedWithoutAnyServer(t *testing.T) {
 		t.Errorf("update: got %s", got)
 	}
 	keyed := file(t, "keyed.yaml", strings.ReplaceAll(counting, "collection: orders", "collection: orders\n  key: '\"all\"'"))
-	lines, err = command(t, "try", keyed, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
-	if err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:all _relay.sequence:map[$exists:true]]" ||
+	lines, err = runCommand(t, "try", keyed, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
+	if err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[$nor:[map[_relay.aggregateId:o-1 _relay.sequence:map[$gte:0000000000000000007]]] _id:all _relay.sequence:map[$exists:true]]" ||
 		fmt.Sprint(lines[0]["guard"]) != "map[collection:applied_positions filter:map[_id:map[aggregateId:o-1 projection:orders] sequence:map[$lt:0000000000000000007]]]" {
 		t.Errorf("try with a key: got %v and %v, want the guard in the ledger", lines, err)
 	}
-	if _, err := command(t, "try", projections, "--event", file(t, "event.json", `{"type":"Dobuled"}`)); err == nil || !strings.Contains(err.Error(), `follows events of type "Dobuled"`) {
+	if _, err := runCommand(t, "try", projections, "--event", file(t, "event.json", `{"type":"Dobuled"}`)); err == nil || !strings.Contains(err.Error(), `follows events of type "Dobuled"`) {
 		t.Errorf("try of what nobody follows: got %v, want it said", err)
 	}
 	for name, content := range map[string]string{
 		"no event": ``, "no type": `{}`, "no JSON": `{`, "an event that fails": `{"type":"Doubled","data":{"n":"x"}}`, "an unknown operation": `{"type":"Doubled","operation":"melt"}`,
 	} {
-		if _, err := command(t, "try", projections, "--event", file(t, "bad.json", content)); err == nil {
+		if _, err := runCommand(t, "try", projections, "--event", file(t, "bad.json", content)); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}

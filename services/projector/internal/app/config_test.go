@@ -12,6 +12,8 @@ import (
 
 	"changerelay/services/projector/internal/app"
 	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/command"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -35,9 +37,9 @@ func environment(t *testing.T, pairs ...string) {
 // canary is a secret that no output may show.
 const canary = "canary-7f3a91"
 
-func TestTheDefaultsAreValid(t *testing.T) {
+func TestConfig_TheDefaultsAreValid(t *testing.T) {
 	environment(t)
-	cfg, projections, err := app.LoadConfig()
+	cfg, projections, err := config.Load()
 	if err != nil {
 		t.Fatalf("got %v, want no problem", err)
 	}
@@ -49,7 +51,7 @@ func TestTheDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+func TestConfig_EveryProblemIsReportedAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "projections.yaml")
 	if err := os.WriteFile(file, []byte("projections:\n- name: p\n  collection: c\n  on: {E: {put: {a: 1}, set: {b: x}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,7 +61,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ADMIN_ADDR", "8080", "ON_GAP", "maybe", "SERVICEBUS_RECEIVER", "pigeon",
 		"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "collector", "OTEL_EXPORTER_OTLP_HEADERS", canary, "OTEL_TRACES_SAMPLER", "sometimes")
 	var stdout, stderr bytes.Buffer
-	if status := app.Program("test").Run(t.Context(), nil, &stdout, &stderr); status != cli.Misused {
+	if status := command.Program("test").Run(t.Context(), nil, &stdout, &stderr); status != cli.Misused {
 		t.Fatalf("got status %d, want %d", status, cli.Misused)
 	}
 	for _, want := range []string{
@@ -89,7 +91,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestServiceBusIsReachedInOneWay(t *testing.T) {
+func TestConfig_ServiceBusIsReachedInOneWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pairs []string
 		want  string // "" for no problem
@@ -104,7 +106,7 @@ func TestServiceBusIsReachedInOneWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tt.pairs...)
-			_, _, err := app.LoadConfig()
+			_, _, err := config.Load()
 			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), canary)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -113,9 +115,9 @@ func TestServiceBusIsReachedInOneWay(t *testing.T) {
 }
 
 // Both servers are unreachable and both connection strings hold the canary.
-func TestNoSecretIsShown(t *testing.T) {
+func TestConfig_NoSecretIsShown(t *testing.T) {
 	environment(t, "LOG_LEVEL", "trace")
-	cfg, projections, err := app.LoadConfig()
+	cfg, projections, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,25 +134,25 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-func TestAnOccupiedAdminPortIsAnError(t *testing.T) {
+func TestConfig_AnOccupiedAdminPortIsAnError(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
-	p := start(t, config(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
-	cfg := config(t, "replicas", database)
+	p := start(t, configured(t, "replicas", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	cfg := configured(t, "replicas", database)
 	cfg.AdminAddr = p.AdminAddr()
 	if _, err := app.New(t.Context(), cfg, nil, "test", &logs{}); err == nil || !strings.Contains(err.Error(), "ADMIN_ADDR") {
 		t.Errorf("got %v, want an error that names ADMIN_ADDR", err)
 	}
 }
 
-func TestParkedListPrintsOneObjectALine(t *testing.T) {
+func TestConfig_ParkedListPrintsOneObjectALine(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	t.Setenv("READMODEL_MONGODB_URI", servers.MongoURI)
 	t.Setenv("READMODEL_DATABASE", database)
 	list := func() string {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		if _, err := app.Program("test").Do(t.Context(), []string{"parked", "list"}, &stdout, &stderr); err != nil {
+		if _, err := command.Program("test").Do(t.Context(), []string{"parked", "list"}, &stdout, &stderr); err != nil {
 			t.Fatalf("parked list: %v, %s", err, &stderr)
 		}
 		return stdout.String()

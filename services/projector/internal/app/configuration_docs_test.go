@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/settings"
 )
 
@@ -23,7 +24,7 @@ func TestConfiguration_TheDocsListTheSettingsAsTheyAre(t *testing.T) {
 	if !found || !ended {
 		t.Fatalf("%s has no section between %q and %q", path, begin, end)
 	}
-	want := settings.Markdown(&Config{})
+	want := settings.Markdown(&config.Config{})
 	if *update {
 		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestDeadRedrive_SaysThatTheOneAskedForIsGone(t *testing.T) {
 	const topic = "deadgone"
 	client, database := servers.Mongo(t, nil)
-	cfg := config(t, topic, database)
+	cfg := configured(t, topic, database)
 	onTopic(t, topic, database, counting)
 	for _, aggregate := range []string{"a", "b"} {
 		send(t, topic, happened(aggregate, 1, 1)...)
@@ -31,17 +31,18 @@ func TestDeadRedrive_SaysThatTheOneAskedForIsGone(t *testing.T) {
 	defer func() { _ = receiver.Close(t.Context()) }()
 	at := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
 
-	// Two looks list them, the third judges the one, the fourth reads it to be parked.
-	for i, want := range []string{"[gone]", "[gone <nil>]"} {
-		nth := i + 3
-		letters, err := command(t, "dlq", "list")
+	// Three looks list two, and two list one; the next judges it, and the next but one
+	// reads it to be parked.
+	for _, want := range []string{"[gone]", "[gone <nil>]"} {
+		const nth = 4
+		letters, err := runCommand(t, "dlq", "list")
 		if err != nil {
 			t.Fatal(err)
 		}
 		somebody := &killer{texts: [][]byte{[]byte("com.microsoft:peek-message")}, nth: nth, lives: true}
 		somebody.kill = func() { takeAway(t, receiver, number(letters[0])) }
 		t.Setenv("SERVICEBUS_CONNECTION_STRING", strings.Replace(servers.ServiceBus, at, somebody.listen(t, at), 1))
-		lines, err := command(t, "dlq", "redrive", number(letters[0]))
+		lines, err := runCommand(t, "dlq", "redrive", number(letters[0]))
 		var fates []any
 		for _, line := range lines {
 			fates = append(fates, line["fate"])

@@ -175,11 +175,11 @@ func TestDeadRedrive_LeavesOtherHaltsAlone(t *testing.T) {
 	const topic = "deadothers"
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	p := start(t, config(t, topic, database), parse(t))
+	p := start(t, configured(t, topic, database), parse(t))
 	onTopic(t, topic, database, counting)
 	send(t, topic, event("a", 1, "Doubled", `{"n":"x"}`))
 	until(t, "the aggregate is halted", func() bool { return p.Status().Parked == 1 })
-	if lines, err := command(t, "dlq", "redrive", "--all"); err != nil || len(lines) != 0 {
+	if lines, err := runCommand(t, "dlq", "redrive", "--all"); err != nil || len(lines) != 0 {
 		t.Errorf("got %v and %v, want nothing done", lines, err)
 	}
 	if halted := sandboxtest.Documents(t, db, "halted_aggregates"); len(halted) != 1 {
@@ -194,7 +194,7 @@ func killDeadRedrive(t *testing.T, binary string, step int) {
 	send(t, topic, happened("a", 1, 2)...)
 	deadLetter(t, topic, "a")
 	deadLetter(t, topic, "a")
-	cfg := config(t, topic, database)
+	cfg := configured(t, topic, database)
 	cfg.Projections = file(t, "projections.yaml", counting)
 	p := start(t, cfg, parse(t))
 	until(t, "the projector runs", func() bool { return strings.Contains(p.logs.String(), "taking sessions") })

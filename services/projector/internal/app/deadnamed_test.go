@@ -13,7 +13,7 @@ import (
 func TestDeadRedrive_APropertyMayHaveAnyName(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "named", database)
+	cfg := configured(t, "named", database)
 	onTopic(t, "named", database, counting)
 	named := func(e contract.Event) contract.Message {
 		m, err := contract.Encode(e, contract.EncodeOptions{})
@@ -31,7 +31,7 @@ func TestDeadRedrive_APropertyMayHaveAnyName(t *testing.T) {
 	p := start(t, cfg, parse(t))
 	until(t, "b is halted", func() bool { return p.Status().Parked+p.Status().DeadLettered == 2 })
 
-	lines, err := command(t, "parked", "show", "b")
+	lines, err := runCommand(t, "parked", "show", "b")
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("parked show: got %v and %v, want both", lines, err)
 	}
@@ -40,16 +40,16 @@ func TestDeadRedrive_APropertyMayHaveAnyName(t *testing.T) {
 			t.Errorf("property %q of a parked message: got %v, want it kept", name, got)
 		}
 	}
-	if lines, err := command(t, "dlq", "redrive", "--all"); err != nil || len(lines) == 0 || lines[0]["fate"] != "put back" {
+	if lines, err := runCommand(t, "dlq", "redrive", "--all"); err != nil || len(lines) == 0 || lines[0]["fate"] != "put back" {
 		t.Errorf("dlq redrive: got %v and %v, want it put back", lines, err)
 	}
 	if got := seen(sandboxtest.Documents(t, db, "orders")["a"]); !slices.Equal(got, []int64{1}) {
 		t.Errorf("a: seen %v, want it applied", got)
 	}
-	if lines, err := command(t, "parked", "discard", "b", "b-1"); err != nil || len(lines) != 1 {
+	if lines, err := runCommand(t, "parked", "discard", "b", "b-1"); err != nil || len(lines) != 1 {
 		t.Errorf("parked discard: got %v and %v", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "b"); err != nil || len(lines) != 1 || lines[0]["applied"] != 1.0 {
+	if lines, err := runCommand(t, "parked", "redrive", "b"); err != nil || len(lines) != 1 || lines[0]["applied"] != 1.0 {
 		t.Errorf("parked redrive: got %v and %v, want one applied", lines, err)
 	}
 }

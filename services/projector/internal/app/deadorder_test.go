@@ -14,7 +14,7 @@ import (
 func TestDeadRedrive_PutsNothingBackOverAnEarlierOneThatItRefuses(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "deadorder", database)
+	cfg := configured(t, "deadorder", database)
 	onTopic(t, "deadorder", database, counting)
 	// The second one of a fails its projection, the second one of b is of a
 	// contract that nobody here reads.
@@ -30,7 +30,7 @@ func TestDeadRedrive_PutsNothingBackOverAnEarlierOneThatItRefuses(t *testing.T) 
 
 	want := "map[a-1:put back a-2:refused a-3:refused b-1:put back b-2:refused b-3:refused]"
 	for _, more := range [][]string{{"--dry-run"}, {}} {
-		lines, err := command(t, append([]string{"dlq", "redrive", "--all"}, more...)...)
+		lines, err := runCommand(t, append([]string{"dlq", "redrive", "--all"}, more...)...)
 		fates := map[string]any{}
 		for _, line := range lines {
 			if id, is := line["message_id"]; is {
@@ -54,7 +54,7 @@ func TestDeadRedrive_PutsNothingBackOverAnEarlierOneThatItRefuses(t *testing.T) 
 	}
 
 	t.Setenv("PROJECTIONS", file(t, "mended.yaml", strings.ReplaceAll(counting, "data.n * 2", "100")))
-	if lines, err := command(t, "dlq", "redrive", "--all", "--other-projections"); err == nil {
+	if lines, err := runCommand(t, "dlq", "redrive", "--all", "--other-projections"); err == nil {
 		t.Errorf("after a is mended: got %v and no error, want b refused", lines)
 	}
 	a := sandboxtest.Documents(t, db, "orders")["a"]

@@ -26,7 +26,7 @@ func TestDeadRedrive_WhoPassesAnEventByDoesNotHoldItUp(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
 	path := file(t, "apart.yaml", apart)
-	cfg := config(t, "deadpassed", database)
+	cfg := configured(t, "deadpassed", database)
 	onTopic(t, "deadpassed", database, apart)
 	send(t, "deadpassed", happened("a", 1, 1)...)
 	deadLetter(t, "deadpassed", "a")
@@ -38,7 +38,7 @@ func TestDeadRedrive_WhoPassesAnEventByDoesNotHoldItUp(t *testing.T) {
 
 	// a-1 is missing in one, which has come to a-2 without following it. Of b one has
 	// applied the later event.
-	lines, err := command(t, "dlq", "redrive", "--all")
+	lines, err := runCommand(t, "dlq", "redrive", "--all")
 	fates := map[string]string{}
 	for _, line := range lines {
 		if id, is := line["message_id"]; is {
@@ -56,7 +56,7 @@ func TestDeadRedrive_WhoPassesAnEventByDoesNotHoldItUp(t *testing.T) {
 	if halted := sandboxtest.Documents(t, db, "halted_aggregates"); len(halted) != 0 {
 		t.Errorf("%d aggregates are still halted, want none", len(halted))
 	}
-	if lines, err := command(t, "dlq", "list"); err != nil || len(lines) != 1 || lines[0]["message_id"] != "b-1" {
+	if lines, err := runCommand(t, "dlq", "list"); err != nil || len(lines) != 1 || lines[0]["message_id"] != "b-1" {
 		t.Errorf("dead letters afterwards: got %v and %v, want b-1 alone", lines, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestDeadDiscard_GivesBackWhatItPasses(t *testing.T) {
 	const topic = "deadpast"
 	_, database := servers.Mongo(t, nil)
-	cfg := config(t, topic, database)
+	cfg := configured(t, topic, database)
 	onTopic(t, topic, database, counting)
 	for i := range 5 {
 		sandboxtest.Send(t, servers, topic, contract.Message{ID: fmt.Sprint(i), SessionID: "s", Body: []byte("hello")})
@@ -21,13 +21,13 @@ func TestDeadDiscard_GivesBackWhatItPasses(t *testing.T) {
 	}
 	p := start(t, cfg, parse(t))
 	until(t, "the projector runs", func() bool { return strings.Contains(p.logs.String(), "taking sessions") })
-	letters, err := command(t, "dlq", "list")
+	letters, err := runCommand(t, "dlq", "list")
 	if err != nil || len(letters) != 5 {
 		t.Fatalf("dlq list: got %v and %v, want five", letters, err)
 	}
 	for left := 5; left > 0; left-- {
 		last := letters[left-1]
-		if lines, err := command(t, "dlq", "discard", number(last)); err != nil || len(lines) != 1 || lines[0]["message_id"] != last["message_id"] {
+		if lines, err := runCommand(t, "dlq", "discard", number(last)); err != nil || len(lines) != 1 || lines[0]["message_id"] != last["message_id"] {
 			t.Fatalf("the last of %d: got %v and %v, want it removed", left, lines, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func TestDeadRedrive_PutsBackInOrderOrSaysWhyNot(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "redead", database)
+	cfg := configured(t, "redead", database)
 	onTopic(t, "redead", database, counting)
 	// Of a the first two are dead-lettered and nothing follows; of b the first, and
 	// others follow; c is of nobody.
@@ -31,7 +31,7 @@ func TestDeadRedrive_PutsBackInOrderOrSaysWhyNot(t *testing.T) {
 
 	numbers := map[string]string{}
 	list := func() (ids []string) {
-		lines, err := command(t, "dlq", "list")
+		lines, err := runCommand(t, "dlq", "list")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,21 +57,21 @@ func TestDeadRedrive_PutsBackInOrderOrSaysWhyNot(t *testing.T) {
 		return fates
 	}
 	want := map[string]string{"a-1": "put back", "a-2": "put back", "b-1": "refused", "foreign": "refused"}
-	lines, err := command(t, "dlq", "redrive", "--all", "--dry-run")
+	lines, err := runCommand(t, "dlq", "redrive", "--all", "--dry-run")
 	if err == nil || fmt.Sprint(fates(lines)) != fmt.Sprint(want) {
 		t.Errorf("dry run: got %v and %v, want %v", lines, err, want)
 	}
 	if got := list(); !slices.Equal(got, all) || len(sandboxtest.Documents(t, db, "halted_aggregates")) != 0 {
 		t.Errorf("the dry run has changed something: %v are left", got)
 	}
-	if lines, err := command(t, "dlq", "redrive", numbers["a-2"]); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), "dead letter "+numbers["a-1"]) {
+	if lines, err := runCommand(t, "dlq", "redrive", numbers["a-2"]); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), "dead letter "+numbers["a-1"]) {
 		t.Errorf("the later one first: got %v and %v, want it refused for the earlier one", lines, err)
 	}
-	if _, err := command(t, "dlq", "redrive", "99999"); err == nil {
+	if _, err := runCommand(t, "dlq", "redrive", "99999"); err == nil {
 		t.Error("one that is not there: got no error")
 	}
 
-	lines, err = command(t, "dlq", "redrive", "--all")
+	lines, err = runCommand(t, "dlq", "redrive", "--all")
 	if err == nil || fmt.Sprint(fates(lines)) != fmt.Sprint(want) {
 		t.Errorf("redrive: got %v and %v, want %v", lines, err, want)
 	}

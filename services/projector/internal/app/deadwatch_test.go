@@ -54,7 +54,7 @@ func TestDeadLetters_WhatTheBrokerDeadLettersIsSeen(t *testing.T) {
 	_, database := servers.Mongo(t, nil)
 	send(t, "deadwatch", event("a", 1, "Happened", `{}`))
 	deadLetter(t, "deadwatch", "a")
-	p := start(t, config(t, "deadwatch", database), parse(t))
+	p := start(t, configured(t, "deadwatch", database), parse(t))
 	until(t, "the dead letters are looked at", func() bool { return p.Status().DeadLetters != nil })
 	seen := p.Status().DeadLetters
 	if seen.Error != "" || seen.More || len(seen.ByReason) != 1 || seen.ByReason["MaxDeliveryCountExceeded"] != 1 {
@@ -77,7 +77,7 @@ func TestDeadLetters_WhatTheBrokerDeadLettersIsSeen(t *testing.T) {
 func TestDeadLetters_AQueueThatCannotBeLookedAtIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
-	cfg := config(t, "deadwatch", database)
+	cfg := configured(t, "deadwatch", database)
 	cfg.Subscription = "missing"
 	p := start(t, cfg, parse(t))
 	until(t, "the dead letters are looked at", func() bool { return p.Status().DeadLetters != nil })

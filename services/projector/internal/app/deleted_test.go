@@ -26,7 +26,7 @@ func TestView_ShowsNothingThatIsDeletedAndKeepsItsPosition(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	p := start(t, config(t, "deleted", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	p := start(t, configured(t, "deleted", database), projection.Projections{projection.Latest{Collection: "latest"}})
 	placed, deleted := event("a", 1, "Happened", `{"n":1}`), event("a", 2, "Happened", "")
 	deleted.Operation, deleted.ContentType, deleted.Data = contract.Delete, "", nil
 	send(t, "deleted", placed, event("b", 1, "Happened", `{}`))
@@ -64,7 +64,7 @@ func TestView_OfAVersionShowsNothingThatIsDeleted(t *testing.T) {
 	if _, err := v.old.Write(t.Context(), []projection.Write{removal, keyed}); err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := command(t, "setup"); err != nil || len(lines) != 1 || lines[0]["views_not_checked"] != nil {
+	if lines, err := runCommand(t, "setup"); err != nil || len(lines) != 1 || lines[0]["views_not_checked"] != nil {
 		t.Fatalf("setup: got %v and %v", lines, err)
 	}
 	for _, name := range []string{"orders", "totals"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
@@ -24,7 +24,7 @@ func examined(t *testing.T, servers *sandboxtest.Endpoints) (found, unasked stri
 	t.Helper()
 	var stdout, plain, stderr bytes.Buffer
 	reach := azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.ManagementURL)}}
-	err = app.Examine(t.Context(), &stdout, true, reach)
+	err = command.Examine(t.Context(), &stdout, true, reach)
 	var said struct {
 		Findings []struct{ Subject, Severity, Problem, Fix string }
 		Unasked  []struct{ Subject, What, Reason, Right string } `json:"not_examined"`
@@ -44,7 +44,7 @@ func examined(t *testing.T, servers *sandboxtest.Endpoints) (found, unasked stri
 	if (len(said.Findings) > 0) != (err != nil) {
 		t.Errorf("got %d findings and error %v", len(said.Findings), err)
 	}
-	_ = app.Examine(t.Context(), &plain, false, reach) // says the same again
+	_ = command.Examine(t.Context(), &plain, false, reach) // says the same again
 	for _, f := range said.Findings {
 		if !strings.Contains(plain.String(), f.Problem) || !strings.Contains(plain.String(), f.Fix) {
 			t.Errorf("as text: got %q, want %q and %q in it", &plain, f.Problem, f.Fix)
@@ -117,7 +117,7 @@ func wantAll(t *testing.T, got string, want ...string) {
 	}
 }
 
-func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
+func TestDoctor_TheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	environ(t, servers, "doctor", servers.MongoURI, database)
 	t.Setenv("TOMBSTONE_TTL", "30m")
@@ -127,7 +127,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	found, unasked, _ := examined(t, servers)
 	wantAll(t, found,
 		`warning: subscription "projector" locks sessions for 10s`, "without a trace", "fault: subscription \"projector\" lets messages live for 1h0m0s, and TOMBSTONE_TTL",
-		`topic "doctor" has no duplicate detection`, `lacks indexes on ["projector_processes" "apply_attempts" "latest"]`, "0 halted aggregates and 1 parked messages")
+		`topic "doctor" has no duplicate detection`, `lacks indexes on ["projector_processes" "apply_attempts" "applied_positions" "latest"]`, "0 halted aggregates and 1 parked messages")
 	if unasked != "" {
 		t.Errorf("not examined: %s", unasked)
 	}
@@ -138,14 +138,14 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SERVICEBUS_TOPIC", topic)
-	if lines, err := command(t, "setup"); err != nil {
+	if lines, err := runCommand(t, "setup"); err != nil {
 		t.Fatalf("setup: %v and %v", lines, err)
 	}
 	if found, unasked, err := examined(t, servers); err != nil || unasked != "" {
 		t.Errorf("sound entities: got\n%s%sand %v", found, unasked, err)
 	}
 	t.Setenv("SERVICEBUS_MANAGEMENT_URL", servers.ManagementURL)
-	if lines, err := command(t, "doctor", "--json"); err != nil || len(lines) != 1 {
+	if lines, err := runCommand(t, "doctor", "--json"); err != nil || len(lines) != 1 {
 		t.Errorf("sound entities, asked at SERVICEBUS_MANAGEMENT_URL: got %v and %v", lines, err)
 	}
 	t.Setenv("SERVICEBUS_MANAGEMENT_URL", "")
@@ -170,7 +170,7 @@ func TestTheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 
 // What a role may not ask is told, and is no finding; what it lacks for its own
 // work is.
-func TestTheDoctorSaysWhatItMayNotAsk(t *testing.T) {
+func TestDoctor_TheDoctorSaysWhatItMayNotAsk(t *testing.T) {
 	const key = "worker:Listen=listensecret"
 	servers, as := guarded(t, "doctor", "--check-sas", "--sas-key", key)
 	endpoint, _, _ := strings.Cut(servers.ServiceBus, ";")

@@ -89,7 +89,7 @@ func checkOrder(t *testing.T, db *mongo.Database, last int64) {
 	}
 }
 
-func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
+func TestFaults_AProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	mongoURL, err := url.Parse(servers.MongoURI)
@@ -98,7 +98,7 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	}
 	bus := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
 	mongoWay, busWay := sandboxtest.NewProxy(t, mongoURL.Host), sandboxtest.NewProxy(t, bus)
-	cfg := config(t, "restart", database)
+	cfg := configured(t, "restart", database)
 	cfg.MongoURI = settings.Secret("mongodb://" + mongoWay.Addr + "/?directConnection=true")
 	cfg.ServiceBusConnectionString = settings.Secret(strings.Replace(servers.ServiceBus, bus, busWay.Addr, 1))
 	send(t, "restart", happened("a", 1, 5)...)
@@ -141,13 +141,13 @@ func TestAProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	}
 }
 
-func TestReplicasComeAndGoAndEachEventCountsOnceInOrder(t *testing.T) {
+func TestFaults_ReplicasComeAndGoAndEachEventCountsOnceInOrder(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
 	const aggregates, rounds, versions = 12, 4, 20
 	replica := func(n int) *projector {
-		cfg := config(t, "replay", database)
+		cfg := configured(t, "replay", database)
 		cfg.InstanceID = fmt.Sprintf("replica-%d", n)
 		cfg.BatchSize = 7
 		return start(t, cfg, parse(t))
@@ -169,12 +169,12 @@ func TestReplicasComeAndGoAndEachEventCountsOnceInOrder(t *testing.T) {
 	checkOrder(t, db, rounds*versions)
 }
 
-func TestAForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
+func TestFaults_AForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	sandboxtest.Send(t, servers, "foreign", contract.Message{ID: "x", SessionID: "a", PartitionKey: "a", Body: []byte("hello")})
 	send(t, "foreign", happened("a", 1, 2)...)
-	p := start(t, config(t, "foreign", database), parse(t))
+	p := start(t, configured(t, "foreign", database), parse(t))
 	until(t, "the aggregate's events are applied", func() bool { return complete(t, client.Database(database), 1, 2) })
 	until(t, "the foreign message is settled", func() bool { return p.Status().DeadLettered == 1 })
 
@@ -193,7 +193,7 @@ func TestAForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
 	}
 }
 
-func TestAPoisonousEventParksItsAggregateAlone(t *testing.T) {
+func TestFaults_APoisonousEventParksItsAggregateAlone(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
@@ -201,7 +201,7 @@ func TestAPoisonousEventParksItsAggregateAlone(t *testing.T) {
 	send(t, "poison", event("sick", 3, "Doubled", `{"n":"three"}`))
 	send(t, "poison", happened("sick", 4, 6)...)
 	send(t, "poison", happened("well", 1, 6)...)
-	p := start(t, config(t, "poison", database), parse(t))
+	p := start(t, configured(t, "poison", database), parse(t))
 	until(t, "all are settled", func() bool { return p.Status().Completed == 12 })
 	documents := sandboxtest.Documents(t, db, "orders")
 	if got := seen(documents["sick"]); !slices.Equal(got, []int64{1, 2}) {
@@ -219,7 +219,7 @@ func TestAPoisonousEventParksItsAggregateAlone(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 	send(t, "poison", happened("sick", 7, 7)...)
-	next := start(t, config(t, "poison", database), parse(t))
+	next := start(t, configured(t, "poison", database), parse(t))
 	until(t, "the next message is parked too", func() bool { return next.Status().Parked == 1 })
 	n, err := db.Collection("parked_messages").CountDocuments(t.Context(), bson.D{})
 	if err != nil || n != 5 {

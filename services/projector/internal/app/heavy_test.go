@@ -21,7 +21,7 @@ func uncompressed(t *testing.T, e contract.Event) contract.Message {
 
 // Messages of many times the budget go through it, each once and in order, with
 // either receiver.
-func TestHeavyMessagesGoThroughASmallBudget(t *testing.T) {
+func TestHeavy_HeavyMessagesGoThroughASmallBudget(t *testing.T) {
 	t.Parallel()
 	for _, receiver := range []string{"amqp", "sdk"} {
 		t.Run(receiver, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestHeavyMessagesGoThroughASmallBudget(t *testing.T) {
 					sandboxtest.Send(t, servers, topic, uncompressed(t, e))
 				}
 			}
-			cfg := config(t, topic, database)
+			cfg := configured(t, topic, database)
 			cfg.Receiver, cfg.MaxInFlightBytes = receiver, 1<<20
 			p := start(t, cfg, parse(t))
 			db := client.Database(database)

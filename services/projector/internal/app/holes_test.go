@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,7 +18,7 @@ import (
 func (v *versions) second(t *testing.T, topic, subscription string, n int64) {
 	t.Helper()
 	v.use(1)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -49,11 +50,11 @@ func TestSwitch_IsRefusedWhileEventsOfTheVersionAreDeadLettered(t *testing.T) {
 	until(t, "what is left is applied", func() bool { return p.Status().Applied == 1 })
 	refusedFor(t, "orders", `2 messages of 1 aggregates are dead-lettered in subscription "projector" of topic "holes"`)
 	refusedFor(t, "totals", "2 messages of 1 aggregates are dead-lettered")
-	if lines, err := command(t, "switch", "orders", "--to", "2", "--dry-run"); err == nil || len(lines) != 1 || lines[0]["refused"] == nil {
+	if lines, err := runCommand(t, "switch", "orders", "--to", "2", "--dry-run"); err == nil || len(lines) != 1 || lines[0]["refused"] == nil {
 		t.Errorf("a dry switch: got %v and %v, want it refused", lines, err)
 	}
 	switchTo(t, "totals", "2", "--force")
-	if lines, err := command(t, "dlq", "discard", "--all"); err != nil || len(lines) != 2 {
+	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil || len(lines) != 2 {
 		t.Fatalf("discard: got %v and %v, want both gone", lines, err)
 	}
 	switchTo(t, "orders", "2")
@@ -94,4 +95,29 @@ func TestSwitch_IsRefusedWhileMessagesAreParked(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusedFor(t, "orders", "1 messages are parked")
+}
+
+// What a broker had that nobody can look at from here may have been missing.
+func TestSwitch_IsRefusedWhereASubscriptionOfAnotherNamespaceFedTheVersion(t *testing.T) {
+	v := newVersions(t)
+	v.second(t, "versions", "projector", 0)
+	feed := v.client.Database(v.database).Collection(projection.OfGroup(projection.Processes, "second"), options.Collection().SetWriteConcern(writeconcern.Majority()))
+	t.Setenv("SERVICEBUS_CONNECTION_STRING", strings.Replace(servers.ServiceBus, "127.0.0.1", "localhost", 1))
+	from := func(namespace string) {
+		t.Helper()
+		before := bson.D{{Key: "namespace", Value: namespace}, {Key: "topic", Value: "gone"}, {Key: "subscription", Value: "projector"}}
+		updated, err := feed.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "feed"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "namespace", Value: "localhost"}, {Key: "before", Value: bson.A{before}}}}})
+		if err != nil || updated.MatchedCount != 1 {
+			t.Fatalf("got %+v and %v, want the feed changed", updated, err)
+		}
+	}
+	from("elsewhere.example")
+	refusedFor(t, "orders", `they are in the namespace "elsewhere.example"`)
+	from("127.0.0.1")
+	refusedFor(t, "orders", `they are in the namespace "127.0.0.1"`)
+	// Its names have no case; of an older release the namespace is not known.
+	from("LocalHost")
+	switchTo(t, "orders", "2")
+	from("")
+	switchTo(t, "totals", "2")
 }

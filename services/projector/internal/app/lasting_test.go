@@ -30,7 +30,7 @@ func TestLasting_AggregatesThatAloneCannotBeStoredStarveNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config(t, "lasting", database)
+	cfg := configured(t, "lasting", database)
 	cfg.HaltAfter = 3 * time.Second
 	p := start(t, cfg, projections)
 	until(t, "it runs", func() bool { return p.Status().State == "running" })

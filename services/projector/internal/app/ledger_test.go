@@ -35,18 +35,18 @@ func decided(t *testing.T, lines int, command string, names ...string) {
 func TestLedger_HasALineForEachDecision(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "ledger", database)
+	cfg := configured(t, "ledger", database)
 	cfg.OnGap, cfg.GapWait = "wait", 0
 	p := start(t, cfg, parse(t))
 	onTopic(t, "ledger", database, counting)
 	send(t, "ledger", event("a", 1, "Happened", `{}`), event("a", 3, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`), event("b", 2, "Unheard", `{}`))
 	sandboxtest.Send(t, servers, "ledger", contract.Message{ID: "foreign", SessionID: "f", Body: []byte("hello")})
 	until(t, "they are parked and dead-lettered", func() bool { return p.Status().Parked == 3 && p.Status().DeadLettered == 1 })
-	if _, err := command(t, "ledger"); err != nil {
+	if _, err := runCommand(t, "ledger"); err != nil {
 		t.Errorf("an empty ledger: got %v, want nothing", err)
 	}
 	for _, args := range [][]string{{"parked", "discard", "b", "--all", "--dry-run"}, {"halts", "resume", "--dry-run"}, {"dlq", "discard", "--all", "--dry-run"}, {"parked", "redrive", "a", "--accept-gaps", "--dry-run"}} {
-		if _, err := command(t, args...); err != nil {
+		if _, err := runCommand(t, args...); err != nil {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestLedger_HasALineForEachDecision(t *testing.T) {
 	}
 	run := func(args ...string) {
 		t.Helper()
-		if _, err := command(t, args...); err != nil {
+		if _, err := runCommand(t, args...); err != nil {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -111,11 +111,11 @@ func TestLedger_WithoutALineNothingIsDone(t *testing.T) {
 	if err := db.CreateView(t.Context(), projection.Decisions, "orders_v2", bson.A{}); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := command(t, "switch", "orders", "--to", "2", "--force")
+	lines, err := runCommand(t, "switch", "orders", "--to", "2", "--force")
 	if err == nil || len(lines) > 0 || !strings.Contains(err.Error(), projection.Decisions) {
 		t.Errorf("a switch without a ledger: got %v and %v, want an error that names it", lines, err)
 	}
-	live, err := command(t, "versions")
+	live, err := runCommand(t, "versions")
 	if err != nil || len(live) == 0 {
 		t.Fatalf("versions: got %v and %v, want those of both projections", live, err)
 	}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/settings"
 )
 
-func TestTheDocumentationListsTheMetricsAsTheyAre(t *testing.T) {
+func TestMetrics_TheDocumentationListsTheMetricsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	const path, begin, end = "../../../../docs/metrics.md", "<!-- projector metrics -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
@@ -73,7 +74,7 @@ func metricsTable(t *testing.T) string {
 // registryOf is that of a projector whose servers are not there.
 func registryOf(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	var cfg Config
+	var cfg config.Config
 	_ = settings.Load(&cfg, nil) // the defaults; what is required is missing and set below
 	cfg.ServiceBusConnectionString = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
 	cfg.Topic, cfg.Subscription = "changes", "projector"
@@ -88,5 +89,5 @@ func registryOf(t *testing.T) *prometheus.Registry {
 	if err := projector.Run(over); err != nil { // closes what New has opened
 		t.Fatal(err)
 	}
-	return projector.metrics.registry
+	return projector.metrics.Registry
 }

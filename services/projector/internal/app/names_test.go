@@ -29,7 +29,7 @@ func TestApp_StoresFieldsWhateverTheirNamesAreAsFarAsTheServerDoes(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, config(t, "names", database), projections)
+	p := start(t, configured(t, "names", database), projections)
 	send(t, "names", event("dots", 1, "Happened", `{"a.b":1,"..":2}`), event("empty", 1, "Happened", `{"":1,"x":{"":2}}`),
 		event("dollar", 1, "Happened", `{"x":{"$set":1}}`), event("dollar", 2, "Happened", `{}`),
 		event("renamed", 1, "Renamed", `{"$set":1,"x":2}`), event("written", 1, "Written", `{"$set":1}`))

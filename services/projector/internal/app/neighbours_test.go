@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/config"
 )
 
 // Both services may get one environment, in which there are variables of other
@@ -34,7 +34,7 @@ func TestConfig_LeavesVariablesOfOthersAlone(t *testing.T) {
 			t.Setenv(other[1], "x")
 		}
 	}
-	_, _, err = app.LoadConfig()
+	_, _, err = config.Load()
 	if err != nil && strings.Contains(err.Error(), "is no setting") {
 		t.Errorf("got %v, want no other's variable taken for a mistyped one", err)
 	}

@@ -12,18 +12,19 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
 // elsewhere starts a projector that must refuse, and end by itself.
-func elsewhere(t *testing.T, cfg app.Config, want string) {
+func elsewhere(t *testing.T, cfg config.Config, want string) {
 	t.Helper()
 	elsewhereWith(t, cfg, parse(t), want)
 }
 
-func elsewhereWith(t *testing.T, cfg app.Config, projections projection.Projections, want string) {
+func elsewhereWith(t *testing.T, cfg config.Config, projections projection.Projections, want string) {
 	t.Helper()
 	p, err := app.New(t.Context(), cfg, projections, "test", &logs{})
 	if err != nil {
@@ -43,7 +44,7 @@ func elsewhereWith(t *testing.T, cfg app.Config, projections projection.Projecti
 // refused runs a command that must fail, and say why.
 func refused(t *testing.T, want string, args ...string) {
 	t.Helper()
-	if lines, err := command(t, args...); err == nil || len(lines) > 0 || !strings.Contains(err.Error(), want) {
+	if lines, err := runCommand(t, args...); err == nil || len(lines) > 0 || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v: got %v and %v, want it refused: %s", args, lines, err, want)
 	}
 }
@@ -51,7 +52,7 @@ func refused(t *testing.T, want string, args ...string) {
 // ledger is what projector ledger prints.
 func ledger(t *testing.T) []map[string]any {
 	t.Helper()
-	lines, err := command(t, "ledger")
+	lines, err := runCommand(t, "ledger")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func ledger(t *testing.T) []map[string]any {
 func TestOwner_AnotherGroupOrSubscriptionIsRefusedUntilItIsMoved(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "owned", database)
+	cfg := configured(t, "owned", database)
 	p := start(t, cfg, parse(t))
 	onTopic(t, "owned", database, counting)
 	send(t, "owned", event("a", 1, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`))
@@ -87,11 +88,11 @@ func TestOwner_AnotherGroupOrSubscriptionIsRefusedUntilItIsMoved(t *testing.T) {
 		t.Errorf("after refused starts there are %d documents of projectors, want %d", after, before)
 	}
 	refused(t, "run projector move", "setup")
-	if lines, err := command(t, "move", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["moved"] != false {
+	if lines, err := runCommand(t, "move", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["moved"] != false {
 		t.Errorf("a dry move: got %v and %v, want it to say what it would do", lines, err)
 	}
 	elsewhere(t, moved, "is fed by")
-	if lines, err := command(t, "move"); err != nil || len(lines) != 1 || lines[0]["moved"] != true {
+	if lines, err := runCommand(t, "move"); err != nil || len(lines) != 1 || lines[0]["moved"] != true {
 		t.Fatalf("move: got %v and %v, want it done", lines, err)
 	}
 	elsewhere(t, cfg, `is fed by subscription "projector" of topic "owned-too"`)
@@ -111,17 +112,17 @@ func TestOwner_AnotherGroupOrSubscriptionIsRefusedUntilItIsMoved(t *testing.T) {
 	t.Setenv("READMODEL_GROUP", "other")
 	refused(t, "1 halted aggregates and 1 parked messages", "move")
 	t.Setenv("READMODEL_GROUP", "")
-	if lines, err := command(t, "parked", "discard", "b", "--all"); err != nil || len(lines) != 1 {
+	if lines, err := runCommand(t, "parked", "discard", "b", "--all"); err != nil || len(lines) != 1 {
 		t.Errorf("discard of what came before the move: got %v and %v, want it gone", lines, err)
 	}
-	if lines, err := command(t, "parked", "redrive", "b"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
+	if lines, err := runCommand(t, "parked", "redrive", "b"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
 		t.Errorf("redrive: got %v and %v, want the halt lifted", lines, err)
 	}
 	if lines := ledger(t); len(lines) != 2 || lines[0]["command"] != "move" || lines[1]["command"] != "parked discard" {
 		t.Errorf("the ledger: got %v, want the move and the discard", lines)
 	}
 	t.Setenv("READMODEL_GROUP", "other")
-	if _, err := command(t, "move"); err != nil {
+	if _, err := runCommand(t, "move"); err != nil {
 		t.Fatal(err)
 	}
 	group.Topic = "owned-too"
@@ -156,7 +157,7 @@ func TestOwner_AProjectorWhoseCollectionsAreMovedStops(t *testing.T) {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
 			client, database := servers.Mongo(t, nil)
-			p, err := app.New(t.Context(), config(t, topic, database), parse(t), "test", &logs{})
+			p, err := app.New(t.Context(), configured(t, topic, database), parse(t), "test", &logs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +181,7 @@ func TestOwner_AProjectorWhoseCollectionsAreMovedStops(t *testing.T) {
 func TestOwner_WhatAnotherSubscriptionHasParkedIsLeftAlone(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	parked := client.Database(database).Collection(projection.ParkedMessages)
-	p := start(t, config(t, "strange", database), parse(t))
+	p := start(t, configured(t, "strange", database), parse(t))
 	onTopic(t, "strange", database, counting)
 	send(t, "strange", event("a", 1, "Doubled", `{"n":"x"}`))
 	until(t, "it is parked", func() bool { return p.Status().Parked == 1 })
@@ -189,14 +190,14 @@ func TestOwner_WhatAnotherSubscriptionHasParkedIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"redrive", "a"}, {"redrive", "--all"}, {"redrive", "a", "--dry-run"}} {
-			lines, err := command(t, append([]string{"parked"}, args...)...)
+			lines, err := runCommand(t, append([]string{"parked"}, args...)...)
 			if err == nil || len(lines) != 1 || !strings.Contains(lines[0]["reason"].(string), "which does not feed the group") {
 				t.Errorf("%v with another %s: got %v and %v, want it to stop", args, field, lines, err)
 			}
 		}
 		refused(t, "which does not feed the group", "parked", "discard", "a", "--all")
 		refused(t, "which does not feed the group", "parked", "discard", "a", "a-1", "--dry-run")
-		if lines, err := command(t, "parked", "list"); err != nil || len(lines) != 1 || lines[0]["foreign"] == nil {
+		if lines, err := runCommand(t, "parked", "list"); err != nil || len(lines) != 1 || lines[0]["foreign"] == nil {
 			t.Errorf("list with another %s: got %v and %v, want it named", field, lines, err)
 		}
 		if _, err := parked.UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: field, Value: value}}}}); err != nil {
@@ -207,7 +208,7 @@ func TestOwner_WhatAnotherSubscriptionHasParkedIsLeftAlone(t *testing.T) {
 	if _, err := parked.UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$unset", Value: bson.D{{Key: "topic", Value: ""}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := command(t, "parked", "discard", "a", "--all"); err != nil || len(lines) != 1 {
+	if lines, err := runCommand(t, "parked", "discard", "a", "--all"); err != nil || len(lines) != 1 {
 		t.Errorf("discard: got %v and %v, want it gone", lines, err)
 	}
 }
@@ -222,7 +223,7 @@ func TestSwitch_LooksAtTheSubscriptionsThatFedTheVersion(t *testing.T) {
 	v.on(t, "fed-too", "projector")
 	refusedFor(t, "orders", `1 messages of 1 aggregates are dead-lettered in subscription "projector" of topic "fed"`)
 	v.on(t, "fed", "projector")
-	if _, err := command(t, "dlq", "discard", "--all"); err != nil {
+	if _, err := runCommand(t, "dlq", "discard", "--all"); err != nil {
 		t.Fatal(err)
 	}
 	v.on(t, "fed-too", "projector")
@@ -234,7 +235,7 @@ func TestGaps_AVersionIsDoubtedWhereAProjectorLivedThatNotesNone(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
 	for i, onGap := range []string{"wait", "report", "wait"} {
-		cfg := config(t, "doubt", database)
+		cfg := configured(t, "doubt", database)
 		cfg.OnGap, cfg.GapWait = onGap, 0
 		p := start(t, cfg, parse(t))
 		if i == 1 {
@@ -266,7 +267,7 @@ func TestSwitch_IsRefusedWhereReadersSeeNoneOfTheVersionsThatThereAre(t *testing
 // That no more dead letters come is not that all are gone.
 func TestDeadDiscard_SaysWhatIsLeft(t *testing.T) {
 	_, database := servers.Mongo(t, nil)
-	p := start(t, config(t, "left", database), parse(t))
+	p := start(t, configured(t, "left", database), parse(t))
 	onTopic(t, "left", database, counting)
 	for _, id := range []string{"one", "two"} {
 		sandboxtest.Send(t, servers, "left", contract.Message{ID: id, SessionID: id, Body: []byte("hello")})
@@ -280,7 +281,7 @@ func TestDeadDiscard_SaysWhatIsLeft(t *testing.T) {
 	if locked, err := receiver.ReceiveMessages(t.Context(), 1, nil); err != nil || len(locked) != 1 {
 		t.Fatalf("lock one: got %d and %v", len(locked), err)
 	}
-	if lines, err := command(t, "dlq", "discard", "--all"); err == nil || len(lines) != 1 || !strings.Contains(err.Error(), "1 of 2") {
+	if lines, err := runCommand(t, "dlq", "discard", "--all"); err == nil || len(lines) != 1 || !strings.Contains(err.Error(), "1 of 2") {
 		t.Errorf("with one that is locked: got %v and %v, want it said", lines, err)
 	}
 	if lines := ledger(t); len(lines) != 1 || lines[0]["count"] != 1.0 || lines[0]["error"] == nil {

@@ -3,6 +3,7 @@ package app_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -13,7 +14,7 @@ import (
 // What one group takes from a subscription another never sees.
 func TestOwner_ASubscriptionFeedsOneGroupUntilItIsMoved(t *testing.T) {
 	_, database := servers.Mongo(t, nil)
-	first := config(t, "shared", database)
+	first := configured(t, "shared", database)
 	second := first
 	second.Group, second.Subscription = "second", "Projector" // the broker's names have no case
 	next := strings.ReplaceAll(counting, "orders", "orders_next")
@@ -22,6 +23,7 @@ func TestOwner_ASubscriptionFeedsOneGroupUntilItIsMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, first, parse(t))
+	until(t, "the first group has the place", func() bool { return p.Status().State == "running" })
 	onTopic(t, "shared", database, next)
 	t.Setenv("READMODEL_GROUP", "second")
 	const (
@@ -40,10 +42,10 @@ func TestOwner_ASubscriptionFeedsOneGroupUntilItIsMoved(t *testing.T) {
 	}
 
 	// Those who had it are gone for good.
-	if lines, err := command(t, "move", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["taken_from"] != "" || lines[0]["moved"] != false {
+	if lines, err := runCommand(t, "move", "--dry-run"); err != nil || len(lines) != 1 || lines[0]["taken_from"] != "" || lines[0]["moved"] != false {
 		t.Errorf("a dry move: got %v and %v, want whose the subscription is", lines, err)
 	}
-	if lines, err := command(t, "move"); err != nil || len(lines) != 1 || lines[0]["moved"] != true {
+	if lines, err := runCommand(t, "move"); err != nil || len(lines) != 1 || lines[0]["moved"] != true {
 		t.Fatalf("move: got %v and %v, want it done", lines, err)
 	}
 	elsewhere(t, first, `feeds the group "second"`)
@@ -56,7 +58,7 @@ func TestOwner_ASubscriptionFeedsOneGroupUntilItIsMoved(t *testing.T) {
 
 	// A group that moves on blocks nobody.
 	t.Setenv("SERVICEBUS_TOPIC", "shared-too")
-	if lines, err := command(t, "move"); err != nil || len(lines) != 1 || lines[0]["released"] == nil {
+	if lines, err := runCommand(t, "move"); err != nil || len(lines) != 1 || lines[0]["released"] == nil {
 		t.Fatalf("move: got %v and %v, want the subscription released", lines, err)
 	}
 	p = start(t, first, parse(t))
@@ -69,10 +71,11 @@ func TestOwner_ASubscriptionFeedsOneGroupUntilItIsMoved(t *testing.T) {
 func TestOwner_WhatIsLostIsNotedAgain(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "lost", database)
+	cfg := configured(t, "lost", database)
 	wrong := cfg
 	wrong.Topic = "elsewhere"
 	p := start(t, cfg, parse(t))
+	until(t, "it has the place", func() bool { return p.Status().State == "running" })
 	onTopic(t, "lost", database, counting)
 	noted := func(collection string, what bson.D) func() bool {
 		return func() bool {
@@ -85,7 +88,9 @@ func TestOwner_WhatIsLostIsNotedAgain(t *testing.T) {
 	for _, lost := range []func() error{
 		func() error { return db.Collection(projection.Processes).Drop(t.Context()) },
 		func() error { // an older feed is restored
-			_, err := db.Collection(projection.Processes).UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "feed"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "topic", Value: "elsewhere"}}}})
+			_, err := db.Collection(projection.Processes).UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "feed"}}, bson.D{{Key: "$set", Value: bson.D{
+				{Key: "topic", Value: "elsewhere"}, {Key: "since", Value: time.Now().Add(-time.Hour)},
+			}}})
 			return err
 		},
 	} {

@@ -1,6 +1,10 @@
 package app
 
-import "testing"
+import (
+	"testing"
+
+	"changerelay/services/projector/internal/config"
+)
 
 func TestConnections_AreAsManyAsTheReceiverNeeds(t *testing.T) {
 	t.Parallel()
@@ -8,14 +12,14 @@ func TestConnections_AreAsManyAsTheReceiverNeeds(t *testing.T) {
 		receiver             string
 		sessions, set, wants int
 	}{
-		{receiverAMQP, 64, 0, 1},
-		{receiverAMQP, 257, 0, 2},
-		{receiverSDK, 64, 0, 8},
-		{receiverSDK, 65, 0, 9},
-		{receiverAMQP, 64, 3, 3},
+		{config.ReceiverAMQP, 64, 0, 1},
+		{config.ReceiverAMQP, 257, 0, 2},
+		{config.ReceiverSDK, 64, 0, 8},
+		{config.ReceiverSDK, 65, 0, 9},
+		{config.ReceiverAMQP, 64, 3, 3},
 	} {
-		c := Config{Receiver: tt.receiver, MaxSessions: tt.sessions, Connections: tt.set}
-		if got := c.connections(); got != tt.wants {
+		c := config.Config{Receiver: tt.receiver, MaxSessions: tt.sessions, Connections: tt.set}
+		if got := c.ConnectionsOrDefault(); got != tt.wants {
 			t.Errorf("%s with %d sessions and %d set: got %d connections, want %d", tt.receiver, tt.sessions, tt.set, got, tt.wants)
 		}
 	}

@@ -36,7 +36,7 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 	var reply largestReply
 	client, database := servers.Mongo(t, reply.monitor())
 	projections := parse(t)
-	store := readmodel.New(client, readmodel.Config{Database: database, Marked: projections.OwnDocuments(), Projections: projections.Parts(), ShelfBytes: all})
+	store := readmodel.New(client, readmodel.Config{Database: database, Marked: projections.OwnDocuments(), Projections: projections.Parts(), ParkedBytes: all})
 	var aggregates []string
 	for a := range 16 {
 		aggregate := fmt.Sprintf("a%02d", a)
@@ -68,7 +68,7 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, most := store.ShelfBytes()
+	now, most := store.ParkedBytes()
 	if now != 0 || most > all || most < all/4 {
 		t.Errorf("got %d bytes at the end and %d at most, want none, and up to %d and not far from it", now, most, all)
 	}
@@ -87,7 +87,7 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 func TestRedrive_AMessageBeyondTheRoomIsReadAlone(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	projections := parse(t)
-	store := readmodel.New(client, readmodel.Config{Database: database, Marked: projections.OwnDocuments(), Projections: projections.Parts(), ShelfBytes: 10})
+	store := readmodel.New(client, readmodel.Config{Database: database, Marked: projections.OwnDocuments(), Projections: projections.Parts(), ParkedBytes: 10})
 	if _, err := store.Halt(t.Context(), delivery.Halt{Event: event("a", 1, "Happened", `{}`), Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}

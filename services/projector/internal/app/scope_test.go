@@ -28,7 +28,7 @@ func load(t *testing.T, path string) projection.Projections {
 func TestScope_RefusesWhatIsNotTheProjectorsEnvironment(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	path := file(t, "orders.yaml", counting)
-	p := start(t, config(t, "scope", database), load(t, path))
+	p := start(t, configured(t, "scope", database), load(t, path))
 	sandboxtest.Send(t, servers, "scope", contract.Message{ID: "foreign", SessionID: "f", Body: []byte("hello")})
 	until(t, "one is dead-lettered", func() bool { return p.Status().DeadLettered == 1 })
 	send(t, "scope", event("a", 1, "Doubled", `{"n":"x"}`), event("a", 2, "Happened", `{}`))
@@ -64,7 +64,7 @@ func TestScope_RefusesWhatIsNotTheProjectorsEnvironment(t *testing.T) {
 			}
 			t.Setenv(wrong.variable, wrong.value)
 			for _, args := range commands {
-				lines, err := command(t, args...)
+				lines, err := runCommand(t, args...)
 				if err == nil || errors.Is(err, cli.ErrUsage) || len(lines) != 0 || !strings.Contains(err.Error(), wrong.want) {
 					t.Errorf("%v: got %v and %v, want it refused: %s", args, lines, err, wrong.want)
 				}
@@ -82,11 +82,11 @@ func TestScope_RefusesWhatIsNotTheProjectorsEnvironment(t *testing.T) {
 	for variable, value := range right {
 		t.Setenv(variable, value)
 	}
-	if lines, err := command(t, "dlq", "list"); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
+	if lines, err := runCommand(t, "dlq", "list"); err != nil || len(lines) != 1 || lines[0]["message_id"] != "foreign" {
 		t.Errorf("dead letters: got %v and %v, want the one there was", lines, err)
 	}
 	t.Setenv("PROJECTIONS", file(t, "lacking.yaml", strings.ReplaceAll(counting, "Doubled", "Dobuled")))
-	if lines, err := command(t, "dlq", "discard", "--all", "--other-projections"); err != nil || len(lines) != 1 {
+	if lines, err := runCommand(t, "dlq", "discard", "--all", "--other-projections"); err != nil || len(lines) != 1 {
 		t.Errorf("with other projections that are meant: got %v and %v, want it discarded", lines, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 			t.Setenv(variable, value)
 		}
 		t.Setenv(variable, value)
-		_, err := command(t, args...)
+		_, err := runCommand(t, args...)
 		if (err == nil) != (want == "") || err != nil && (errors.Is(err, cli.ErrUsage) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v with %s=%q: got %v, want %q", args, variable, value, err, want)
 		}
@@ -130,7 +130,7 @@ func TestScope_NothingParkedIsNoNewsWhereNoProjectorIs(t *testing.T) {
 }
 
 // Every command takes --json, wherever it stands.
-func TestEveryCommandTakesJSON(t *testing.T) {
+func TestScope_EveryCommandTakesJSON(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	path := file(t, "v1.yaml", versioned)
 	deployed(t, client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "commands", Subscription: "projector"}}, path)
@@ -162,12 +162,12 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 		{"health"},
 	} {
 		for _, with := range [][]string{slices.Concat(args, []string{"--json"}), slices.Insert(slices.Clone(args), 1, "--json")} {
-			if _, err := command(t, with...); errors.Is(err, cli.ErrUsage) {
+			if _, err := runCommand(t, with...); errors.Is(err, cli.ErrUsage) {
 				t.Errorf("%v: %v", with, err)
 			}
 		}
 	}
-	if _, err := command(t, "--json"); !errors.Is(err, cli.ErrUsage) {
+	if _, err := runCommand(t, "--json"); !errors.Is(err, cli.ErrUsage) {
 		t.Errorf("--json alone: got %v, want it refused", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 func TestScope_NotFollowedIsNotDone(t *testing.T) {
 	_, database := servers.Mongo(t, nil)
 	path := file(t, "orders.yaml", counting)
-	p := start(t, config(t, "unfollowed", database), load(t, path))
+	p := start(t, configured(t, "unfollowed", database), load(t, path))
 	send(t, "unfollowed", event("a", 1, "Doubled", `{"n":"x"}`), event("a", 2, "Unheard", `{}`), event("a", 3, "Happened", `{}`))
 	until(t, "the messages are parked", func() bool { return p.Status().Parked == 3 })
 	for name, value := range map[string]string{
@@ -186,11 +186,11 @@ func TestScope_NotFollowedIsNotDone(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	lines, err := command(t, "parked", "redrive", "a", "--other-projections")
+	lines, err := runCommand(t, "parked", "redrive", "a", "--other-projections")
 	if err == nil || len(lines) != 1 || lines[0]["failed_event_id"] != "a-1" || lines[0]["lifted"] != false || !strings.Contains(fmt.Sprint(lines[0]["reason"]), `projection "orders" followed the event`) {
 		t.Errorf("a redrive of what is not followed any more: got %v and %v, want it left parked", lines, err)
 	}
-	lines, err = command(t, "parked", "redrive", "a", "--other-projections", "--accept-unfollowed")
+	lines, err = runCommand(t, "parked", "redrive", "a", "--other-projections", "--accept-unfollowed")
 	if err != nil || len(lines) != 1 || lines[0]["lifted"] != true || lines[0]["applied"] != 1.0 || lines[0]["passed_by"] != 2.0 {
 		t.Errorf("a redrive that accepts it: got %v and %v, want one applied and two passed by", lines, err)
 	}

@@ -13,7 +13,7 @@ import (
 // the name of the instance, which is in every line, quotes it.
 func TestApp_KeepsSecretsOutOfLogsInEveryForm(t *testing.T) {
 	t.Parallel()
-	cfg := config(t, "latest", "secrets")
+	cfg := configured(t, "latest", "secrets")
 	cfg.MongoURI = "mongodb://user:canary%22quoted%3C@127.0.0.1:1,127.0.0.1:2/?serverSelectionTimeoutMS=100"
 	cfg.ServiceBusConnectionString = settings.Secret("Endpoint=sb://localhost;SharedAccessKeyName=root;SharedAccessKey=canary+key/==;UseDevelopmentEmulator=true")
 	cfg.InstanceID = `canary"quoted< ` + url.QueryEscape("canary+key/==")

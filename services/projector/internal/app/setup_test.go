@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/settings"
@@ -22,7 +22,7 @@ const accounts = `{
   "roles": [
     {"role": "deploying", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["createCollection", "createIndex", "listIndexes", "find"]}]},
     {"role": "running", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "insert", "update"]}]},
-    {"role": "switching", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "listCollections", "createCollection", "collMod"]}]},
+    {"role": "switching", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["find", "listCollections", "createCollection", "collMod"]}, {"resource": {"db": "shop_read", "collection": "collection_owners"}, "actions": ["insert", "update"]}]},
     {"role": "looking", "privileges": [{"resource": {"db": "shop_read", "collection": ""}, "actions": ["listIndexes"]}]}
   ],
   "users": [
@@ -55,12 +55,12 @@ func environ(t *testing.T, servers *sandboxtest.Endpoints, topic, uri, database 
 
 // Setup is run by one role, again by the same, and in vain by the role that the
 // projector runs with; then the projector works with that.
-func TestAProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
-	cfg := config(t, "guarded", "shop_read")
+func TestSetup_AProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
+	cfg := configured(t, "guarded", "shop_read")
 	servers, as := guarded(t, "guarded")
 	environ(t, servers, "guarded", as("deployer", "deploysecret"), "shop_read")
 	for range 2 {
-		if lines, err := command(t, "setup"); err != nil || len(lines) != 1 || lines[0]["ready"] != true {
+		if lines, err := runCommand(t, "setup"); err != nil || len(lines) != 1 || lines[0]["ready"] != true {
 			t.Fatalf("setup: got %v and %v", lines, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestAProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
 
 	environ(t, servers, "guarded", as("projector", "runsecret"), "shop_read")
 	var said bytes.Buffer
-	if _, err := app.Program("test").Do(t.Context(), []string{"setup"}, &said, &said); err == nil || strings.Contains(err.Error()+said.String(), "runsecret") {
+	if _, err := command.Program("test").Do(t.Context(), []string{"setup"}, &said, &said); err == nil || strings.Contains(err.Error()+said.String(), "runsecret") {
 		t.Errorf("setup without the right: got %v and %q, want an error without the password", err, &said)
 	}
 
@@ -92,7 +92,7 @@ func TestAProjectorThatMayNotCreateIndexesWorksAfterSetup(t *testing.T) {
 
 // A TOMBSTONE_TTL that the index does not have is told, and keeps nobody from
 // working.
-func TestAnotherTombstoneTTLDoesNotStopTheProjector(t *testing.T) {
+func TestSetup_AnotherTombstoneTTLDoesNotStopTheProjector(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	_, err := client.Database(database).Collection("latest").Indexes().CreateOne(t.Context(), mongo.IndexModel{
@@ -103,7 +103,7 @@ func TestAnotherTombstoneTTLDoesNotStopTheProjector(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, "ttl", event("a", 1, "Happened", `{}`))
-	p := start(t, config(t, "ttl", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	p := start(t, configured(t, "ttl", database), projection.Projections{projection.Latest{Collection: "latest"}})
 	until(t, "the projector has applied the event", func() bool { return p.Status().Applied == 1 })
 	if !strings.Contains(p.logs.String(), "TOMBSTONE_TTL is not in effect") {
 		t.Errorf("the log says nothing of the index: %s", p.logs)

@@ -40,8 +40,8 @@ projections:
 		t.Fatal(err)
 	}
 	send(t, "several", happened("a", 1, 6)...)
-	cfg := config(t, "several", database)
-	cfg.BatchSize = 3 // the third ends a batch: folded with what follows it would not be seen
+	cfg := configured(t, "several", database)
+	cfg.BatchSize = 1 // coalesced with what follows it, the third would not be seen
 	p := start(t, cfg, projections)
 	until(t, "the aggregate is halted", func() bool { return p.Status().Parked == 4 })
 	for _, collection := range []string{"orders", "strict"} {

@@ -25,11 +25,11 @@ func TestApp_RefusesACollectionThatIsShardedByAnotherKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg := config(t, "doctor", database)
+	cfg := configured(t, "doctor", database)
 	environ(t, servers, "doctor", servers.MongoURI, database)
 	for _, name := range []string{"latest", "compound"} {
 		t.Setenv("LATEST_COLLECTION", name)
-		if lines, err := command(t, "setup"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `collection "`+name+`" with the shard key`) {
+		if lines, err := runCommand(t, "setup"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), `collection "`+name+`" with the shard key`) {
 			t.Errorf("setup: got %v and %v, want it refused by name", lines, err)
 		}
 		p, err := app.New(t.Context(), cfg, projection.Projections{projection.Latest{Collection: name}}, "test", &logs{})
@@ -44,7 +44,7 @@ func TestApp_RefusesACollectionThatIsShardedByAnotherKey(t *testing.T) {
 	}
 	for _, name := range []string{"byid", "byhash", "dropped"} {
 		t.Setenv("LATEST_COLLECTION", name)
-		if _, err := command(t, "setup"); err != nil {
+		if _, err := runCommand(t, "setup"); err != nil {
 			t.Errorf("setup of %s: got %v", name, err)
 		}
 	}

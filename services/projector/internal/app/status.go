@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"changerelay/services/projector/internal/admin"
+	"changerelay/services/projector/internal/watch"
 )
 
 // phase is where the process stands in its life.
@@ -45,8 +46,10 @@ type Status struct {
 	Repeated        int64  `json:"repeated"`
 	PassedBy        int64  `json:"passed_by"`
 	Parked          int64  `json:"parked"`
-	DeadLettered    int64  `json:"dead_lettered"`
-	Completed       int64  `json:"completed"`
+	// Discarded came again after an operator had discarded their events.
+	Discarded    int64 `json:"discarded"`
+	DeadLettered int64 `json:"dead_lettered"`
+	Completed    int64 `json:"completed"`
 	// CompletedPerSecond is the rate of the last ten seconds.
 	CompletedPerSecond float64 `json:"completed_per_second"`
 	// OldestUnapplied is when the broker stored the oldest message that this
@@ -60,8 +63,15 @@ type Status struct {
 	ParkedMessages *int64 `json:"parked_messages,omitempty"`
 	// HaltsPutBack counts aggregates that this process found with parked messages and
 	// without their halt.
-	HaltsPutBack int64    `json:"halts_put_back"`
-	LagSeconds   *float64 `json:"lag_seconds,omitempty"`
+	HaltsPutBack int64 `json:"halts_put_back"`
+	// ParkedGone counts messages of the group that were parked and are gone, though
+	// nobody has redriven or discarded them.
+	ParkedGone int64 `json:"parked_gone,omitempty"`
+	// WentBack counts how often this process found the read database restored from before.
+	WentBack int64 `json:"read_database_went_back,omitempty"`
+	// Emptied are read collections that were emptied or dropped, though no event did.
+	Emptied    []string `json:"emptied_collections,omitempty"`
+	LagSeconds *float64 `json:"lag_seconds,omitempty"`
 
 	VersionGaps   int64 `json:"version_gaps"`
 	Inversions    int64 `json:"inversions"`
@@ -76,10 +86,10 @@ type Status struct {
 	AcceptsHung      int64 `json:"accepts_hung"`
 
 	// DeadLetters is the subscription's dead-letter queue; absent before the first look.
-	DeadLetters *DeadLetters `json:"dead_letters,omitempty"`
+	DeadLetters *watch.DeadLetters `json:"dead_letters,omitempty"`
 
 	// Ledger is what operators have decided; absent before the first look.
-	Ledger *Ledger `json:"ledger,omitempty"`
+	Ledger *watch.Ledger `json:"ledger,omitempty"`
 
 	LastError string `json:"last_error,omitempty"`
 	// Troubles are the latest warnings and errors of the log.
@@ -105,6 +115,7 @@ func (a *App) Status() Status {
 		Repeated:         d.Repeated.Load(),
 		PassedBy:         d.PassedBy.Load(),
 		Parked:           d.Parked.Load(),
+		Discarded:        d.Discarded.Load(),
 		DeadLettered:     e.DeadLettered.Load(),
 		Completed:        e.Completed.Load(),
 		VersionGaps:      d.VersionGaps.Load(),
@@ -118,10 +129,10 @@ func (a *App) Status() Status {
 		AcceptsFailed:    e.AcceptsFailed.Load(),
 		AcceptsHung:      e.AcceptsHung.Load(),
 	}
-	if n, known := a.waiting.sessions(); known {
+	if n, known := a.waiting.Sessions(); known {
 		s.SessionsWaiting = &n
 	}
-	s.CompletedPerSecond = a.completing.perSecond()
+	s.CompletedPerSecond = a.completing.PerSecond()
 	if at, some := a.engine.Oldest(); some {
 		at = at.UTC()
 		s.OldestUnapplied = &at
@@ -129,13 +140,15 @@ func (a *App) Status() Status {
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n
 	}
-	s.ParkedMessages, s.HaltsPutBack = a.shelf.messages(), a.shelf.putBack.Load()
+	s.Emptied = a.emptied.Collections()
+	s.WentBack = a.metrics.WentBack.Load()
+	s.ParkedMessages, s.HaltsPutBack, s.ParkedGone = a.parked.Messages(), a.parked.PutBack.Load(), a.parked.Gone.Load()
 	if err := a.brake.Err(); err != nil {
 		s.HaltBrake = err.Error()
 	}
-	s.DeadLetters = a.dead.seen()
-	s.Ledger = a.ledger.last.Load()
-	if lag, known := a.metrics.currentLag(a.engine); known {
+	s.DeadLetters = a.dead.Seen()
+	s.Ledger = a.ledger.Last.Load()
+	if lag, known := a.metrics.CurrentLag(a.engine); known {
 		seconds := lag.Seconds()
 		s.LagSeconds = &seconds
 	}

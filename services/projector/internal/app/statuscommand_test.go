@@ -14,15 +14,15 @@ import (
 func TestStatus_TellsOfTheGroupFromAnyMachine(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	cfg := config(t, "group", database)
+	cfg := configured(t, "group", database)
 	onTopic(t, "group", database, counting)
-	if _, err := command(t, "status", "--json"); err == nil || !strings.Contains(err.Error(), "nothing is known here") {
+	if _, err := runCommand(t, "status", "--json"); err == nil || !strings.Contains(err.Error(), "nothing is known here") {
 		t.Errorf("where no projector has started: got %v, want it said", err)
 	}
 	p := start(t, cfg, parse(t))
 	send(t, "group", event("a", 1, "Happened", `{}`), event("b", 1, "Doubled", `{"n":"x"}`), event("b", 2, "Happened", `{}`))
 	until(t, "one aggregate to be halted", func() bool { return p.Status().Parked == 2 })
-	if _, err := command(t, "parked", "discard", "b", "b-2"); err != nil {
+	if _, err := runCommand(t, "parked", "discard", "b", "b-2"); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
@@ -38,7 +38,7 @@ func TestStatus_TellsOfTheGroupFromAnyMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines, err := command(t, "status", "--json")
+	lines, err := runCommand(t, "status", "--json")
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("status: got %v and %v", lines, err)
 	}
@@ -63,7 +63,7 @@ func TestStatus_TellsOfTheGroupFromAnyMachine(t *testing.T) {
 		bson.D{{Key: "$set", Value: bson.D{{Key: "stoppedAt", Value: now}}}}); err != nil {
 		t.Fatal(err)
 	}
-	lines, err = command(t, "status", "--json")
+	lines, err = runCommand(t, "status", "--json")
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("status: got %v and %v", lines, err)
 	}

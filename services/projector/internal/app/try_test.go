@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"changerelay/services/projector/internal/app"
+	"changerelay/services/projector/internal/command"
 )
 
 var errSignal = errors.New("a signal")
@@ -26,7 +26,7 @@ func TestTry_EndsWhileItWaitsForItsEvent(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := app.Program("test").Do(ctx, []string{"try", file(t, "p.yaml", counting), "--event", pipe}, &bytes.Buffer{}, &bytes.Buffer{})
+		_, err := command.Program("test").Do(ctx, []string{"try", file(t, "p.yaml", counting), "--event", pipe}, &bytes.Buffer{}, &bytes.Buffer{})
 		ended <- err
 	}()
 	// Opening it returns when somebody has opened it to read.
@@ -49,7 +49,7 @@ func TestTry_EndsInTheMiddle(t *testing.T) {
 	path := file(t, "p.yaml", "projections: [{name: p, collection: c, on: {Happened: {set: {v: 'count(1..1000, all(1..100, true))'}}}}]")
 	events := file(t, "events.json", strings.Repeat(`{"type":"Happened"}`, 3))
 	try := func(ctx context.Context, stdout io.Writer) error {
-		_, err := app.Program("test").Do(ctx, []string{"try", path, "--event", events}, stdout, &bytes.Buffer{})
+		_, err := command.Program("test").Do(ctx, []string{"try", path, "--event", events}, stdout, &bytes.Buffer{})
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

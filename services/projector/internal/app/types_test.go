@@ -30,7 +30,7 @@ func TestApp_KeepsTypesFromTheMessageToTheReadDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, config(t, "types", database), projections)
+	p := start(t, configured(t, "types", database), projections)
 	until(t, "all is completed", func() bool { return p.Status().Completed == 3 })
 	documents := sandboxtest.Documents(t, client.Database(database), "types")
 	var want bson.Raw

@@ -30,7 +30,7 @@ func TestUnreadable_PublishersDeployedFirstLoseNothing(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	// Commands read what a majority has: so must be what is written for them here.
 	db := client.Database(database, options.Database().SetWriteConcern(writeconcern.Majority()))
-	p := start(t, config(t, "unreadable", database), parse(t))
+	p := start(t, configured(t, "unreadable", database), parse(t))
 	onTopic(t, "unreadable", database, counting)
 	for _, aggregate := range []string{"a", "b"} {
 		send(t, "unreadable", happened(aggregate, 1, 1)...)
@@ -47,7 +47,7 @@ func TestUnreadable_PublishersDeployedFirstLoseNothing(t *testing.T) {
 	if a, c := seen(documents["a"]), seen(documents["c"]); !slices.Equal(a, []int64{1}) || !slices.Equal(c, []int64{1, 2, 3, 4}) {
 		t.Errorf("seen: got %v and %v, want 1 of the halted aggregate and all of the other", a, c)
 	}
-	lines, err := command(t, "parked", "redrive", "--all")
+	lines, err := runCommand(t, "parked", "redrive", "--all")
 	if err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
 		t.Errorf("redrive before the upgrade: got %v and %v, want it to stop at the message", lines, err)
 	}
@@ -58,7 +58,7 @@ func TestUnreadable_PublishersDeployedFirstLoseNothing(t *testing.T) {
 		bson.D{{Key: "$set", Value: bson.D{{Key: "message.properties.cloudEvents_contractversion", Value: "1"}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := command(t, "parked", "redrive", "--all"); err != nil || len(lines) != 2 || lines[0]["applied"] != 3.0 || lines[0]["lifted"] != true {
+	if lines, err := runCommand(t, "parked", "redrive", "--all"); err != nil || len(lines) != 2 || lines[0]["applied"] != 3.0 || lines[0]["lifted"] != true {
 		t.Errorf("redrive after the upgrade: got %v and %v, want three applied and the halt lifted", lines, err)
 	}
 	documents = sandboxtest.Documents(t, db, "orders")
@@ -74,7 +74,7 @@ func TestUnreadable_PublishersDeployedFirstLoseNothing(t *testing.T) {
 func TestUnreadable_AnUnknownDataSchemaHaltsItsAggregate(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	p := start(t, config(t, "schemas", database), parse(t))
+	p := start(t, configured(t, "schemas", database), parse(t))
 	onTopic(t, "schemas", database, counting)
 	unknown := event("a", 2, "Happened", `{"n":2}`)
 	unknown.DataSchema = "urn:changerelay:document-change:2"
@@ -89,7 +89,7 @@ func TestUnreadable_AnUnknownDataSchemaHaltsItsAggregate(t *testing.T) {
 		bson.D{{Key: "$unset", Value: bson.D{{Key: "message.properties.cloudEvents_dataschema", Value: ""}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := command(t, "parked", "redrive", "a"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
+	if lines, err := runCommand(t, "parked", "redrive", "a"); err != nil || len(lines) != 1 || lines[0]["applied"] != 2.0 || lines[0]["lifted"] != true {
 		t.Errorf("redrive after the upgrade: got %v and %v, want two applied and the halt lifted", lines, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestUnreadable_AnUnknownDataSchemaHaltsItsAggregate(t *testing.T) {
 func TestUnreadable_ASequenceAgainstTheVersionIsNotAppliedOver(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	db := client.Database(database)
-	p := start(t, config(t, "contradictory", database), parse(t))
+	p := start(t, configured(t, "contradictory", database), parse(t))
 	onTopic(t, "contradictory", database, counting)
 	m, err := contract.Encode(event("a", 2, "Happened", `{}`), contract.EncodeOptions{})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestUnreadable_ASequenceAgainstTheVersionIsNotAppliedOver(t *testing.T) {
 	sandboxtest.Send(t, servers, "contradictory", m)
 	send(t, "contradictory", event("a", 3, "Happened", `{}`), event("a", 4, "Happened", `{}`))
 	until(t, "the contradiction and what follows are parked", func() bool { return p.Status().Parked == 3 })
-	if lines, err := command(t, "parked", "redrive", "a"); err == nil || len(lines) != 1 || lines[0]["failed_event_id"] != "a-2" || lines[0]["applied"] != 0.0 {
+	if lines, err := runCommand(t, "parked", "redrive", "a"); err == nil || len(lines) != 1 || lines[0]["failed_event_id"] != "a-2" || lines[0]["applied"] != 0.0 {
 		t.Errorf("redrive: got %v and %v, want it to stop before anything is applied", lines, err)
 	}
 	if got := seen(sandboxtest.Documents(t, db, "orders")["a"]); !slices.Equal(got, []int64{1}) {

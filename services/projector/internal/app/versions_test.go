@@ -13,8 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"changerelay/pkg/contract"
-	"changerelay/services/projector/internal/app"
 	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -37,9 +37,9 @@ const versioned = `projections:
 type versions struct {
 	client   *mongo.Client
 	database string
-	config   app.Config // of a projector of version 2
-	files    []string   // of projections, by version
-	topics   []string   // by version: what feeds one group feeds no other
+	config   config.Config // of a projector of version 2
+	files    []string      // of projections, by version
+	topics   []string      // by version: what feeds one group feeds no other
 	old, new *readmodel.Store
 	use      func(number int)              // makes that version's environment the commands' own
 	as       func(number int, path string) // does so with other projections
@@ -48,7 +48,7 @@ type versions struct {
 func newVersions(t *testing.T) *versions {
 	t.Helper()
 	client, database := servers.Mongo(t, nil)
-	cfg := config(t, "versions", database)
+	cfg := configured(t, "versions", database)
 	cfg.Group = "second"
 	t.Setenv("READMODEL_MONGODB_URI", servers.MongoURI)
 	t.Setenv("READMODEL_DATABASE", database)
@@ -116,7 +116,7 @@ func applied(t *testing.T, store *readmodel.Store, version int, aggregate string
 // refusedFor runs a switch that is to be refused, and checks the reason.
 func refusedFor(t *testing.T, name, reason string) {
 	t.Helper()
-	lines, err := command(t, "switch", name, "--to", "2", "--wait", "1ms")
+	lines, err := runCommand(t, "switch", name, "--to", "2", "--wait", "1ms")
 	if err == nil || len(lines) != 1 || lines[0]["switched"] != false || !strings.Contains(fmt.Sprint(lines[0]["refused"]), reason) {
 		t.Errorf("switch of %s: got %v and %v, want it refused: %s", name, lines, err, reason)
 	}
@@ -124,17 +124,17 @@ func refusedFor(t *testing.T, name, reason string) {
 
 func switchTo(t *testing.T, name, number string, more ...string) {
 	t.Helper()
-	lines, err := command(t, append([]string{"switch", name, "--to", number}, more...)...)
+	lines, err := runCommand(t, append([]string{"switch", name, "--to", number}, more...)...)
 	if err != nil || len(lines) != 1 || lines[0]["switched"] != true {
 		t.Errorf("switch of %s to %s: got %v and %v, want it done", name, number, lines, err)
 	}
 }
 
-func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
+func TestVersions_AVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	v := newVersions(t)
 	live := func(when, want string) {
 		t.Helper()
-		lines, err := command(t, "versions")
+		lines, err := runCommand(t, "versions")
 		var got []string
 		for _, l := range lines {
 			if l["live"] == true {
@@ -147,7 +147,7 @@ func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	}
 	for number := range 2 {
 		v.use(number + 1)
-		if _, err := command(t, "setup"); err != nil {
+		if _, err := runCommand(t, "setup"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestAVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	refusedFor(t, "orders", "1 aggregates are halted")
 	v.use(1)
 	applied(t, v.new, 2, "a", 3, "Happened")
-	if _, err := command(t, "switch", "totals", "--to", "1", "--wait", "1ms"); err == nil {
+	if _, err := runCommand(t, "switch", "totals", "--to", "1", "--wait", "1ms"); err == nil {
 		t.Error("switch back to a version that is behind: got no error")
 	}
 	switchTo(t, "totals", "1", "--wait", "1ms", "--force")
@@ -206,7 +206,7 @@ func TestSwitch_TakesAVersionThatHasDealtWithEveryEvent(t *testing.T) {
 	live := file(t, "live.yaml", versioned)
 	fewer := file(t, "fewer.yaml", strings.ReplaceAll(strings.ReplaceAll(versioned, "version: 1", "version: 2"), ", Closed: {set: {closed: true}}", ""))
 	v.use(1)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	v.as(2, fewer)
@@ -226,7 +226,7 @@ func TestSwitch_TakesAVersionThatHasDealtWithEveryEvent(t *testing.T) {
 	both("what version 1 had of 1 aggregates")
 	dealt(t, v.new, fewer, "a", 2, "Closed")
 	for _, name := range []string{"orders", "totals"} {
-		lines, err := command(t, "switch", name, "--to", "2", "--dry-run")
+		lines, err := runCommand(t, "switch", name, "--to", "2", "--dry-run")
 		if err != nil || len(lines) != 1 || lines[0]["switched"] != false || lines[0]["dry_run"] != true {
 			t.Errorf("a dry switch of %s: got %v and %v, want it allowed and not done", name, lines, err)
 		}
@@ -240,7 +240,7 @@ func TestSwitch_AsksForNothingOfWhatTheSourceHasDeleted(t *testing.T) {
 	erasing := strings.ReplaceAll(versioned, "Closed: {set: {closed: true}}", "Closed: {delete: true}")
 	live, next := file(t, "live.yaml", erasing), file(t, "next.yaml", strings.ReplaceAll(erasing, "version: 1", "version: 2"))
 	v.use(1)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	v.as(2, next)
@@ -272,7 +272,7 @@ func TestSwitch_ComparesVersionsOfDifferentKeys(t *testing.T) {
 			v := newVersions(t)
 			live, next := file(t, "live.yaml", of.live), file(t, "next.yaml", strings.ReplaceAll(of.next, "version: 1", "version: 2"))
 			v.as(1, live)
-			if _, err := command(t, "setup"); err != nil {
+			if _, err := runCommand(t, "setup"); err != nil {
 				t.Fatal(err)
 			}
 			v.as(2, next)
@@ -300,7 +300,7 @@ func TestSwitch_ComparesVersionsOfDifferentKeys(t *testing.T) {
 func TestSwitch_IsRefusedWhereNobodyKnowsWhatTheLiveVersionHas(t *testing.T) {
 	v := newVersions(t)
 	v.use(1)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	applied(t, v.old, 1, "a", 1, "Happened")
@@ -313,17 +313,17 @@ func TestSwitch_IsRefusedWhereNobodyKnowsWhatTheLiveVersionHas(t *testing.T) {
 	switchTo(t, "totals", "2", "--wait", "1ms", "--force")
 }
 
-func TestWrongSwitchesSayWhatToDo(t *testing.T) {
+func TestVersions_WrongSwitchesSayWhatToDo(t *testing.T) {
 	v := newVersions(t)
 	v.use(2)
-	if _, err := command(t, "switch", "orders", "--to", "1"); err == nil || !strings.Contains(err.Error(), "declares version 2") {
+	if _, err := runCommand(t, "switch", "orders", "--to", "1"); err == nil || !strings.Contains(err.Error(), "declares version 2") {
 		t.Errorf("another version than the declared one: got %v", err)
 	}
-	if _, err := command(t, "switch", "nobody", "--to", "1"); err == nil || !strings.Contains(err.Error(), `no version of projection "nobody"`) {
+	if _, err := runCommand(t, "switch", "nobody", "--to", "1"); err == nil || !strings.Contains(err.Error(), `no version of projection "nobody"`) {
 		t.Errorf("an unknown projection: got %v", err)
 	}
 	for _, args := range [][]string{{"switch"}, {"switch", "orders"}, {"switch", "orders", "--to", "x"}, {"switch", "orders", "--to", "2", "more"}, {"versions", "more"}} {
-		if _, err := command(t, args...); !errors.Is(err, cli.ErrUsage) {
+		if _, err := runCommand(t, args...); !errors.Is(err, cli.ErrUsage) {
 			t.Errorf("%v: got %v, want wrong usage", args, err)
 		}
 	}
@@ -331,13 +331,13 @@ func TestWrongSwitchesSayWhatToDo(t *testing.T) {
 	if _, err := v.old.Write(t.Context(), []projection.Write{write}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := command(t, "switch", "orders", "--to", "2"); err == nil || !strings.Contains(err.Error(), `rename it to "orders_v1"`) {
+	if _, err := runCommand(t, "switch", "orders", "--to", "2"); err == nil || !strings.Contains(err.Error(), `rename it to "orders_v1"`) {
 		t.Errorf("a collection in the place of the view: got %v", err)
 	}
 }
 
 // The steps are those of docs/projections.md.
-func TestACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T) {
+func TestVersions_ACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T) {
 	v := newVersions(t)
 	client, database := v.client, v.client.Database(v.database)
 	count := bson.D{{Key: "$inc", Value: bson.D{{Key: "events", Value: 1}}}}
@@ -369,7 +369,7 @@ func TestACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.use(1)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	write("orders_v1", "totals_v1")
@@ -381,12 +381,12 @@ func TestACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestVersionsAreSwitchedWithTheDocumentedRole(t *testing.T) {
+func TestVersions_VersionsAreSwitchedWithTheDocumentedRole(t *testing.T) {
 	servers, as := guarded(t, "switching")
 	environ(t, servers, "switching", as("deployer", "deploysecret"), "shop_read")
 	path := file(t, "v1.yaml", versioned)
 	t.Setenv("PROJECTIONS", path)
-	if _, err := command(t, "setup"); err != nil {
+	if _, err := runCommand(t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	runner, err := mongo.Connect(options.Client().ApplyURI(as("projector", "runsecret")))
@@ -396,12 +396,12 @@ func TestVersionsAreSwitchedWithTheDocumentedRole(t *testing.T) {
 	defer func() { _ = runner.Disconnect(t.Context()) }()
 	deployed(t, runner, readmodel.Config{Database: "shop_read", Feed: readmodel.Feed{Topic: "switching", Subscription: "projector"}}, path)
 	t.Setenv("READMODEL_MONGODB_URI", as("operator", "switchsecret"))
-	if lines, err := command(t, "versions"); err != nil || len(lines) != 2 {
+	if lines, err := runCommand(t, "versions"); err != nil || len(lines) != 2 {
 		t.Errorf("versions: got %v and %v, want one of each projection", lines, err)
 	}
 	switchTo(t, "orders", "1")
 	t.Setenv("READMODEL_MONGODB_URI", as("projector", "runsecret"))
-	if _, err := command(t, "switch", "orders", "--to", "1"); err == nil {
+	if _, err := runCommand(t, "switch", "orders", "--to", "1"); err == nil {
 		t.Error("a switch in the role of the projector: got no error")
 	}
 }

@@ -21,7 +21,7 @@ func ask(ctx context.Context, p *projector, query string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-func TestAWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
+func TestWait_AWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
 	projections, err := projection.Parse("test.yaml", []byte(counting+`
@@ -36,7 +36,7 @@ func TestAWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, config(t, "wait", database), projections)
+	p := start(t, configured(t, "wait", database), projections)
 	for query, want := range map[string]int{
 		"version=1&projection=orders":                          http.StatusBadRequest,
 		"aggregate=a&projection=orders":                        http.StatusBadRequest,

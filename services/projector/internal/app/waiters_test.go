@@ -13,7 +13,7 @@ import (
 func TestWait_TurnsAwayWhoeverIsTooMany(t *testing.T) {
 	t.Parallel()
 	_, database := servers.Mongo(t, nil)
-	p := start(t, config(t, "waiters", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	p := start(t, configured(t, "waiters", database), projection.Projections{projection.Latest{Collection: "latest"}})
 	until(t, "the projector runs", func() bool { return p.Status().State == "running" })
 	ctx, leave := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWaitsDoubleUpToTheCap(t *testing.T) {
+func TestBackoff_WaitsDoubleUpToTheCap(t *testing.T) {
 	t.Parallel()
 	b := Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
 	for attempt, step := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
@@ -23,7 +23,7 @@ func TestWaitsDoubleUpToTheCap(t *testing.T) {
 	}
 }
 
-func TestInitialAboveTheCapIsCapped(t *testing.T) {
+func TestBackoff_InitialAboveTheCapIsCapped(t *testing.T) {
 	t.Parallel()
 	b := Backoff{Initial: time.Minute, Max: time.Second}
 	if got := b.Next(); got > time.Second {
@@ -31,7 +31,7 @@ func TestInitialAboveTheCapIsCapped(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithTheCauseOfItsContext(t *testing.T) {
+func TestBackoff_WaitEndsWithTheCauseOfItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("lease lost")

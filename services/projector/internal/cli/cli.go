@@ -130,16 +130,21 @@ func (p Program) root() *cobra.Command {
 	return root
 }
 
-// shape completes a command and those below it: a group wants one of its own,
-// and every other command takes the arguments that it names.
+// shape completes a command and those below it: a group wants one of its own, unless
+// it does something by itself, and every other command takes the arguments that it
+// names.
 func shape(c *cobra.Command) {
 	c.DisableFlagsInUseLine = true
 	if c.HasSubCommands() {
 		c.SuggestionsMinimumDistance = near
 		c.Args = cobra.ArbitraryArgs
+		itself := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown(c, args[0])
+			}
+			if itself != nil {
+				return itself(c, args)
 			}
 			return Usagef("%s needs one of %s", path(c), strings.Join(names(c), ", "))
 		}

@@ -148,7 +148,7 @@ func summed(writes []projection.Write, outcomes []Outcome) Outcome {
 	sum := Unknown
 	for i, outcome := range outcomes {
 		switch {
-		case writes[i].Passed:
+		case !writes[i].Changes():
 		case outcome == Applied:
 			return Applied
 		default:
@@ -168,8 +168,9 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 			verdicts[i] = h.refuse(it)
 			continue
 		}
-		h.follow(it.event.Version)
-		switch b.outcome(it) {
+		outcome := b.outcome(it)
+		h.follow(it.event.Version, outcome)
+		switch outcome {
 		case Applied:
 			h.counts.Applied.Add(1)
 			h.observer.Readable(it.event)
@@ -192,18 +193,11 @@ func (h *hold) refuse(it *item) session.Verdict {
 	return it.refusal
 }
 
-// follow counts the versions that are missing between the last event of this
-// hold and the next.
-func (h *hold) follow(next contract.Version) {
-	if !next.Known {
-		return
-	}
-	if gap := next.Number - h.last.Number - 1; h.last.Known && gap > 0 {
-		h.counts.VersionGaps.Add(gap)
-		h.log.Warn().Str("aggregate_id", h.aggregate).Int64("version", next.Number).Int64("missing", gap).Msg("versions are missing before an event")
-	}
-	if !h.last.Known || next.Number > h.last.Number {
-		h.last = next
+// follow counts the versions that are missing before an event.
+func (h *hold) follow(next contract.Version, outcome Outcome) {
+	if missing := h.chain.follow(next, outcome); missing > 0 {
+		h.counts.VersionGaps.Add(missing)
+		h.log.Warn().Str("aggregate_id", h.aggregate).Int64("version", next.Number).Int64("missing", missing).Msg("versions are missing before an event")
 	}
 }
 

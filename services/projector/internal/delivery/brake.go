@@ -68,13 +68,6 @@ func NewBrake(times HaltTimes, limit int, window time.Duration, log zerolog.Logg
 	return &Brake{times: times, limit: limit, window: window, log: log, turn: make(chan struct{}, 1)}
 }
 
-// WithBrake has the handler halt no more aggregates than the brake allows. It is
-// for before the first use.
-func (h *Handler) WithBrake(b *Brake) *Handler {
-	h.brake = b
-	return h
-}
-
 // Run looks again and again, until ctx ends: another replica may have halted
 // aggregates, or an operator lifted their halts.
 func (b *Brake) Run(ctx context.Context) error {

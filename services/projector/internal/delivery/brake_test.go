@@ -26,11 +26,12 @@ type braking struct {
 	log   *bytes.Buffer
 }
 
-func newBraking(t *testing.T, store *readmodeltest.Fake, limit int) *braking {
+func newBraking(t *testing.T, store *readmodeltest.Fake, limit int, with ...setting) *braking {
 	t.Helper()
 	b := &braking{store: store, log: &bytes.Buffer{}}
 	b.Brake = delivery.NewBrake(store, limit, 10*time.Minute, zerolog.New(b.log))
-	b.Handler = delivery.New(parse(t, counting), store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithBrake(b.Brake)
+	with = append(with, func(_ *delivery.Config, d *delivery.Deps) { d.Brake = b.Brake })
+	b.Handler = newHandler(parse(t, counting), store, with...)
 	return b
 }
 
@@ -203,8 +204,7 @@ func TestBrake_HaltsNothingWhileTheHaltsCannotBeCounted(t *testing.T) {
 func TestBrake_MissingVersionsDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBraking(t, readmodeltest.NewFake(), 2)
-		b.WithVersions(b.store, b.store, 0)
+		b := newBraking(t, readmodeltest.NewFake(), 2, waiting(0))
 		for i := range 5 {
 			aggregate := fmt.Sprint("gap-", i)
 			if _, err := b.Hold(aggregate).Apply(t.Context(), happened(t, aggregate, 1, 3)); err != nil {

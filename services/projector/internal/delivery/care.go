@@ -36,13 +36,6 @@ type careful struct {
 	suspects chan struct{}
 }
 
-// WithCare has the handler park a message that limit processes died of while
-// they applied it. It is for before the first use.
-func (h *Handler) WithCare(care Care, limit int) *Handler {
-	h.careful = careful{care, limit, make(chan struct{}, 1)}
-	return h
-}
-
 // applyCarefully applies the first messages: all of them in good times; after a
 // death what is about to be done is noted before. An aggregate of which a process
 // has died goes message by message, and no other such one beside it.

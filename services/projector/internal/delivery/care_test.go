@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
@@ -99,7 +96,7 @@ func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) 
 				// life applies all messages until the process dies, and tells whether it did.
 				life := func() (died bool) {
 					defer func() { died = recover() != nil }()
-					h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, tt.limit)
+					h := newHandler(decider, store, careful(c, tt.limit))
 					for _, aggregate := range []string{"a", "b", "c"} {
 						messages := happened(t, aggregate, versions...)
 						verdicts, err := h.Hold(aggregate).Apply(t.Context(), messages)
@@ -177,7 +174,7 @@ func TestCare_AFailureThatPassesClearsNobody(t *testing.T) {
 		}
 		return nil
 	}
-	h := delivery.New(parse(t, counting), store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, 3)
+	h := newHandler(parse(t, counting), store, careful(c, 3))
 	if verdicts, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); !errors.Is(err, errDown) || len(verdicts) != 0 {
 		t.Fatalf("got %v and %v, want the failure", verdicts, err)
 	}
@@ -197,7 +194,7 @@ func TestCare_SuspectsGoOneAfterTheOther(t *testing.T) {
 			}
 		}
 		c.process = 1
-		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop()).WithCare(c, 3)
+		h := newHandler(decider, store, careful(c, 3))
 		var holds sync.WaitGroup
 		for _, aggregate := range []string{"a", "b", "c"} {
 			messages := happened(t, aggregate, 1, 2)

@@ -55,13 +55,18 @@ type Parking interface {
 	// Park keeps messages of a halted aggregate. One that is parked already
 	// stays as it is, unless only its place is kept, without body and properties:
 	// then it is kept whole. The error is a *RejectedError where one message cannot
-	// be kept, and ErrLifted where the aggregate is not halted any more; then
-	// that message is not parked.
+	// be kept, ErrLifted where the aggregate is not halted any more, and ErrDiscarded
+	// where an operator has discarded the event; then that message is not parked.
 	Park(ctx context.Context, messages []Parked) error
+	// Discarded tells whether an operator has discarded an event.
+	Discarded(ctx context.Context, e *contract.Event) (bool, error)
 }
 
 // ErrLifted means that an aggregate's halt was lifted in the meantime.
 var ErrLifted = errors.New("the aggregate is not halted any more")
+
+// ErrDiscarded means that an operator has discarded an event.
+var ErrDiscarded = errors.New("the event was discarded")
 
 // Halt is the halt of an aggregate.
 type Halt struct {
@@ -70,6 +75,9 @@ type Halt struct {
 	Reason string
 	// Uncounted keeps the halt from counting for the brake.
 	Uncounted bool
+	// Deleted tells that it was stored before, and was deleted with all that was
+	// parked under it.
+	Deleted bool
 }
 
 // Parked is a message that is kept aside.
@@ -103,42 +111,94 @@ type Observer interface {
 type Counts struct {
 	// Applied, Repeated, PassedBy, Parked and Refused count messages.
 	Applied, Repeated, PassedBy, Parked, Refused atomic.Int64
+	// Discarded counts messages that came again after their events were discarded.
+	Discarded atomic.Int64
 	// Halts counts halted aggregates; VersionGaps versions that were not seen
 	// between two consecutive events of an aggregate.
 	Halts, VersionGaps atomic.Int64
 }
 
+// Config says how a handler deals with messages.
+type Config struct {
+	// Process is unique among all processes there ever were. Each write says by it,
+	// and a number, under which hold it is made.
+	Process string
+	// Group is whose resends are meant. What is resent for another one is passed by
+	// as a repeat: each of these changes was sent before, or will be, as it comes.
+	Group string
+	// CrashLimit is how many processes must have died while they applied a message
+	// for it to be parked.
+	CrashLimit int
+	// HaltAfter is for how long the events of an aggregate may fail to be stored while
+	// those of others are, until it is halted; with 0 it is tried for ever.
+	HaltAfter time.Duration
+	// GapWait is how long messages behind a missing version wait for it, from when
+	// they were enqueued.
+	GapWait time.Duration
+}
+
+// Deps are what a handler works with.
+type Deps struct {
+	Decider  Decider
+	Store    Store
+	Parking  Parking
+	Halts    *Halts
+	Observer Observer
+	Log      zerolog.Logger
+
+	// Care finds what processes die of; nil for none.
+	Care Care
+	// Versions have an event applied only after the one with the version before it.
+	// Where that one is missing, later ones wait for it; then the aggregate is halted,
+	// and what is Parked is applied once the missing one has come. Without Versions,
+	// missing ones are counted and passed over.
+	//
+	// The first event that is seen of an aggregate follows nothing: what comes before
+	// it is not missed.
+	Versions Versions
+	Parked   ParkedMessages
+	// Brake bounds how many aggregates are halted; nil for no bound.
+	Brake *Brake
+	// Tracer follows messages; nil for none.
+	Tracer Tracer
+}
+
 // Handler implements session.Handler.
 type Handler struct {
+	config   Config
 	decider  Decider
 	store    Store
 	parking  Parking
 	halts    *Halts
-	brake    *Brake // nil for none
+	brake    *Brake
 	observer Observer
+	tracer   Tracer
 	log      zerolog.Logger
-	counts   Counts
 	careful  careful
 	gaps     gaps
 	lasting  lasting
-	tracer   Tracer // nil for none
-	// name goes before the number of a hold, in what its writes say of themselves.
-	name  string
-	holds atomic.Int64
+	counts   Counts
+	holds    atomic.Int64
 }
 
 var _ session.Handler = (*Handler)(nil)
 
 // New returns a handler.
-func New(decider Decider, store Store, parking Parking, halts *Halts, observer Observer, log zerolog.Logger) *Handler {
-	return &Handler{decider: decider, store: store, parking: parking, halts: halts, observer: observer, log: log}
-}
-
-// Named has writes say under which hold they were made: process, unique among
-// all there ever were, and a number. It is for before the first use.
-func (h *Handler) Named(process string) *Handler {
-	h.name = process
-	return h
+func New(config Config, deps Deps) *Handler {
+	return &Handler{
+		config:   config,
+		decider:  deps.Decider,
+		store:    deps.Store,
+		parking:  deps.Parking,
+		halts:    deps.Halts,
+		brake:    deps.Brake,
+		observer: deps.Observer,
+		tracer:   deps.Tracer,
+		log:      deps.Log,
+		careful:  careful{deps.Care, config.CrashLimit, make(chan struct{}, 1)},
+		gaps:     gaps{deps.Versions, deps.Parked, config.GapWait},
+		lasting:  lasting{after: config.HaltAfter},
+	}
 }
 
 // Counts is what was done.
@@ -146,7 +206,7 @@ func (h *Handler) Counts() *Counts { return &h.counts }
 
 // Hold implements session.Handler.
 func (h *Handler) Hold(sessionID string) session.Applier {
-	return &hold{Handler: h, aggregate: sessionID, by: h.name + "/" + strconv.FormatInt(h.holds.Add(1), 10)}
+	return &hold{Handler: h, aggregate: sessionID, by: h.config.Process + "/" + strconv.FormatInt(h.holds.Add(1), 10)}
 }
 
 // hold applies the messages of one hold, one call at a time.
@@ -154,8 +214,8 @@ type hold struct {
 	*Handler
 	aggregate string
 	by        string
-	// last is the version of the last event that was dealt with in this hold.
-	last contract.Version
+	// chain is how far the versions of what this hold has dealt with follow each other.
+	chain chain
 	// links is how far the aggregate's versions follow each other; nil until it
 	// was looked up.
 	links *links
@@ -175,7 +235,11 @@ func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session
 func (h *hold) applyAll(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
 	var verdicts []session.Verdict
 	for len(verdicts) < len(messages) {
-		rest := messages[len(verdicts):]
+		others, rest := h.meant(messages[len(verdicts):])
+		if others > 0 {
+			verdicts = append(verdicts, h.passResent(others)...)
+			continue
+		}
 		if h.lasting.suspected(h.aggregate) {
 			rest = rest[:1]
 		}
@@ -204,7 +268,8 @@ func (h *hold) apply(ctx context.Context, messages []session.Message, deadly str
 	return verdicts, err
 }
 
-// applyBatch applies what was read. Without an error there is a verdict for all.
+// applyBatch applies what was read. Without an error there is a verdict for all, or
+// for those up to a discarded one.
 func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly string) ([]session.Verdict, error) {
 	if halted {
 		return h.parkAll(ctx, b)

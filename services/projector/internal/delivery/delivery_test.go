@@ -96,17 +96,57 @@ type fixture struct {
 	observer *observer
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, with ...setting) *fixture {
 	t.Helper()
-	return newFixtureOf(t, parse(t, counting))
+	return newFixtureOf(t, parse(t, counting), with...)
 }
 
-func newFixtureOf(t *testing.T, projections projection.Projections) *fixture {
+func newFixtureOf(t *testing.T, projections projection.Projections, with ...setting) *fixture {
 	t.Helper()
 	f := &fixture{store: readmodeltest.NewFake(), observer: &observer{}}
 	f.halts = delivery.NewHalts(f.store)
-	f.Handler = delivery.New(projections, f.store, f.store, f.halts, f.observer, zerolog.Nop())
+	with = append(with, func(_ *delivery.Config, d *delivery.Deps) { d.Halts, d.Observer = f.halts, f.observer })
+	f.Handler = newHandler(projections, f.store, with...)
 	return f
+}
+
+// setting changes one thing of a handler.
+type setting func(*delivery.Config, *delivery.Deps)
+
+// database is all that a handler needs of one.
+type database interface {
+	delivery.Store
+	delivery.Parking
+	delivery.HaltedAggregates
+}
+
+func newHandler(decider delivery.Decider, store database, with ...setting) *delivery.Handler {
+	config := delivery.Config{}
+	deps := delivery.Deps{
+		Decider: decider, Store: store, Parking: store, Halts: delivery.NewHalts(store), Observer: &observer{}, Log: zerolog.Nop(),
+	}
+	for _, set := range with {
+		set(&config, &deps)
+	}
+	return delivery.New(config, deps)
+}
+
+// waiting has missing versions waited for.
+func waiting(wait time.Duration) setting {
+	return func(c *delivery.Config, d *delivery.Deps) {
+		c.GapWait = wait
+		d.Versions, d.Parked = d.Store.(delivery.Versions), d.Store.(delivery.ParkedMessages)
+	}
+}
+
+// group has resends for a group meant.
+func group(name string) setting {
+	return func(c *delivery.Config, _ *delivery.Deps) { c.Group = name }
+}
+
+// careful has messages parked that limit processes died of.
+func careful(care delivery.Care, limit int) setting {
+	return func(c *delivery.Config, d *delivery.Deps) { c.CrashLimit, d.Care = limit, care }
 }
 
 func (f *fixture) fields(t *testing.T, collection, id string) string {
@@ -135,7 +175,7 @@ func (f *fixture) parked(t *testing.T, aggregate string) []int64 {
 	return versions
 }
 
-func TestAppliedAndRepeatedMessagesAreCompleted(t *testing.T) {
+func TestDelivery_AppliedAndRepeatedMessagesAreCompleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for range 2 {
@@ -230,10 +270,11 @@ func TestHalt_AMessageThatCannotBeReadHaltsItsAggregate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, waiting for versions %t", tt.name, wait), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					f := newFixture(t)
+					var with []setting
 					if wait {
-						f.WithVersions(f.store, f.store, time.Second)
+						with = append(with, waiting(time.Second))
 					}
+					f := newFixture(t, with...)
 					messages := append(happened(t, "a", 1), broken(t, tt.change))
 					messages = append(messages, happened(t, "a", 3, 4)...)
 					for i := range messages {
@@ -264,7 +305,7 @@ func TestHalt_AMessageThatCannotBeReadHaltsItsAggregate(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeProjectedHaltsItsAggregateAlone(t *testing.T) {
+func TestDelivery_WhatCanNotBeProjectedHaltsItsAggregateAlone(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -316,7 +357,7 @@ func TestWhatCanNotBeProjectedHaltsItsAggregateAlone(t *testing.T) {
 	}
 }
 
-func TestWhatTheStoreRejectsHaltsItsAggregateWithAllBeforeItStored(t *testing.T) {
+func TestDelivery_WhatTheStoreRejectsHaltsItsAggregateWithAllBeforeItStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -348,7 +389,7 @@ func TestWhatTheStoreRejectsHaltsItsAggregateWithAllBeforeItStored(t *testing.T)
 }
 
 // Where events write to several collections, a batch that fails is stored nowhere.
-func TestAFailureThatPassesStoresNothingOfABatchForSeveralCollections(t *testing.T) {
+func TestDelivery_AFailureThatPassesStoresNothingOfABatchForSeveralCollections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	down, writes := errors.New("not primary"), 0
@@ -369,7 +410,7 @@ func TestAFailureThatPassesStoresNothingOfABatchForSeveralCollections(t *testing
 	}
 }
 
-func TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
+func TestDelivery_AFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
 	t.Parallel()
 	f := newFixtureOf(t, parse(t, counting)[:1])
 	down := errors.New("not primary")
@@ -401,7 +442,7 @@ func TestAFailureThatPassesGivesVerdictsOnlyForWhatIsStored(t *testing.T) {
 	}
 }
 
-func TestNoWriteBeginsAfterTheContextHasEnded(t *testing.T) {
+func TestDelivery_NoWriteBeginsAfterTheContextHasEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -418,7 +459,7 @@ func TestNoWriteBeginsAfterTheContextHasEnded(t *testing.T) {
 	}
 }
 
-func TestMissingVersionsAreCountedWithinAHold(t *testing.T) {
+func TestDelivery_MissingVersionsAreCountedWithinAHold(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
@@ -478,7 +519,7 @@ func TestPark_AMessageThatCannotBeKeptIsDeadLetteredAndItsPlaceKept(t *testing.T
 	})
 }
 
-func TestAMessageThatCanNotBeParkedIsDeadLettered(t *testing.T) {
+func TestDelivery_AMessageThatCanNotBeParkedIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -17,7 +17,7 @@
 //   - Not stored for a reason that passes: Apply returns the error, and the
 //     engine offers the message again. One that only its aggregate meets, for a
 //     time in which others are stored, is taken for lasting: the aggregate is
-//     halted. See WithLasting.
+//     halted. See Config.HaltAfter.
 //
 // Invariants:
 //
@@ -43,7 +43,7 @@
 //
 // Versions. Where the source numbers its events, one may be missing: the publisher
 // has parked it, and what follows was sent. Missing versions are counted and passed
-// over, or waited for (WithVersions). Then the batch ends before the gap, and its
+// over, or waited for (Deps.Versions). Then the batch ends before the gap, and its
 // session is given back until the missing one has come; a batch is applied in the
 // order of versions, so one that comes behind the others is found. After a while
 // the aggregate is halted as for an event that fails, and what is parked is applied

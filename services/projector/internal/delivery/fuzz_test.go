@@ -3,10 +3,7 @@ package delivery_test
 import (
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/pkg/contract"
-	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 	"changerelay/services/projector/internal/session"
@@ -33,7 +30,7 @@ func FuzzApply(f *testing.F) {
 		}
 		store := readmodeltest.NewFake()
 		latest := projection.Projections{projection.Latest{Collection: "latest"}}
-		h := delivery.New(latest, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		h := newHandler(latest, store)
 		verdicts, err := h.Hold(aggregate).Apply(t.Context(), []session.Message{{Message: m}})
 		if err != nil || len(verdicts) != 1 {
 			t.Fatalf("got %v and %v, want one verdict", verdicts, err)

@@ -25,21 +25,8 @@ type Versions interface {
 // gaps is a handler's use of Versions.
 type gaps struct {
 	versions Versions
-	shelf    Shelf
+	parked   ParkedMessages
 	wait     time.Duration
-}
-
-// WithVersions has the handler apply an event only after the one with the version
-// before it. Where that one is missing, later ones wait for it for a time from
-// when they were enqueued; then the aggregate is halted, and what is on the shelf
-// is applied once the missing one has come. It is for before the first use.
-// Without it, missing versions are counted and passed over.
-//
-// The first event that is seen of an aggregate follows nothing: what comes before
-// it is not missed.
-func (h *Handler) WithVersions(versions Versions, shelf Shelf, wait time.Duration) *Handler {
-	h.gaps = gaps{versions, shelf, wait}
-	return h
 }
 
 func (g *gaps) on() bool { return g.versions != nil }
@@ -84,28 +71,39 @@ func (l *links) reach(ctx context.Context, version contract.Version) error {
 }
 
 // follows is how many of the batch's first items follow each other and what was
-// dealt with before, and what is missing before the next.
+// dealt with before, and what is missing before the next. What is missing is looked up
+// again: a redrive may have applied it since the hold knew.
 func (h *hold) follows(ctx context.Context, b *batch) (n int, gap string, err error) {
 	if !h.gaps.on() {
 		return len(b.items), "", nil
 	}
-	if h.links == nil {
-		if h.links, err = lookUp(ctx, h.gaps.versions, h.aggregate); err != nil {
-			return 0, "", err
+	if h.links != nil {
+		if n, gap = h.links.follow(b); gap == "" {
+			return n, "", nil
 		}
 	}
-	last := h.links.reached
+	if h.links, err = lookUp(ctx, h.gaps.versions, h.aggregate); err != nil {
+		return 0, "", err
+	}
+	n, gap = h.links.follow(b)
+	return n, gap, nil
+}
+
+// follow is how many of a batch's first items follow, and what is missing before the
+// next.
+func (l *links) follow(b *batch) (n int, gap string) {
+	last := l.reached
 	for i := range b.items {
 		if b.items[i].event == nil {
 			continue
 		}
 		next := b.items[i].event.Version
 		if gap := missing(last, next); gap != "" {
-			return i, gap, nil
+			return i, gap
 		}
 		last = later(last, next)
 	}
-	return len(b.items), "", nil
+	return len(b.items), ""
 }
 
 func later(a, b contract.Version) contract.Version {
@@ -191,9 +189,7 @@ func (h *hold) parkAll(ctx context.Context, b *batch) ([]session.Verdict, error)
 	if !links.closedBy(b) {
 		return verdicts, nil
 	}
-	done, err := Redrive(ctx, h.decider, h.store, h.gaps.shelf, Gaps{Versions: h.gaps.versions}, h.aggregate)
-	// What was looked up in this hold is out of date.
-	h.links = nil
+	done, err := Redrive(ctx, h.decider, h.store, h.gaps.parked, Gaps{Versions: h.gaps.versions}, h.aggregate)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/session"
 )
@@ -20,9 +22,7 @@ const gapWait = 10 * time.Second
 // linkedFixture is a handler that waits for missing versions.
 func linkedFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := newFixture(t)
-	f.WithVersions(f.store, f.store, gapWait)
-	return f
+	return newFixture(t, waiting(gapWait))
 }
 
 // enqueued is happened with messages that were enqueued now.
@@ -52,7 +52,35 @@ func counted(n int) string {
 	return fmt.Sprintf(`{"events":%d}{"last":%d}{"seen":[%s]}`, n, n, strings.Join(seen, ","))
 }
 
-func TestAnEventWaitsForTheOneBeforeIt(t *testing.T) {
+// A halt for dead letters is for those who put them back: what follows without a gap
+// is parked behind them, and is not applied before they are.
+func TestGaps_AHaltForDeadLettersIsLeftToThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		f.applied(t, enqueued(t, "a", 1)...)
+		r := newReturning(t, f.store)
+		r.Gaps.Versions = f.store
+		letters := r.letters.put(happened(t, "a", 2)...)
+		//nolint:contextcheck // what happens meanwhile is another's
+		_, redriven, err := r.Run(t.Context(), [][]delivery.Letter{letters}, func(context.Context, []*delivery.Letter) error {
+			// Parked behind what was put back, they follow what is applied.
+			f.applied(t, enqueued(t, "a", 2, 3)...)
+			if text := r.orders(t); text != counted(1) {
+				t.Errorf("before the dead letters are taken away: got %s, want nothing applied", text)
+			}
+			if halt, err := f.store.Halted(t.Context(), "a"); err != nil || halt == "" {
+				t.Errorf("before the dead letters are taken away: got halt %q and %v, want it halted", halt, err)
+			}
+			return nil
+		})
+		if err != nil || len(redriven) != 1 || redriven[0].Applied != 2 || !redriven[0].Lifted || r.orders(t) != counted(3) {
+			t.Errorf("got %+v, %v and %s, want both applied then", redriven, err, r.orders(t))
+		}
+	})
+}
+
+func TestGaps_AnEventWaitsForTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := linkedFixture(t)
@@ -71,7 +99,7 @@ func TestAnEventWaitsForTheOneBeforeIt(t *testing.T) {
 	})
 }
 
-func TestAfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) {
+func TestGaps_AfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := linkedFixture(t)
@@ -101,12 +129,12 @@ func TestAfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) 
 	})
 }
 
-func TestARedriveStopsAtAGapUnlessGapsAreAccepted(t *testing.T) {
+func TestGaps_ARedriveStopsAtAGapUnlessGapsAreAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := linkedFixture(t)
 		f.applied(t, enqueued(t, "a", 1)...)
-		late := enqueued(t, "a", 3, 5)
+		late := enqueued(t, "a", 3, 4, 6)
 		time.Sleep(gapWait)
 		f.applied(t, late...)
 		decider := parse(t, counting)
@@ -114,18 +142,24 @@ func TestARedriveStopsAtAGapUnlessGapsAreAccepted(t *testing.T) {
 		if err != nil || done.Lifted || done.FailedEventID != "a-3" || !strings.Contains(done.Reason, "version gap") {
 			t.Errorf("got %+v and %v, want it stopped before version 3 for the gap", done, err)
 		}
-		done, err = delivery.Redrive(t.Context(), decider, f.store, f.store, delivery.Gaps{Versions: f.store, Accept: true}, "a")
-		if err != nil || !done.Lifted || done.Applied != 2 {
-			t.Errorf("accepting gaps: got %+v and %v, want two applied and the halt lifted", done, err)
+		var left []string
+		note := func(e *contract.Event, why string) { left = append(left, e.ID+": "+why) }
+		done, err = delivery.Redrive(t.Context(), decider, f.store, f.store, delivery.Gaps{Versions: f.store, Accept: true, Left: note}, "a")
+		if err != nil || !done.Lifted || done.Applied != 3 {
+			t.Errorf("accepting gaps: got %+v and %v, want three applied and the halt lifted", done, err)
 		}
-		f.applied(t, enqueued(t, "a", 6)...)
-		if got, want := f.fields(t, "orders", "a"), `{"events":4}{"last":6}{"seen":[1,3,5,6]}`; got != want {
+		// The ledger names what follows a gap, and nothing else.
+		if want := []string{"a-3: version gap: version 3 follows 1", "a-6: version gap: version 6 follows 4"}; !slices.Equal(left, want) {
+			t.Errorf("left out: got %q, want %q", left, want)
+		}
+		f.applied(t, enqueued(t, "a", 7)...)
+		if got, want := f.fields(t, "orders", "a"), `{"events":5}{"last":7}{"seen":[1,3,4,6,7]}`; got != want {
 			t.Errorf("document:\n got %s\nwant %s", got, want)
 		}
 	})
 }
 
-func TestARepeatedVersionWaitsForNothing(t *testing.T) {
+func TestGaps_ARepeatedVersionWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := linkedFixture(t)
@@ -138,7 +172,7 @@ func TestARepeatedVersionWaitsForNothing(t *testing.T) {
 	})
 }
 
-func TestAVersionIsNotedOnlyAfterItIsStored(t *testing.T) {
+func TestGaps_AVersionIsNotedOnlyAfterItIsStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := linkedFixture(t)
@@ -175,7 +209,7 @@ func TestAVersionIsNotedOnlyAfterItIsStored(t *testing.T) {
 
 // However late versions come, and whatever fails on the way, each event counts
 // once and in order, and in the end no aggregate is halted.
-func TestHoweverVersionsComeTheyAreAppliedInOrder(t *testing.T) {
+func TestGaps_HoweverVersionsComeTheyAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(2, 8).Draw(r, "events")
@@ -223,11 +257,10 @@ func deliver(t *testing.T, order []int64, pauses, sizes, fails []int) string {
 	return f.fields(t, "orders", "a")
 }
 
-func TestWhatIsStoredBeforeAFailureHasItsVersionNoted(t *testing.T) {
+func TestGaps_WhatIsStoredBeforeAFailureHasItsVersionNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureOf(t, parse(t, counting)[:1])
-		f.WithVersions(f.store, f.store, gapWait)
+		f := newFixtureOf(t, parse(t, counting)[:1], waiting(gapWait))
 		f.applied(t, enqueued(t, "a", 1)...)
 		writes := 0
 		f.store.Fail = func(operation string) error {
@@ -248,4 +281,64 @@ func TestWhatIsStoredBeforeAFailureHasItsVersionNoted(t *testing.T) {
 			t.Errorf("document:\n got %s\nwant %s", got, counted(4))
 		}
 	})
+}
+
+// Between a halt and its redrive others deal with the aggregate's events: a hold that
+// has lasted over both goes on behind those.
+func TestGaps_AHoldGoesOnBehindWhatWasRedriven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := linkedFixture(t)
+		hold := f.Hold("a")
+		apply := func(messages ...session.Message) {
+			t.Helper()
+			if verdicts, err := hold.Apply(t.Context(), messages); err != nil || !slices.Equal(verdicts, make([]session.Verdict, len(messages))) {
+				t.Fatalf("got %v and %v, want %d completed", verdicts, err, len(messages))
+			}
+		}
+		apply(happened(t, "a", 1)...)
+		apply(message(t, "a", 2, "Doubled", `{"n":"x"}`))
+		mended := parse(t, strings.ReplaceAll(counting, "data.n * 2", "1"))
+		if done, err := delivery.Redrive(t.Context(), mended, f.store, f.store, delivery.Gaps{Versions: f.store}, "a"); err != nil || !done.Lifted {
+			t.Fatalf("got %+v and %v, want the halt lifted", done, err)
+		}
+		apply(happened(t, "a", 3)...)
+		if mark, err := f.store.Mark(t.Context(), "a"); err != nil || mark != nil {
+			t.Errorf("got %+v and %v, want no halt: nothing is missing", mark, err)
+		}
+	})
+}
+
+// While a session goes on, what it misses may be put back by somebody else.
+func TestGaps_WhatIsPutBackWhileASessionWaitsIsNotMissing(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"while it waits": 0, "when the wait is over": gapWait} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := linkedFixture(t)
+				h := f.Hold("a")
+				if verdicts, err := h.Apply(t.Context(), enqueued(t, "a", 1, 2, 4)); len(verdicts) != 2 || !errors.Is(err, session.ErrNotYet) {
+					t.Fatalf("got %d verdicts and %v, want that version 3 is waited for", len(verdicts), err)
+				}
+				r := newReturning(t, f.store)
+				r.Gaps.Versions = f.store
+				if fates, why, redriven := r.run(t, happened(t, "a", 3)...); len(redriven) != 1 || !redriven[0].Lifted {
+					t.Fatalf("got %v (%s) and %v, want version 3 put back and applied", fates, why, redriven)
+				}
+				rest := enqueued(t, "a", 4, 5)
+				time.Sleep(wait)
+				if verdicts, err := h.Apply(t.Context(), rest); err != nil || len(verdicts) != 2 {
+					t.Errorf("got %d verdicts and %v, want the rest applied", len(verdicts), err)
+				}
+				if got := f.fields(t, "orders", "a"); got != counted(5) {
+					t.Errorf("document:\n got %s\nwant %s", got, counted(5))
+				}
+				// What is missing still is.
+				if verdicts, err := h.Apply(t.Context(), enqueued(t, "a", 7)); len(verdicts) != 0 || !errors.Is(err, session.ErrNotYet) || !strings.Contains(err.Error(), "version 7 follows 5") {
+					t.Errorf("got %d verdicts and %v, want that version 6 is waited for", len(verdicts), err)
+				}
+			})
+		})
+	}
 }

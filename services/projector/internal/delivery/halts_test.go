@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 	"changerelay/services/projector/internal/session"
@@ -24,13 +22,17 @@ type replica struct {
 
 func newReplica(t *testing.T, store *readmodeltest.Fake, source string) *replica {
 	t.Helper()
+	return newReplicaOf(parse(t, source), store)
+}
+
+func newReplicaOf(decider delivery.Decider, store *readmodeltest.Fake) *replica {
 	halts := delivery.NewHalts(store)
-	return &replica{delivery.New(parse(t, source), store, store, halts, &observer{}, zerolog.Nop()), halts}
+	return &replica{newHandler(decider, store, func(_ *delivery.Config, d *delivery.Deps) { d.Halts = halts }), halts}
 }
 
 // A replica whose list was read just before the halt must not apply what comes
 // after the halted event, however fast the session gets to it.
-func TestNoReplicaAppliesWhatFollowsAHalt(t *testing.T) {
+func TestHalts_NoReplicaAppliesWhatFollowsAHalt(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -92,7 +94,7 @@ func TestNoReplicaAppliesWhatFollowsAHalt(t *testing.T) {
 	}
 }
 
-func TestHaltsAreKnownWithoutAskingEachTime(t *testing.T) {
+func TestHalts_HaltsAreKnownWithoutAskingEachTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := readmodeltest.NewFake()
@@ -158,7 +160,7 @@ func TestHaltsAreKnownWithoutAskingEachTime(t *testing.T) {
 	})
 }
 
-func TestParkingGoesOnAfterAnInterruption(t *testing.T) {
+func TestHalts_ParkingGoesOnAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := readmodeltest.NewFake()

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
 
 // signed notes under which hold each write is made.
@@ -25,14 +24,13 @@ func (s *signed) Write(ctx context.Context, writes []projection.Write) ([]delive
 	return s.Store.Write(ctx, writes)
 }
 
-func TestEachWriteSaysUnderWhichHoldItIsMade(t *testing.T) {
+func TestHold_EachWriteSaysUnderWhichHoldItIsMade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		store := &signed{Store: f.store}
-		h := delivery.New(parse(t, counting)[:1], store, f.store, f.halts, f.observer, zerolog.Nop()).Named("p")
+		store := &signed{Store: readmodeltest.NewFake()}
+		f := newFixtureOf(t, parse(t, counting)[:1], func(c *delivery.Config, d *delivery.Deps) { c.Process, d.Store = "p", store })
 		for _, messages := range [][]int64{{1, 2}, {3}} {
-			if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", messages...)); err != nil {
+			if _, err := f.Hold("a").Apply(t.Context(), happened(t, "a", messages...)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -35,7 +33,7 @@ func TestHandler_AStopInterruptsAnExpressionAndHaltsNothing(t *testing.T) {
 	store := readmodeltest.NewFake()
 	ctx, stop := context.WithCancelCause(t.Context())
 	decider := &stopping{parse(t, long), stop}
-	handler := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+	handler := newHandler(decider, store)
 	verdicts, err := handler.Hold("a").Apply(ctx, happened(t, "a", 1))
 	if !errors.Is(err, errStopped) || len(verdicts) != 0 {
 		t.Errorf("got %v and %v, want the stop", verdicts, err)
@@ -50,7 +48,7 @@ func TestPutBack_AStopInterruptsAnExpressionAndRefusesNothing(t *testing.T) {
 	t.Parallel()
 	store := readmodeltest.NewFake()
 	ctx, stop := context.WithCancelCause(t.Context())
-	p := delivery.PutBack{Decider: &stopping{parse(t, long), stop}, Store: store, Parking: store, Shelf: store}
+	p := delivery.PutBack{Decider: &stopping{parse(t, long), stop}, Store: store, Parking: store, ParkedMessages: store}
 	m := happened(t, "a", 1)[0]
 	letter := delivery.LetterOf(&m, "")
 	if r, err := p.Judge(ctx, &letter, m.Message); !errors.Is(err, errStopped) || r.Fate != "" {

@@ -44,14 +44,6 @@ type failure struct {
 	stored int64
 }
 
-// WithLasting has the handler halt an aggregate whose events could not be stored
-// for a time in which those of others could. It is for before the first use;
-// without it such an aggregate is tried for ever.
-func (h *Handler) WithLasting(after time.Duration) *Handler {
-	h.lasting.after = after
-	return h
-}
-
 // suspected tells whether the aggregate's last attempt has failed. Its messages
 // go one by one then, so that the right one is blamed.
 func (l *lasting) suspected(aggregate string) bool {

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -47,7 +45,7 @@ func (o *odd) Write(ctx context.Context, writes []projection.Write) ([]delivery.
 func newOdd(t *testing.T, err error, events ...string) (*odd, *delivery.Handler) {
 	t.Helper()
 	o := &odd{Fake: readmodeltest.NewFake(), err: err, events: events}
-	return o, delivery.New(parse(t, counting)[:1], o, o, delivery.NewHalts(o), &observer{}, zerolog.Nop()).WithLasting(5 * time.Minute)
+	return o, newHandler(parse(t, counting)[:1], o, func(c *delivery.Config, _ *delivery.Deps) { c.HaltAfter = 5 * time.Minute })
 }
 
 var errUnknown = errors.New("(Location424242) nobody knows what this means")

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -19,7 +17,7 @@ func halted(t *testing.T) (*readmodeltest.Fake, *mended, *delivery.Handler) {
 	t.Helper()
 	store := readmodeltest.NewFake()
 	decider := &mended{Projections: parse(t, counting), bad: 2}
-	h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+	h := newHandler(decider, store)
 	if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3)); err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +49,8 @@ func TestRedrive_WhatWasAppliedOverIsNoRepeat(t *testing.T) {
 				var left []string
 				gaps := delivery.Gaps{Lost: true, Left: func(e *contract.Event, _ string) { left = append(left, e.ID) }}
 				done, err = delivery.Redrive(t.Context(), decider, store, store, gaps, "a")
-				if err != nil || !done.Lifted || fmt.Sprint(left) != "[a-2 a-3]" {
-					t.Errorf("accepted: got %+v and %v, %v left out; want the halt lifted and both named", done, err, left)
+				if err != nil || !done.Lifted || done.Lost != 2 || done.Repeated != 0 || fmt.Sprint(left) != "[a-2 a-3]" {
+					t.Errorf("accepted: got %+v and %v, %v left out; want the halt lifted, and both named and counted", done, err, left)
 				}
 			})
 		})
@@ -66,7 +64,7 @@ func TestRedrive_WhatComesAgainIsARepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := readmodeltest.NewFake()
 		decider := &mended{Projections: parse(t, counting), bad: 3}
-		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		h := newHandler(decider, store)
 		for _, versions := range [][]int64{{1, 2, 3}, {1, 2, 3}} {
 			if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", versions...)); err != nil {
 				t.Fatal(err)
@@ -134,7 +132,75 @@ func TestRedrive_WhatAnotherOneHasAppliedIsARepeat(t *testing.T) {
 	})
 }
 
-func TestRedrive_WhatIsGoneFromTheShelfIsMissed(t *testing.T) {
+// doubled stores a fourth event of a, which one projection follows, as one that knows
+// nothing of the halt.
+func doubled(t *testing.T, store *readmodeltest.Fake) {
+	t.Helper()
+	writes, err := parse(t, counting).Decide(changeOf(t, message(t, "a", 4, "Doubled", `{"n":1}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Write(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// total is what the projection has that follows no fourth event.
+func total(t *testing.T, store *readmodeltest.Fake) string {
+	t.Helper()
+	text, err := store.Fields(t.Context(), "totals", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A replica that knew nothing of the halt may apply a later event in the midst of a
+// redrive: the operator is told who has the earlier one.
+func TestRedrive_SaysWhoHasWhatWasOvertakenWhileItWasApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, decider, _ := halted(t)
+		decider.done.Store(true)
+		late := false
+		store.Fail = func(operation string) error {
+			if operation == "write" && !late {
+				late = true
+				doubled(t, store)
+			}
+			return nil
+		}
+		done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
+		if err != nil || done.FailedEventID != "a-2" || done.Applied != 0 || !strings.Contains(done.Reason, `event "a-4". Projections ["totals"] have applied it.`) {
+			t.Errorf("got %+v and %v, want it stopped, and who has the event", done, err)
+		}
+	})
+}
+
+// What another redrive has taken away unapplied is applied by nobody.
+func TestRedrive_WhatAnotherOneHasGivenUpIsNotApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, decider, _ := halted(t)
+		decider.done.Store(true)
+		doubled(t, store)
+		var other delivery.Redriven
+		ahead := false
+		store.Fail = func(operation string) (err error) {
+			if operation == "position" && !ahead {
+				ahead = true
+				other, err = delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{Lost: true}, "a")
+			}
+			return err
+		}
+		done, err := delivery.Redrive(t.Context(), decider, store, store, delivery.Gaps{}, "a")
+		if got := total(t, store); err != nil || !done.Lifted || done.Applied != 0 || other.Lost != 2 || got != `{"sum":1}` {
+			t.Errorf("got %+v and %v beside %+v, and %s; want nothing applied of what the other one has taken away", done, err, other, got)
+		}
+	})
+}
+
+func TestRedrive_WhatIsParkedAndGoneIsMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, decider, _ := halted(t)

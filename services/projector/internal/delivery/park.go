@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"changerelay/services/projector/internal/session"
@@ -9,10 +10,18 @@ import (
 
 // halt stops the aggregate at the failed item, and parks it with all that
 // follow. The items before it are stored. Where a missing version is why, the
-// brake is not asked.
+// brake is not asked. For one that was discarded nothing stops.
 func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, missing bool) ([]session.Verdict, error) {
 	before := h.done(b, failed)
 	event := *b.items[failed].event
+	discarded, err := h.parking.Discarded(ctx, &event)
+	if err != nil {
+		return before, err
+	}
+	if discarded {
+		h.discarded(&b.items[failed])
+		return append(before, session.Verdict{}), nil
+	}
 	store := func() (HaltID, error) {
 		return h.parking.Halt(ctx, Halt{Event: event, Reason: reason, Uncounted: missing})
 	}
@@ -26,6 +35,23 @@ func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, mi
 	h.halts.add(h.aggregate, stored)
 	after, err := h.park(ctx, b, failed, reason, true)
 	return append(before, after...), err
+}
+
+// discarded counts a message that came again after an operator had discarded its
+// event: it is completed, and nothing of it is applied.
+func (h *hold) discarded(it *item) {
+	h.forget()
+	h.counts.Discarded.Add(1)
+	h.log.Info().Str("aggregate_id", h.aggregate).Str("event_id", it.event.ID).Str("event_type", it.event.Type).
+		Msg("an event that was discarded has come again, its message is completed")
+	it.traced(FateDiscarded, "")
+}
+
+// forget drops what the hold knows of versions: from here on others may deal with
+// events of its aggregate.
+func (h *hold) forget() {
+	h.chain.end()
+	h.links = nil
 }
 
 // halted stores a halt, as far as the brake allows.
@@ -51,8 +77,10 @@ func (h *hold) park(ctx context.Context, b *batch, first int, reason string, fir
 	return verdicts, err
 }
 
-// keep keeps the items from the first on aside, as far as it gets.
+// keep keeps the items from the first on aside, as far as it gets. A redrive may deal
+// with them, and with more, before this hold applies something again.
 func (h *hold) keep(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
+	h.forget()
 	verdicts := make([]session.Verdict, 0, len(b.items)-first)
 	for i := first; i < len(b.items); i++ {
 		it := &b.items[i]
@@ -80,9 +108,16 @@ func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool
 		return session.Verdict{}, context.Cause(ctx)
 	}
 	parked := Parked{Message: *it.message, Event: *it.event, Failed: failed, Reason: reason}
+	if it.message.OtherBody != "" {
+		return h.parkWithoutBody(ctx, it, parked, "its body is an AMQP value or sequence, not data")
+	}
 	err := h.parking.Park(ctx, []Parked{parked})
 	if rejected, ok := asRejected(err); ok {
 		return h.parkWithoutBody(ctx, it, parked, rejected.Reason)
+	}
+	if errors.Is(err, ErrDiscarded) {
+		h.discarded(it)
+		return session.Verdict{}, nil
 	}
 	if err != nil {
 		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)

@@ -24,12 +24,12 @@ import (
 // was put back is marked (Parked.Returned), and a redrive that finds its documents
 // beyond it stops there, instead of taking it for a repeat.
 type PutBack struct {
-	Letters Letters
-	Decider Decider
-	Store   Store
-	Parking Parking
-	Shelf   Shelf
-	Gaps    Gaps
+	Letters        Letters
+	Decider        Decider
+	Store          Store
+	Parking        Parking
+	ParkedMessages ParkedMessages
+	Gaps           Gaps
 }
 
 // Letters is where the dead-lettered messages are.
@@ -56,6 +56,11 @@ func LetterOf(m *session.Message, reason string) Letter {
 	return Letter{ID: m.ID, SequenceNumber: m.SequenceNumber, Event: event, Reason: reason}
 }
 
+// discarded is what becomes of one whose event was discarded.
+func (l *Letter) discarded() Return {
+	return Return{l, ReturnDiscarded, fmt.Sprintf("event %q was discarded with projector parked discard. projector dlq discard removes the dead letter", l.Event.ID)}
+}
+
 // ReturnFate is what becomes of a dead-lettered message.
 type ReturnFate string
 
@@ -67,6 +72,9 @@ const (
 	ReturnApplied ReturnFate = "applied already"
 	// ReturnRefused: it stays where it is.
 	ReturnRefused ReturnFate = "refused"
+	// ReturnDiscarded: an operator has discarded its event. It stays where it is, and
+	// holds up none of its aggregate.
+	ReturnDiscarded ReturnFate = "discarded"
 	// ReturnGone: somebody else has dealt with it meanwhile.
 	ReturnGone ReturnFate = "gone"
 )
@@ -75,7 +83,7 @@ const (
 type Return struct {
 	Letter *Letter
 	Fate   ReturnFate
-	Reason string // why it is refused
+	Reason string // why it stays
 }
 
 // Judge tells what is to become of a dead-lettered message m, as far as the
@@ -86,6 +94,13 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	}
 	if l.Event.AggregateID == "" {
 		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
+	}
+	discarded, err := p.Parking.Discarded(ctx, &l.Event)
+	if err != nil {
+		return Return{}, err
+	}
+	if discarded {
+		return l.discarded(), nil
 	}
 	change, err := decode(m)
 	if err != nil {
@@ -102,7 +117,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
 	}
-	stored, beyond, err := compare(ctx, p.Shelf, writes)
+	stored, beyond, err := compare(ctx, p.ParkedMessages, writes)
 	if err != nil {
 		return Return{}, err
 	}
@@ -122,26 +137,33 @@ const rebuild = "build the read model anew from the source, as another version o
 // compare tells how many of an event's writes are stored, and why the event cannot
 // be applied any more, if it cannot. A projection that passes the event by
 // misses nothing of it, however far it has come: that is noted, too.
-func compare(ctx context.Context, shelf Shelf, writes []projection.Write) (stored int, beyond string, err error) {
+func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write) (stored int, beyond string, err error) {
+	var have []string
 	for i := range writes {
 		w := &writes[i]
-		sequence, eventID, err := shelf.Position(ctx, w)
+		sequence, eventID, err := parked.Position(ctx, w)
 		if err != nil {
 			return 0, "", err
 		}
 		switch {
 		case sequence == w.Event.Sequence && eventID == w.Event.ID:
 			stored++
+			have = append(have, w.Projection)
 		case sequence < w.Event.Sequence:
-		case w.Passed:
+		case !w.Changes():
 			stored++
-		default:
-			return 0, fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. "+
-				"It cannot be applied in order any more: "+rebuild,
-				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID), nil
+		case beyond == "":
+			beyond = fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. ",
+				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID)
 		}
 	}
-	return stored, "", nil
+	if beyond == "" {
+		return stored, "", nil
+	}
+	if len(have) > 0 {
+		beyond += fmt.Sprintf("Projections %q have applied it. ", have)
+	}
+	return 0, beyond + "It cannot be applied in order any more: " + rebuild, nil
 }
 
 // Order keeps the dead letters of one aggregate in order: behind one that stays
@@ -208,7 +230,7 @@ func (p *PutBack) Run(ctx context.Context, aggregates [][]Letter, remove func(co
 	}
 	gaps := p.Gaps
 	gaps.Returning = true
-	err = RedriveAll(ctx, p.Decider, p.Store, p.Shelf, gaps, lift, func(r Redriven) error {
+	err = RedriveAll(ctx, p.Decider, p.Store, p.ParkedMessages, gaps, lift, func(r Redriven) error {
 		redriven = append(redriven, r)
 		return nil
 	})
@@ -228,12 +250,12 @@ func (p *PutBack) parkAll(ctx context.Context, letters []Letter) (returns []Retu
 	return returns, nil
 }
 
-// returnHalt is how the reason of a halt begins that is for putting messages back.
-const returnHalt = "a dead-lettered message is being put back"
+// ReturnHalt is how the reason of a halt begins that is for putting messages back.
+const ReturnHalt = "a dead-lettered message is being put back"
 
 // ForReturn tells whether a halt is for putting messages back. While nobody does,
 // the one who did has ended before it was lifted, and a redrive finishes it.
-func ForReturn(reason string) bool { return strings.HasPrefix(reason, returnHalt) }
+func ForReturn(reason string) bool { return strings.HasPrefix(reason, ReturnHalt) }
 
 // halt halts a message's aggregate, and tells whether it was halted before, for
 // another reason than this.
@@ -242,11 +264,11 @@ func (p *PutBack) halt(ctx context.Context, l *Letter) (was bool, err error) {
 	if event.AggregateID == "" {
 		return false, fmt.Errorf("put message %q back: it is of no aggregate", l.ID)
 	}
-	before, err := p.Shelf.Mark(ctx, event.AggregateID)
+	before, err := p.ParkedMessages.Mark(ctx, event.AggregateID)
 	if err != nil {
 		return false, err
 	}
-	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: returnHalt + " (" + l.Reason + ")", Uncounted: true})
+	_, err = p.Parking.Halt(ctx, Halt{Event: event, Reason: ReturnHalt + " (" + l.Reason + ")", Uncounted: true})
 	return before != nil && !ForReturn(before.Reason), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func (l letters) put(messages ...session.Message) (put []delivery.Letter) {
 func newReturning(t *testing.T, store *readmodeltest.Fake) *returning {
 	t.Helper()
 	queue := letters{}
-	return &returning{&delivery.PutBack{Letters: queue, Decider: parse(t, counting), Store: store, Parking: store, Shelf: store}, store, queue, nil}
+	return &returning{&delivery.PutBack{Letters: queue, Decider: parse(t, counting), Store: store, Parking: store, ParkedMessages: store}, store, queue, nil}
 }
 
 // run puts messages back and returns what became of them.
@@ -213,6 +214,34 @@ func TestPutBack_AWriteThatWasOnItsWayIsFound(t *testing.T) {
 			return r.remove(ctx, l)
 		})
 		if err != nil || len(redriven) != 1 || redriven[0].Lifted || redriven[0].FailedEventID != "a-2" || !strings.Contains(redriven[0].Reason, `event "a-3"`) {
+			t.Errorf("got %+v and %v, want the redrive to stop at the message and say why", redriven, err)
+		}
+		if got, err := store.Parked(t.Context(), "a"); err != nil || len(got) != 1 {
+			t.Errorf("parked: got %v and %v, want the message kept", got, err)
+		}
+	})
+}
+
+// What was put back behind a halt at a later event is late there, and no repeat: a
+// write over it that was on its way is found as well.
+func TestPutBack_AWriteThatWasOnItsWayIsFoundBehindAnotherHalt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 4), Reason: "because"}); err != nil {
+			t.Fatal(err)
+		}
+		slow := parse(t, counting)
+		put := r.letters.put(happened(t, "a", 2)...)
+		_, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put}, func(ctx context.Context, l []*delivery.Letter) error {
+			writes, err := slow.Decide(changeOf(t, happened(t, "a", 3)[0]))
+			if err == nil {
+				_, err = store.Write(ctx, writes)
+			}
+			return errors.Join(err, r.remove(ctx, l))
+		})
+		if err != nil || len(redriven) != 1 || redriven[0].Lifted || redriven[0].Repeated != 0 || redriven[0].FailedEventID != "a-2" || !strings.Contains(redriven[0].Reason, `event "a-3"`) {
 			t.Errorf("got %+v and %v, want the redrive to stop at the message and say why", redriven, err)
 		}
 		if got, err := store.Parked(t.Context(), "a"); err != nil || len(got) != 1 {
@@ -446,4 +475,59 @@ func changeOf(t *testing.T, m session.Message) *projection.Change {
 		t.Fatal(err)
 	}
 	return change
+}
+
+// A redrive that began under another halt stops before what is being put back: its
+// dead letter is still there.
+func TestRedrive_StopsWhereDeadLettersAreBeingPutBackMeanwhile(t *testing.T) {
+	t.Parallel()
+	store := readmodeltest.NewFake()
+	r := newReturning(t, store)
+	letter := r.letters.put(happened(t, "a", 1)...)[0]
+	park := delivery.Parked{Message: r.letters[letter.SequenceNumber], Event: letter.Event, Returned: true}
+	if _, err := store.Halt(t.Context(), delivery.Halt{Event: letter.Event, Reason: "because"}); err != nil {
+		t.Fatal(err)
+	}
+	store.Fail = func(operation string) error {
+		if operation != "next" {
+			return nil
+		}
+		store.Fail = nil
+		lifted, err := store.Lift(t.Context(), "a")
+		if err != nil || !lifted {
+			return fmt.Errorf("lift: %t, %w", lifted, err)
+		}
+		_, err = store.Halt(t.Context(), delivery.Halt{Event: letter.Event, Reason: delivery.ReturnHalt})
+		return errors.Join(err, store.Park(t.Context(), []delivery.Parked{park}))
+	}
+	done, err := delivery.Redrive(t.Context(), r.Decider, store, store, delivery.Gaps{}, "a")
+	if err != nil || done.Applied != 0 || done.Lifted || !strings.Contains(done.Reason, "projector dlq redrive --all finishes it") {
+		t.Errorf("got %+v and %v, want nothing applied, and who finishes it", done, err)
+	}
+	if parked, err := store.Parked(t.Context(), "a"); err != nil || len(parked) != 1 {
+		t.Errorf("parked: got %v and %v, want the message kept", parked, err)
+	}
+}
+
+// A projection that has passed a later event by has passed this one by as well: what
+// the others have applied is applied.
+func TestPutBack_WhatIsAppliedOrPassedByIsAppliedAlready(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const apart = `projections:
+  - {name: one, version: 1, collection: one, on: {Happened: {inc: {events: 1}}}}
+  - {name: two, version: 1, collection: two, key: '"all"', on: {Doubled: {inc: {events: 1}}}}
+`
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		r.Decider = parse(t, apart)
+		first := happened(t, "a", 1)
+		if _, err := newReplica(t, store, apart).Hold("a").Apply(t.Context(), append(first, message(t, "a", 2, "Doubled", `{}`))); err != nil {
+			t.Fatal(err)
+		}
+		fates, why, redriven := r.run(t, first...)
+		if !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnApplied}) || !slices.Equal(r.removed, []string{"a-1"}) {
+			t.Errorf("got %v (%s), %v removed, %+v; want it applied already, and taken away", fates, why, r.removed, redriven)
+		}
+	})
 }

@@ -11,13 +11,13 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Shelf is where parked messages are, for whoever applies them later.
-type Shelf interface {
+// ParkedMessages is where parked messages are, for whoever applies them later.
+type ParkedMessages interface {
 	// Next returns the aggregate's first parked messages in order: one at least
 	// where there are any, and more as far as there is room for what they weigh,
 	// which it waits for. done, which is never nil without an error, gives the room
 	// back; until then another Next may wait.
-	Next(ctx context.Context, aggregate string) (messages []Shelved, done func(), err error)
+	Next(ctx context.Context, aggregate string) (messages []ParkedMessage, done func(), err error)
 	// Position is that which guards a write, as a majority has it; "" where
 	// there is none yet.
 	Position(ctx context.Context, w *projection.Write) (sequence contract.Sequence, eventID string, err error)
@@ -27,8 +27,8 @@ type Shelf interface {
 	// Mark is what the aggregate's read documents say of its halt; nil where it is
 	// not halted.
 	Mark(ctx context.Context, aggregate string) (*projection.Halted, error)
-	// Shelved tells whether an event's message is parked.
-	Shelved(ctx context.Context, e *contract.Event) (bool, error)
+	// IsParked tells whether an event's message is parked.
+	IsParked(ctx context.Context, e *contract.Event) (bool, error)
 	// Unpark removes an event's message, and tells whether it was there.
 	Unpark(ctx context.Context, e *contract.Event) (bool, error)
 	// Lift ends the halt unless a message is parked, takes its mark from the read
@@ -37,8 +37,8 @@ type Shelf interface {
 	Lift(ctx context.Context, aggregate string) (bool, error)
 }
 
-// Shelved is a parked message.
-type Shelved struct {
+// ParkedMessage is a parked message.
+type ParkedMessage struct {
 	contract.Message
 	// FollowedBy are the projections that followed the event when it was parked;
 	// nil where that is not known.
@@ -61,6 +61,8 @@ type Redriven struct {
 	// PassedBy counts events that no projection follows, as none did when they
 	// were parked.
 	PassedBy int `json:"passed_by"`
+	// Lost counts events that were taken away unapplied, as Gaps.Lost has it.
+	Lost int `json:"lost,omitempty"`
 	// Lifted tells that nothing is parked any more and the halt is over.
 	Lifted bool `json:"lifted"`
 	// PutBack tells that the halt was gone, and was put back first.
@@ -75,7 +77,7 @@ type redrive struct {
 	Redriven
 	decider Decider
 	store   Store
-	shelf   Shelf
+	parked  ParkedMessages
 	gaps    Gaps
 }
 
@@ -87,10 +89,10 @@ type redrive struct {
 // redrive goes on where it stopped. Parking and lifting exclude each other: a
 // replica that comes too late to park finds the halt gone, and applies. Until
 // then every write keeps the mark of the halt on its document.
-func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gaps Gaps, aggregate string) (Redriven, error) {
-	r := &redrive{Redriven: Redriven{AggregateID: aggregate}, decider: decider, store: store, shelf: shelf, gaps: gaps}
+func Redrive(ctx context.Context, decider Decider, store Store, parked ParkedMessages, gaps Gaps, aggregate string) (Redriven, error) {
+	r := &redrive{Redriven: Redriven{AggregateID: aggregate}, decider: decider, store: store, parked: parked, gaps: gaps}
 	var err error
-	if r.FailedEventID, r.Reason, err = r.gaps.stopped(ctx, shelf, aggregate); err != nil || r.Reason != "" {
+	if r.FailedEventID, r.Reason, err = r.gaps.stopped(ctx, parked, aggregate); err != nil || r.Reason != "" {
 		return r.Redriven, err
 	}
 	if err := r.gaps.begin(ctx, aggregate); err != nil {
@@ -104,7 +106,7 @@ func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gap
 		if some {
 			continue
 		}
-		r.Lifted, err = shelf.Lift(ctx, aggregate)
+		r.Lifted, err = parked.Lift(ctx, aggregate)
 		if err != nil || r.Lifted {
 			return r.Redriven, err
 		}
@@ -113,14 +115,14 @@ func Redrive(ctx context.Context, decider Decider, store Store, shelf Shelf, gap
 
 // page applies the first parked messages, and tells whether there were any.
 func (r *redrive) page(ctx context.Context) (some bool, err error) {
-	messages, done, err := r.shelf.Next(ctx, r.AggregateID)
+	messages, done, err := r.parked.Next(ctx, r.AggregateID)
 	if err != nil {
 		return false, err
 	}
 	defer done()
 	// Asked after the messages: what was parked then was so under a halt, and
 	// where that is gone another redrive has applied it.
-	mark, err := r.shelf.Mark(ctx, r.AggregateID)
+	mark, err := r.parked.Mark(ctx, r.AggregateID)
 	if err != nil {
 		return true, err
 	}
@@ -141,13 +143,13 @@ const redrivesAtOnce = 16
 // RedriveAll redrives aggregates side by side, each in its order, and calls each
 // with what became of them, in the order given. An aggregate that cannot be
 // redriven holds up no other; the error says of all of them why.
-func RedriveAll(ctx context.Context, decider Decider, store Store, shelf Shelf, gaps Gaps, aggregates []string, each func(Redriven) error) error {
+func RedriveAll(ctx context.Context, decider Decider, store Store, parked ParkedMessages, gaps Gaps, aggregates []string, each func(Redriven) error) error {
 	var errs []error
 	for some := range slices.Chunk(aggregates, redrivesAtOnce) {
 		done, failed := make([]Redriven, len(some)), make([]error, len(some))
 		var group sync.WaitGroup
 		for i := range some {
-			group.Go(func() { done[i], failed[i] = Redrive(ctx, decider, store, shelf, gaps, some[i]) })
+			group.Go(func() { done[i], failed[i] = Redrive(ctx, decider, store, parked, gaps, some[i]) })
 		}
 		group.Wait()
 		for i := range done {
@@ -161,7 +163,7 @@ func RedriveAll(ctx context.Context, decider Decider, store Store, shelf Shelf, 
 }
 
 // apply applies one parked message and removes it, or notes why it fails.
-func (r *redrive) apply(ctx context.Context, m Shelved, mark *projection.Halted) error {
+func (r *redrive) apply(ctx context.Context, m ParkedMessage, mark *projection.Halted) error {
 	change, writes, reason, err := r.gaps.decide(ctx, r.decider, &m)
 	if err != nil {
 		return err
@@ -176,45 +178,70 @@ func (r *redrive) apply(ctx context.Context, m Shelved, mark *projection.Halted)
 			writes[i].Halted = mark
 		}
 	}
-	outcomes, err := r.store.Write(ctx, writes)
-	if rejected, ok := asRejected(err); ok {
-		r.FailedEventID, r.Reason = change.ID, rejected.Reason
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("apply event %q of aggregate %q: %w", change.ID, r.AggregateID, err)
-	}
-	if slices.Contains(outcomes, Repeated) {
-		beyond, err := r.gaps.overtaken(ctx, r.shelf, &m, &change.Event, writes)
-		if err != nil {
-			return err
-		}
-		if beyond != "" {
-			r.FailedEventID, r.Reason = change.ID, beyond
-			return nil
-		}
+	count, err := r.write(ctx, &m, &change.Event, writes)
+	if err != nil || r.Reason != "" {
+		return err
 	}
 	if err := r.gaps.passed(ctx, change.Version); err != nil {
 		return err
 	}
-	if _, err := r.shelf.Unpark(ctx, &change.Event); err != nil {
+	if _, err := r.parked.Unpark(ctx, &change.Event); err != nil {
 		return err
+	}
+	*count++
+	return nil
+}
+
+// write stores an event, unless it was overtaken: of what is refused nothing is
+// written. It returns what counts the event, or notes why it fails.
+func (r *redrive) write(ctx context.Context, m *ParkedMessage, e *contract.Event, writes []projection.Write) (count *int, err error) {
+	if count, err = r.overtaken(ctx, m, e, writes); err != nil || r.Reason != "" || count != nil {
+		return count, err
+	}
+	outcomes, err := r.store.Write(ctx, writes)
+	if rejected, ok := asRejected(err); ok {
+		r.FailedEventID, r.Reason = e.ID, rejected.Reason
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("apply event %q of aggregate %q: %w", e.ID, r.AggregateID, err)
+	}
+	if slices.Contains(outcomes, Repeated) {
+		// Asked again: a replica that knew nothing of the halt may have come between.
+		if count, err = r.overtaken(ctx, m, e, writes); err != nil || r.Reason != "" || count != nil {
+			return count, err
+		}
 	}
 	switch summed(writes, outcomes) {
 	case Applied:
-		r.Applied++
+		return &r.Applied, nil
 	case Repeated:
-		r.Repeated++
-	case Unknown:
-		r.PassedBy++
+		return &r.Repeated, nil
 	}
-	return nil
+	return &r.PassedBy, nil
+}
+
+// overtaken notes why an event cannot be applied any more, or returns what counts it
+// where it is not to be: nil where it is.
+func (r *redrive) overtaken(ctx context.Context, m *ParkedMessage, e *contract.Event, writes []projection.Write) (count *int, err error) {
+	now, reason, err := r.gaps.overtaken(ctx, r.parked, m, e, writes)
+	switch {
+	case err != nil:
+		return nil, err
+	case reason != "":
+		r.FailedEventID, r.Reason = e.ID, reason
+	case now == lost:
+		return &r.Lost, nil
+	case now == taken:
+		return &r.Repeated, nil
+	}
+	return nil, nil
 }
 
 // unfollowed says which projection would miss a parked message for good if it
 // were taken for done here; nothing where none would. That nobody follows an
 // event is no reason to take it away: it may be the wrong environment.
-func unfollowed(m *Shelved, eventType string, followers []string) string {
+func unfollowed(m *ParkedMessage, eventType string, followers []string) string {
 	for _, name := range m.FollowedBy {
 		if !slices.Contains(followers, name) {
 			return fmt.Sprintf("projection %q followed the event when it was parked, and no projection of that name follows %q here: "+

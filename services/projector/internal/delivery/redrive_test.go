@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
 	"changerelay/services/projector/internal/delivery"
@@ -91,7 +90,7 @@ func drawPlay(r *rapid.T) play {
 // Messages of a halted aggregate keep arriving, holders lose their lock and go
 // on for a while, operations fail, and two redrives run beside them: in the end
 // each event is applied once, in order, and the halt is over.
-func TestARedriveLosesNothingWhileMessagesArrive(t *testing.T) {
+func TestRedrive_ARedriveLosesNothingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		p := drawPlay(r)
@@ -113,7 +112,7 @@ func (p play) run(t *testing.T) string {
 	store.Fail = stage.enter
 	decider := &mended{Projections: parse(t, counting)[:1], bad: p.bad}
 	handler := func() *delivery.Handler {
-		return delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		return newHandler(decider, store)
 	}
 	versions := make([]int64, p.messages)
 	for i := range versions {
@@ -184,7 +183,7 @@ func hold(ctx context.Context, h *delivery.Handler, messages []session.Message, 
 	}
 }
 
-func TestAHaltLiftedMeanwhileLetsTheRestBeApplied(t *testing.T) {
+func TestRedrive_AHaltLiftedMeanwhileLetsTheRestBeApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -208,12 +207,12 @@ func TestAHaltLiftedMeanwhileLetsTheRestBeApplied(t *testing.T) {
 	})
 }
 
-func TestARedriveStopsAtWhatFailsAgain(t *testing.T) {
+func TestRedrive_ARedriveStopsAtWhatFailsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := readmodeltest.NewFake()
 		decider := &mended{Projections: parse(t, counting), bad: 2}
-		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		h := newHandler(decider, store)
 		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3)); err != nil {
 			t.Fatal(err)
 		}
@@ -236,12 +235,12 @@ func TestARedriveStopsAtWhatFailsAgain(t *testing.T) {
 
 // A redrive that comes only half way leaves a document that is newer than
 // before, and still older than its events.
-func TestDocumentsAreMarkedUntilTheHaltIsLifted(t *testing.T) {
+func TestRedrive_DocumentsAreMarkedUntilTheHaltIsLifted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := readmodeltest.NewFake()
 		decider := &mended{Projections: parse(t, counting), bad: 2}
-		h := delivery.New(decider, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+		h := newHandler(decider, store)
 		if _, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2, 3, 4)); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -45,9 +43,7 @@ func newStand(t *testing.T, replicas, messages int, bad ...int64) *stand {
 	t.Helper()
 	s := &stand{store: readmodeltest.NewFake(), orders: parse(t, counting)[:1]}
 	for range replicas {
-		halts := delivery.NewHalts(s.store)
-		handler := delivery.New(failing{s.orders, bad}, s.store, s.store, halts, &observer{}, zerolog.Nop())
-		s.replicas = append(s.replicas, &replica{handler, halts})
+		s.replicas = append(s.replicas, newReplicaOf(failing{s.orders, bad}, s.store))
 	}
 	for n := range int64(messages) {
 		s.queue = append(s.queue, happened(t, "a", n+1)...)

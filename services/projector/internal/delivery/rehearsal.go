@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
@@ -68,7 +69,6 @@ func (g *Gaps) before(ctx context.Context, e *contract.Event) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	g.links = links
 	return missing(links.reached, e.Version), nil
 }
 
@@ -87,7 +87,7 @@ func (g *Gaps) passed(ctx context.Context, version contract.Version) error {
 
 // decide is what a redrive makes of a parked message, or the reason why it stops
 // before it.
-func (g *Gaps) decide(ctx context.Context, decider Decider, m *Shelved) (change *projection.Change, writes []projection.Write, reason string, err error) {
+func (g *Gaps) decide(ctx context.Context, decider Decider, m *ParkedMessage) (change *projection.Change, writes []projection.Write, reason string, err error) {
 	if m.Foreign != "" {
 		return nil, nil, m.Foreign, nil
 	}
@@ -118,40 +118,47 @@ func (g *Gaps) decide(ctx context.Context, decider Decider, m *Shelved) (change 
 // Rehearsal goes through an aggregate's parked messages as a redrive would, and
 // changes nothing. It does not see what the store would refuse.
 type Rehearsal struct {
+	// Applied, PassedBy and Lost are what those of Redriven would be.
+	Applied, PassedBy, Lost int
+
 	decider Decider
-	shelf   Shelf
+	parked  ParkedMessages
 	gaps    Gaps
 }
 
 // Rehearse begins a rehearsal of an aggregate's redrive. It returns at which event
 // and why the redrive would not begin, if it would not.
-func Rehearse(ctx context.Context, decider Decider, shelf Shelf, gaps Gaps, aggregate string) (r *Rehearsal, eventID, reason string, err error) {
+func Rehearse(ctx context.Context, decider Decider, parked ParkedMessages, gaps Gaps, aggregate string) (r *Rehearsal, eventID, reason string, err error) {
 	if gaps.Versions != nil {
 		gaps.Versions = &imagined{Versions: gaps.Versions}
 	}
-	r = &Rehearsal{decider, shelf, gaps}
-	if eventID, reason, err = gaps.stopped(ctx, shelf, aggregate); err != nil || reason != "" {
+	r = &Rehearsal{decider: decider, parked: parked, gaps: gaps}
+	if eventID, reason, err = gaps.stopped(ctx, parked, aggregate); err != nil || reason != "" {
 		return nil, eventID, reason, err
 	}
 	return r, "", "", r.gaps.begin(ctx, aggregate)
 }
 
-// Next is how many writes the redrive would make of its next message, or why it
-// would stop before it.
-func (r *Rehearsal) Next(ctx context.Context, m *Shelved) (writes int, reason string, err error) {
+// Next counts what would become of the redrive's next message, or says why it would
+// stop before it.
+func (r *Rehearsal) Next(ctx context.Context, m *ParkedMessage) (reason string, err error) {
+	now := due
 	change, decided, reason, err := r.gaps.decide(ctx, r.decider, m)
 	if err == nil && reason == "" {
-		reason, err = r.gaps.overtaken(ctx, r.shelf, m, &change.Event, decided)
+		now, reason, err = r.gaps.overtaken(ctx, r.parked, m, &change.Event, decided)
 	}
 	if err != nil || reason != "" {
-		return 0, reason, err
+		return reason, err
 	}
-	for i := range decided {
-		if !decided[i].Passed {
-			writes++
-		}
+	switch {
+	case now == lost:
+		r.Lost++
+	case now == due && slices.ContainsFunc(decided, func(w projection.Write) bool { return w.Changes() }):
+		r.Applied++
+	case now == due:
+		r.PassedBy++
 	}
-	return writes, "", r.gaps.passed(ctx, change.Version)
+	return "", r.gaps.passed(ctx, change.Version)
 }
 
 // imagined are the versions as they would be.

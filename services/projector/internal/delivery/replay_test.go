@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
-	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 	"changerelay/services/projector/internal/session"
@@ -25,7 +23,7 @@ var errDown = errors.New("not primary")
 // point a run of earlier ones again, from a stale sender or after a holder that
 // settled nothing. What it may not deliver is an event before one that comes
 // before it: the engine gives such a session back.
-func TestAnyReplayEndsUpTheSame(t *testing.T) {
+func TestReplay_AnyReplayEndsUpTheSame(t *testing.T) {
 	t.Parallel()
 	projections := parse(t, counting+`
 - name: shared
@@ -115,7 +113,7 @@ func replay(t *testing.T, r *rapid.T, projections projection.Projections, events
 	}
 	store.Fail = func(string) error { return fails() }
 	store.StoredBut = fails
-	h := delivery.New(projections, store, store, delivery.NewHalts(store), &observer{}, zerolog.Nop())
+	h := newHandler(projections, store)
 	for _, portion := range s {
 		if failures {
 			budget = rapid.IntRange(0, 4).Draw(r, "failures")

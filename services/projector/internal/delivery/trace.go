@@ -17,6 +17,7 @@ const (
 	FatePassedBy     Fate = "passed_by"
 	FateParked       Fate = "parked"
 	FateDeadLettered Fate = "dead_lettered"
+	FateDiscarded    Fate = "discarded"
 )
 
 // Tracer follows messages for those who look for where time goes.
@@ -32,13 +33,6 @@ type Span interface {
 	Done(f Fate, reason string)
 	// Failed says why the message is not dealt with, and will be tried again.
 	Failed(err error)
-}
-
-// WithTracer has the handler's messages followed. It is for before the first
-// use. Without a tracer each of the calls below costs a comparison.
-func (h *Handler) WithTracer(tracer Tracer) *Handler {
-	h.tracer = tracer
-	return h
 }
 
 // trace begins to follow the items, which were taken in hand at from.

@@ -44,11 +44,11 @@ func (s span) Done(f delivery.Fate, reason string) {
 
 func (s span) Failed(error) { s.note("failed") }
 
-func TestEveryAttemptAtAMessageIsOneSpanWithItsFate(t *testing.T) {
+func TestTrace_EveryAttemptAtAMessageIsOneSpanWithItsFate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, traced := newFixture(t), &tracer{}
-		f.WithTracer(traced)
+		traced := &tracer{}
+		f := newFixture(t, func(_ *delivery.Config, d *delivery.Deps) { d.Tracer = traced })
 		foreign := session.Message{Message: contract.Message{ID: "foreign"}, SequenceNumber: 9}
 		outage := errors.New("outage")
 		steps := []struct {

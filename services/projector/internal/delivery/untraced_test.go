@@ -8,7 +8,7 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-func TestWithoutATracerTracingAllocatesNothing(t *testing.T) {
+func TestUntraced_WithoutATracerTracingAllocatesNothing(t *testing.T) {
 	b := &batch{items: []item{{message: &session.Message{}}, {message: &session.Message{}}}}
 	failure := errors.New("failure")
 	now := time.Now()

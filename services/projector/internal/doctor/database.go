@@ -29,6 +29,15 @@ type Database struct {
 	// Elsewhere says whose the read collections are, or what feeds the group, where
 	// that is not as in the environment.
 	Elsewhere string
+	// PositionsLost says which events documents show that applied_positions lacks.
+	PositionsLost string
+	// Unnoted are single documents that show an event which applied_positions lacks.
+	Unnoted []string
+	// Emptied says which read collections were emptied or dropped, and what to do.
+	Emptied []string
+	// Blind are the views of which readers see nothing: those that are not there, and
+	// those whose collection is not, with its name.
+	Blind map[string]string
 	// Halted and Parked are how much of each waits for an operator.
 	Halted, Parked int64
 }
@@ -55,6 +64,19 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 			"tidies %q after %s, which is not what TOMBSTONE_TTL, %s, asks for", collection, d.OtherIndex[collection], settings.TombstoneTTL)
 	}
 	f.add(d.Elsewhere != "", Fault, "use the environment of those projectors, or stop them and run projector move", "is not this environment's: %s", d.Elsewhere)
+	f.add(d.PositionsLost != "", Fault, "do what docs/operations.md says of lost positions; until then no projector starts", "cannot tell repeats: %s", d.PositionsLost)
+	for _, document := range d.Unnoted {
+		f.add(true, Warning, "remove it where it is none of a projector's; else see lost positions in docs/operations.md", "has a document that nobody may have written: %s", document)
+	}
+	for _, emptied := range d.Emptied {
+		f.add(true, Fault, "restore the collection, or build another version of its projection; then remove the note: docs/operations.md", "shows less than was applied: %s", emptied)
+	}
+	for _, view := range slices.Sorted(maps.Keys(d.Blind)) {
+		on := d.Blind[view]
+		f.add(on == "", Warning, "run projector setup with a role that may create views", "has no view %q: readers see nothing", view)
+		f.add(on != "", Warning, "restore the collection from a backup, or run projector switch with --force in the environment of the version "+
+			"that readers are to see; where nothing was applied yet, projector setup", "has the view %q on %q, which is not there: readers see nothing", view, on)
+	}
 	f.add(d.Halted > 0 || d.Parked > 0, Warning, "look at projector parked list, mend the projection, and redrive",
 		"has %d halted aggregates and %d parked messages", d.Halted, d.Parked)
 	return f.all

@@ -25,7 +25,7 @@ func sound() doctor.Subscription {
 	}
 }
 
-func TestWhatIsSoundIsNotFound(t *testing.T) {
+func TestDoctor_WhatIsSoundIsNotFound(t *testing.T) {
 	t.Parallel()
 	subscription := sound()
 	found := doctor.JudgeSubscription(&subscription, settings)
@@ -38,7 +38,7 @@ func TestWhatIsSoundIsNotFound(t *testing.T) {
 	}
 }
 
-func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
+func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 	t.Parallel()
 	subscription := func(change func(*doctor.Subscription)) []doctor.Finding {
 		wrong := sound()
@@ -57,6 +57,11 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		severity doctor.Severity
 		says     string
 	}{
+		"positions that are lost":   {database(doctor.Database{PositionsLost: "of a"}), doctor.Fault, "lost positions"},
+		"a stray document":          {database(doctor.Database{Unnoted: []string{"document \"x\" of"}}), doctor.Warning, `document "x" of`},
+		"an emptied collection":     {database(doctor.Database{Emptied: []string{"documents of \"orders\" have vanished"}}), doctor.Fault, `documents of "orders" have vanished`},
+		"a view that is not there":  {database(doctor.Database{Blind: map[string]string{"orders": ""}}), doctor.Warning, `no view "orders"`},
+		"a view on nothing":         {database(doctor.Database{Blind: map[string]string{"orders": "orders_v2"}}), doctor.Warning, `"orders_v2", which is not there`},
 		"no sessions":               {subscription(func(s *s) { s.RequiresSession = false }), doctor.Fault, "RequiresSession"},
 		"a disabled subscription":   {subscription(func(s *s) { s.Active = false }), doctor.Fault, "Active"},
 		"forwarding":                {subscription(func(s *s) { s.ForwardTo = "b" }), doctor.Fault, `"b"`},
@@ -98,7 +103,7 @@ func TestEachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 	}
 }
 
-func TestAPrivilegeCoversWhatItsResourceNames(t *testing.T) {
+func TestDoctor_APrivilegeCoversWhatItsResourceNames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		resource bson.D
@@ -133,7 +138,7 @@ func TestAPrivilegeCoversWhatItsResourceNames(t *testing.T) {
 	}
 }
 
-func TestDurationsAreReadAsTheServiceWritesThem(t *testing.T) {
+func TestDoctor_DurationsAreReadAsTheServiceWritesThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"PT10M": 10 * time.Minute, "P14D": 14 * day, "P1DT2H3M4.5S": 26*time.Hour + 3*time.Minute + 4*time.Second,

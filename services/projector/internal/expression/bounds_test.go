@@ -152,7 +152,7 @@ const allocated = 2 << 30
 // Every function of expr is refused when a file is loaded, or ends within its
 // bounds whatever it is asked for. One that an upgrade brings is on neither list,
 // and fails here.
-func TestEachFunctionOfExprIsRefusedOrBounded(t *testing.T) {
+func TestBounds_EachFunctionOfExprIsRefusedOrBounded(t *testing.T) {
 	data := hostileData(t)
 	for _, f := range builtin.Builtins {
 		t.Run(f.Name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestEachFunctionOfExprIsRefusedOrBounded(t *testing.T) {
 	}
 }
 
-func TestEachOperatorIsBounded(t *testing.T) {
+func TestBounds_EachOperatorIsBounded(t *testing.T) {
 	data := hostileData(t)
 	for _, source := range hostileOperators {
 		t.Run(source, func(t *testing.T) { endsWithinBounds(t, source, data) })
@@ -212,7 +212,7 @@ func endsWithinBounds(t *testing.T, source string, data bson.RawValue) {
 }
 
 // The clock runs while the expression does, and nothing else stops it.
-func TestAnEvaluationTakesNoLongerThanItsTime(t *testing.T) {
+func TestBounds_AnEvaluationTakesNoLongerThanItsTime(t *testing.T) {
 	t.Parallel()
 	program, err := expression.Compile(`all(1..1000, all(1..100, true))`)
 	if err != nil {
@@ -230,7 +230,7 @@ func TestAnEvaluationTakesNoLongerThanItsTime(t *testing.T) {
 	}
 }
 
-func TestAnEvaluationEndsWithItsContext(t *testing.T) {
+func TestBounds_AnEvaluationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	program, err := expression.Compile(`all(1..1000, all(1..100, true))`)
 	if err != nil {
@@ -247,7 +247,7 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 }
 
 // What is bounded says by what.
-func TestWhatIsBeyondABoundNamesIt(t *testing.T) {
+func TestBounds_WhatIsBeyondABoundNamesIt(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		`repeat("x", 12000000) + repeat("y", 12000000)`:             "makes a text of more than 16777216 bytes",
@@ -277,7 +277,7 @@ func TestWhatIsBeyondABoundNamesIt(t *testing.T) {
 
 // What a method makes of the machine it runs on, or of as much memory as it likes,
 // is not of the language.
-func TestMethodsAreThoseThatDecideTheSame(t *testing.T) {
+func TestBounds_MethodsAreThoseThatDecideTheSame(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		`event.time.Local()`: "has no method Local", `event.time.MarshalJSON()`: "has no method", `event.time.Location()`: "has no method",
@@ -294,7 +294,7 @@ func TestMethodsAreThoseThatDecideTheSame(t *testing.T) {
 	}
 }
 
-func TestCompileRefusesWhatIsNotOfTheLanguage(t *testing.T) {
+func TestBounds_CompileRefusesWhatIsNotOfTheLanguage(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		`$env`:                       "not of this language",

@@ -48,17 +48,28 @@ var (
 	errTooLong      = exceeds("takes longer than %s", maxTime)
 )
 
+// Spent is what evaluations took that share their bounds, one after another. The zero
+// Spent is before the first.
+type Spent struct {
+	began               time.Time
+	steps, made, result int
+}
+
 // budget is one evaluation's account of what it takes.
 type budget struct {
 	ctx   context.Context // nil where nothing interrupts
 	clock func() time.Time
-	began time.Time
-
-	steps, made, result int
+	*Spent
 }
 
-func newBudget(ctx context.Context, clock func() time.Time) budget {
-	return budget{ctx: ctx, clock: clock, began: clock()}
+func newBudget(ctx context.Context, clock func() time.Time, spent *Spent) budget {
+	if spent == nil {
+		spent = &Spent{}
+	}
+	if spent.began.IsZero() {
+		spent.began = clock()
+	}
+	return budget{ctx, clock, spent}
 }
 
 // spend takes steps, before they are done.

@@ -25,6 +25,10 @@ type evaluation struct {
 	data    any
 	hasData bool
 	event   map[string]any
+	state   bson.Raw // nil where there is none
+	element any
+
+	hasElement bool
 
 	variables []variable
 	items     []item
@@ -113,6 +117,10 @@ func (e *evaluation) name(n *ast.IdentifierNode) (any, error) {
 		return e.event, nil
 	case n.Value == "data" && e.hasData:
 		return e.data, nil
+	case n.Value == "state" && e.state != nil:
+		return e.state, nil
+	case n.Value == "item" && e.hasElement:
+		return e.element, nil
 	}
 	return absent{n}, nil
 }

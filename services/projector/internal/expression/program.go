@@ -17,7 +17,14 @@ import (
 type Program struct {
 	root     ast.Node
 	patterns map[string]*pattern
+	names    map[string]bool
 }
+
+// UsesState tells whether the program looks at the document as it is.
+func (p *Program) UsesState() bool { return p.names["state"] }
+
+// UsesItem tells whether the program looks at one element of a list.
+func (p *Program) UsesItem() bool { return p.names["item"] }
 
 // Event is what expressions see of an event besides its data. Version and Time
 // are nil where they are not known.
@@ -35,12 +42,39 @@ type Event struct {
 type environment struct {
 	Data  any   `expr:"data"`
 	Event Event `expr:"event"`
+	State any   `expr:"state"`
 }
+
+// ofElement are the names where one element of a list is looked at.
+type ofElement struct {
+	Data  any   `expr:"data"`
+	Event Event `expr:"event"`
+	State any   `expr:"state"`
+	Item  any   `expr:"item"`
+}
+
+// Scope is where an expression stands.
+type Scope struct {
+	// Item has it see one element of a list.
+	Item bool
+	// Condition has its value be true or false. One whose value is of another type is
+	// refused, where that shows.
+	Condition bool
+}
+
+// Compile is Scope.Compile for an expression that stands nowhere in particular.
+func Compile(source string) (*Program, error) { return Scope{}.Compile(source) }
 
 // Compile checks an expression: its syntax, its names and types, and that
 // everything in it is of this package's language.
-func Compile(source string) (*Program, error) {
+func (s Scope) Compile(source string) (*Program, error) {
 	options := []expr.Option{expr.Env(environment{}), expr.Optimize(false)}
+	if s.Item {
+		options[0] = expr.Env(ofElement{})
+	}
+	if s.Condition {
+		options = append(options, expr.AsBool())
+	}
 	for _, f := range builtin.Builtins {
 		if _, known := functions[f.Name]; !known && !isPredicate(f.Name) {
 			options = append(options, expr.DisableBuiltin(f.Name))
@@ -53,7 +87,7 @@ func Compile(source string) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", source, err)
 	}
-	p := &Program{root: compiled.Node(), patterns: map[string]*pattern{}}
+	p := &Program{root: compiled.Node(), patterns: map[string]*pattern{}, names: map[string]bool{}}
 	checked := &check{program: p}
 	ast.Walk(&p.root, checked)
 	if checked.problem != nil {
@@ -91,6 +125,7 @@ func (c *check) of(node ast.Node) error {
 		if n.Value == "$env" {
 			return unknown
 		}
+		c.program.names[n.Value] = true
 		return nil
 	case *ast.CallNode:
 		if member, ok := n.Callee.(*ast.MemberNode); ok {
@@ -130,6 +165,13 @@ type Input struct {
 	// Data is the zero RawValue where there is none.
 	Data  bson.RawValue
 	Event map[string]any
+	// State is the document as it is; nil where there is none.
+	State bson.Raw
+	// Item is the element that is looked at; the zero RawValue where there is none.
+	Item bson.RawValue
+	// Spent is what evaluations took with which this one shares its bounds; nil for
+	// bounds of its own.
+	Spent *Spent
 	// Clock is what time is measured by; nil for time.Now. It bounds the
 	// evaluation, and decides nothing.
 	Clock func() time.Time
@@ -164,7 +206,7 @@ func (p *Program) Run(ctx context.Context, in Input) (result any, err error) {
 		clock = time.Now
 	}
 	e := &evaluation{
-		budget: newBudget(ctx, clock), program: p, event: in.Event,
+		budget: newBudget(ctx, clock, in.Spent), program: p, event: in.Event, state: in.State,
 	}
 	if !in.Data.IsZero() {
 		data, err := e.see(in.Data)
@@ -172,6 +214,13 @@ func (p *Program) Run(ctx context.Context, in Input) (result any, err error) {
 			return nil, err
 		}
 		e.data, e.hasData = data, true
+	}
+	if !in.Item.IsZero() {
+		item, err := e.see(in.Item)
+		if err != nil {
+			return nil, err
+		}
+		e.element, e.hasElement = item, true
 	}
 	result, err = e.need(p.root)
 	if err != nil {

@@ -136,6 +136,14 @@ type Write struct {
 	// Passed: the projection does not follow the event, and no document changes.
 	// Only that the event was dealt with is kept, with the positions of Keyed.
 	Passed bool
+	// Kept: the document stays as it is, and none is made. Where there is one that is
+	// not deleted, its position moves on.
+	Kept bool
+	// Complete, where it is not nil, makes the write that this one stands for, of the
+	// document as it is before the event: without the bookkeeping, and nil where
+	// there is none. Whoever calls it sees that the document stays so until the write
+	// is made. Its error means what one of Decide does.
+	Complete func(document bson.Raw) (Write, error)
 	// Event is the event that the write comes from, without its data.
 	Event *contract.Event
 	// By names the hold of a session under which the write is made, where it is
@@ -145,6 +153,9 @@ type Write struct {
 	// makes the write.
 	Halted *Halted
 }
+
+// Changes tells whether the write is of a document's fields, as far as it is known.
+func (w *Write) Changes() bool { return !w.Passed && !w.Kept }
 
 // Halted is what the read documents of a halted aggregate say: that they are
 // older than its events.
@@ -163,7 +174,8 @@ type Projection interface {
 	Collections() []string
 	// Decide returns what the change asks for: nothing when the projection does
 	// not follow it. An error means that the change cannot be projected, now
-	// or later. Decide must depend on the change alone.
+	// or later. Decide must depend on the change alone, and Complete of a write on
+	// the change and the document.
 	Decide(c *Change) ([]Write, error)
 }
 
@@ -201,14 +213,19 @@ func (ps Projections) Decide(c *Change) ([]Write, error) {
 	for _, p := range ps {
 		decided, err := p.Decide(c)
 		if err != nil {
-			return nil, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
+			return nil, about(p, c, err)
 		}
 		if err := distinct(decided); err != nil {
-			return nil, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
+			return nil, about(p, c, err)
 		}
 		writes = append(writes, decided...)
 	}
 	return writes, nil
+}
+
+// about says of which projection and event an error is.
+func about(p Projection, c *Change, err error) error {
+	return fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
 }
 
 // distinct refuses two writes of one document in one event: the position of the

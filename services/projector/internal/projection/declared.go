@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/projector/internal/expression"
 )
 
 // declared is a projection from a file.
@@ -26,8 +28,28 @@ var _ Projection = (*declared)(nil)
 
 // rule is what one type of event does to the document.
 type rule struct {
+	// forEach is a list whose elements each change a document; the zero value where
+	// the event changes one.
+	forEach value
+	// when it does not hold, the rule does nothing.
+	when     condition
 	delete   bool
 	sections []section
+}
+
+// usesState tells whether what the rule does depends on the document as it is.
+func (r *rule) usesState() bool {
+	if r.when.usesState() {
+		return true
+	}
+	for _, s := range r.sections {
+		for _, f := range s.fields {
+			if f.operand.usesState() || f.when.usesState() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // section is one operator with its fields.
@@ -40,6 +62,10 @@ type section struct {
 type field struct {
 	path    string
 	operand value
+	// when it does not hold, the field is left as it is.
+	when condition
+	// each: the operand is a list, whose elements are what is pushed, added or pulled.
+	each bool
 	// last bounds a pushed array; 0 does not.
 	last int
 }
@@ -67,38 +93,123 @@ func (p *declared) Types() []string { return slices.Sorted(maps.Keys(p.rules)) }
 // Decide implements Projection.
 func (p *declared) Decide(c *Change) ([]Write, error) {
 	r, follows := p.rules[c.Type]
-	switch {
-	case !follows && p.version > 0:
-		// How far a version has come must show when it is to be switched to.
-		return []Write{{Projection: p.Name(), Keyed: true, Passed: true, Event: &c.Event}}, nil
-	case !follows:
-		return nil, nil
+	if !follows {
+		return p.passed(c, nil), nil
 	}
-	w := Write{Projection: p.Name(), Collection: p.place(), ID: c.AggregateID, Event: &c.Event, Delete: r.delete, Keyed: p.keyed}
-	if p.keyed {
-		key, err := p.documentKey(c)
+	if r.forEach.program != nil {
+		return p.forEach(r, c)
+	}
+	if !r.usesState() {
+		w, err := p.write(r, environment{change: c})
 		if err != nil {
-			return nil, fmt.Errorf("key: %w", err)
+			return nil, err
 		}
-		w.ID = key
-	}
-	for _, s := range r.sections {
-		operands := make(bson.D, 0, len(s.fields))
-		for _, f := range s.fields {
-			operand, err := s.operand(f, c)
-			if err != nil {
-				return nil, fmt.Errorf("%s %q: %w", s.name, f.path, err)
-			}
-			operands = append(operands, bson.E{Key: f.path, Value: operand})
+		if w.Kept {
+			return p.passed(c, &w), nil
 		}
-		w.Update = append(w.Update, bson.E{Key: s.operator, Value: operands})
+		return []Write{w}, nil
 	}
-	return []Write{w}, nil
+	w := p.blank(c)
+	w.Complete = func(document bson.Raw) (Write, error) {
+		w, err := p.write(r, environment{change: c, state: document})
+		if err != nil {
+			return Write{}, about(p, c, err)
+		}
+		return w, nil
+	}
+	return p.passed(c, &w), nil
+}
+
+// maxElements is how many elements of one event may change a document each: they do so
+// in one transaction.
+const maxElements = 1000
+
+// forEach makes a write for each element of a list. The position that guards them all
+// is that of the aggregate, so an event is applied with all of its elements or not at
+// all. They share the bounds of one evaluation.
+func (p *declared) forEach(r *rule, c *Change) ([]Write, error) {
+	env := environment{change: c, spent: &expression.Spent{}}
+	list, err := r.forEach.of(env)
+	if err != nil {
+		return nil, fmt.Errorf("forEach: %w", err)
+	}
+	items, err := elements(list)
+	if err != nil {
+		return nil, fmt.Errorf("forEach: %w", err)
+	}
+	if len(items) > maxElements {
+		return nil, fmt.Errorf("forEach: the list has %d elements, and one event may have at most %d", len(items), maxElements)
+	}
+	var writes []Write
+	for i := range items {
+		env.item = items[i]
+		w, err := p.write(r, env)
+		if err != nil {
+			return nil, fmt.Errorf("forEach, element %d: %w", i, err)
+		}
+		if !w.Kept {
+			writes = append(writes, w)
+		}
+	}
+	if len(writes) == 0 {
+		blank := p.blank(c)
+		return p.passed(c, &blank), nil
+	}
+	return writes, nil
+}
+
+// passed is what shows that an event was dealt with that changes no document, or may
+// not: own, where the projection follows it, and a position where documents do not
+// show it. How far a version has come must show when it is to be switched to.
+func (p *declared) passed(c *Change, own *Write) []Write {
+	var writes []Write
+	if own != nil && !p.keyed {
+		writes = append(writes, *own)
+	}
+	if p.version > 0 || own != nil && p.keyed {
+		writes = append(writes, Write{Projection: p.Name(), Keyed: true, Passed: true, Event: &c.Event})
+	}
+	return writes
+}
+
+// blank is a write of the aggregate's document that does nothing yet.
+func (p *declared) blank(c *Change) Write {
+	return Write{Projection: p.Name(), Collection: p.place(), ID: c.AggregateID, Event: &c.Event, Keyed: p.keyed}
+}
+
+// write is what a rule makes of what is seen.
+func (p *declared) write(r *rule, env environment) (Write, error) {
+	w := p.blank(env.change)
+	holds, err := r.when.holds(env)
+	if err != nil {
+		return Write{}, err
+	}
+	if !holds {
+		w.Kept = true
+		return w, nil
+	}
+	if p.keyed {
+		if w.ID, err = p.documentKey(env); err != nil {
+			return Write{}, fmt.Errorf("key: %w", err)
+		}
+	}
+	for _, section := range r.sections {
+		operands, err := section.operands(env)
+		if err != nil {
+			return Write{}, err
+		}
+		if len(operands) > 0 {
+			w.Update = append(w.Update, bson.E{Key: section.operator, Value: operands})
+		}
+	}
+	w.Delete = r.delete
+	w.Kept = !r.delete && len(w.Update) == 0
+	return w, nil
 }
 
 // documentKey is the key of the document that the change is about.
-func (p *declared) documentKey(c *Change) (any, error) {
-	key, err := p.key.of(c)
+func (p *declared) documentKey(env environment) (any, error) {
+	key, err := p.key.of(env)
 	if err != nil {
 		return nil, err
 	}
@@ -109,25 +220,55 @@ func (p *declared) documentKey(c *Change) (any, error) {
 	return nil, fmt.Errorf("the value is of type %T, not a string, a whole number or an object id", key)
 }
 
-// operand is what stands behind one field of one operator.
-func (s section) operand(f field, c *Change) (any, error) {
-	v, err := f.operand.of(c)
+// operands are what stands behind the operator, of those fields whose conditions hold.
+func (o section) operands(env environment) (bson.D, error) {
+	operands := make(bson.D, 0, len(o.fields))
+	for _, f := range o.fields {
+		holds, err := f.when.holds(env)
+		var operand any
+		if err == nil && holds {
+			operand, err = o.operand(f, env)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", o.name, f.path, err)
+		}
+		if holds {
+			operands = append(operands, bson.E{Key: f.path, Value: operand})
+		}
+	}
+	return operands, nil
+}
+
+// operand is what stands behind one field of the operator.
+func (o section) operand(f field, env environment) (any, error) {
+	v, err := f.operand.of(env)
 	if err != nil {
 		return nil, err
 	}
-	if s.operator == "$inc" && !isNumber(v) {
+	if o.operator == "$inc" && !isNumber(v) {
 		return nil, fmt.Errorf("the value is of type %T, not a number", v)
 	}
-	switch s.operator {
+	all := bson.A{v}
+	if f.each {
+		list, err := elements(v)
+		if err != nil {
+			return nil, err
+		}
+		all = make(bson.A, len(list))
+		for i := range list {
+			all[i] = list[i]
+		}
+	}
+	switch o.operator {
 	case "$push", "$addToSet":
 		// In a form of its own, so that data with fields such as $each stays data.
-		operand := bson.D{{Key: "$each", Value: bson.A{v}}}
+		operand := bson.D{{Key: "$each", Value: all}}
 		if f.last > 0 {
 			operand = append(operand, bson.E{Key: "$slice", Value: -f.last})
 		}
 		return operand, nil
 	case "$pullAll":
-		return bson.A{v}, nil
+		return all, nil
 	}
 	return v, nil
 }

@@ -1,6 +1,6 @@
 // Package projection decides: given a change, which read documents are written,
-// and how. It is pure. It reads no clock, no store and nothing at random, so
-// that the same change always makes the same writes, and it knows nothing of
+// and how. It is pure. It reads no clock, no store and nothing at random, and
+// of a document no more than it is given, so that the same change always makes the same writes, and it knows nothing of
 // how writes are stored or guarded.
 //
 // A Projection is one way of looking at changes, kept in a collection of its
@@ -31,7 +31,10 @@
 // it by. The operators are MongoDB's: set, unset (a list of fields), inc, min,
 // max, push (a value, or value and last, to keep only that many), addToSet,
 // pull (a value, wherever it stands in the array), and delete. Fields are paths
-// with dots.
+// with dots. Beside the operators, or beside the value of a field, when is a
+// condition; where it is false, what it is for is left as it is. In a projection with
+// a key an event type may have forEach, a list: what stands beside it is done for each
+// element, to the document of that element's key.
 //
 // A value that is a string is an expression in the language of expr-lang/expr,
 // compiled and checked when the file is loaded; other scalars stand for
@@ -39,6 +42,13 @@
 //
 //	data    the event's data
 //	event   id, type, aggregateId, version, time, operation, sequence
+//	item    the element, beside a forEach and in the key
+//	state   what earlier events have made of the aggregate's document
+//
+// What asks for state is made when it is stored, by Write.Complete, and is as certain
+// as a pure decision: the document comes of earlier events of the aggregate alone. A
+// projection with a key has no state, since the order of several aggregates' events
+// would decide.
 //
 // # What expressions see of BSON
 //

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-func TestTheLatestDocumentIsKeptWhateverTheOperation(t *testing.T) {
+func TestDocument_TheLatestDocumentIsKeptWhateverTheOperation(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		operation contract.Operation
@@ -50,7 +50,7 @@ func TestTheLatestDocumentIsKeptWhateverTheOperation(t *testing.T) {
 	}
 }
 
-func TestACutArrayWithoutItsDocumentIsRefused(t *testing.T) {
+func TestDocument_ACutArrayWithoutItsDocumentIsRefused(t *testing.T) {
 	t.Parallel()
 	change := documentChange(t, contract.Update, `{"changed":{},"truncated":[{"field":"lines","newSize":1}]}`)
 	if _, err := (projection.Latest{}).Decide(change); err == nil || !strings.Contains(err.Error(), "FULL_DOCUMENT") {
@@ -58,7 +58,7 @@ func TestACutArrayWithoutItsDocumentIsRefused(t *testing.T) {
 	}
 }
 
-func TestADocumentChangeThatIsNoneIsRefused(t *testing.T) {
+func TestDocument_ADocumentChangeThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{`7`, `{"changed":7}`, `{"removed":[1]}`} {
 		event := contract.Event{Operation: contract.Update, DataSchema: contract.DocumentChange, ContentType: contract.ContentTypeJSON, Data: []byte(data)}
@@ -68,7 +68,7 @@ func TestADocumentChangeThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestADataSchemaOfALaterReleaseIsRefused(t *testing.T) {
+func TestDocument_ADataSchemaOfALaterReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	event := contract.Event{Operation: contract.Update, DataSchema: "urn:changerelay:document-change:2", ContentType: contract.ContentTypeJSON, Data: []byte(`{"document":{}}`)}
 	if _, err := projection.Read(event); err == nil || !strings.Contains(err.Error(), "dataschema: is") || !strings.Contains(err.Error(), "upgrade") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -28,7 +29,8 @@ func change(t *testing.T, data string) *projection.Change {
 	return c
 }
 
-// decide runs a projection that sets field v to an expression.
+// decide runs a projection that sets field v to an expression. It takes no time, by the
+// clock that bounds it, on however slow a machine.
 func decide(t *testing.T, expression, data string) (bson.RawValue, error) {
 	t.Helper()
 	source := fmt.Sprintf("projections:\n- name: p\n  collection: c\n  on:\n    Happened:\n      set:\n        v: '%s'\n",
@@ -37,7 +39,9 @@ func decide(t *testing.T, expression, data string) (bson.RawValue, error) {
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
-	writes, err := projections.Decide(change(t, data))
+	of := change(t, data)
+	var writes []projection.Write
+	synctest.Test(t, func(*testing.T) { writes, err = projections.Decide(of) })
 	if err != nil {
 		return bson.RawValue{}, err
 	}
@@ -48,7 +52,7 @@ func decide(t *testing.T, expression, data string) (bson.RawValue, error) {
 	return bson.Raw(document).Lookup("$set", "v"), nil
 }
 
-func TestWhatAnExpressionPassesOnKeepsItsTypeAndDigits(t *testing.T) {
+func TestExpression_WhatAnExpressionPassesOnKeepsItsTypeAndDigits(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"a decimal":                     `{"$numberDecimal":"12345678901234567890.1234567890"}`,
@@ -88,7 +92,7 @@ func TestWhatAnExpressionPassesOnKeepsItsTypeAndDigits(t *testing.T) {
 	}
 }
 
-func TestExpressions(t *testing.T) {
+func TestExpression_Expressions(t *testing.T) {
 	t.Parallel()
 	const data = `{"total":{"$numberLong":"10"},"price":2.5,"n":3,"customer":{"name":"Ann","tags":["a","b"]},
 		"at":{"$date":"2026-03-04T05:06:07Z"},"items":[{"sku":"x","qty":2},{"sku":"y","qty":5}],"dec":{"$numberDecimal":"1.10"}}`
@@ -140,7 +144,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatFailSayWhere(t *testing.T) {
+func TestExpression_ExpressionsThatFailSayWhere(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, expression, want string }{
 		{"a calculation with nothing", `data.nowhere + 1`, `projection "p", event type "Happened": set "v": `},
@@ -158,7 +162,7 @@ func TestExpressionsThatFailSayWhere(t *testing.T) {
 	}
 }
 
-func TestReadTakesOneValueOfAnyKind(t *testing.T) {
+func TestExpression_ReadTakesOneValueOfAnyKind(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, data string
@@ -181,7 +185,7 @@ func TestReadTakesOneValueOfAnyKind(t *testing.T) {
 	}
 }
 
-func TestReadRefusesWhatIsNotOneValue(t *testing.T) {
+func TestExpression_ReadRefusesWhatIsNotOneValue(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]string{
 		"cut off":           `{"a":`,
@@ -202,7 +206,7 @@ func TestReadRefusesWhatIsNotOneValue(t *testing.T) {
 	}
 }
 
-func TestReadTakesBSON(t *testing.T) {
+func TestExpression_ReadTakesBSON(t *testing.T) {
 	t.Parallel()
 	document, err := bson.Marshal(bson.D{{Key: "a", Value: int64(1)}})
 	if err != nil {

@@ -73,6 +73,9 @@ type loader struct {
 	file       string
 	projection string
 	eventType  string
+	keyed      bool // the projection has a key
+	item       bool // expressions see an element of a forEach
+	iterates   bool // an event type of the projection has a forEach
 	problems   []error
 }
 
@@ -117,21 +120,26 @@ func (l *loader) document(root ast.Node) Projections {
 
 func (l *loader) projectionAt(node ast.Node) *declared {
 	p := &declared{rules: map[string]*rule{}, source: node.String()}
-	l.projection = ""
+	l.projection, l.keyed, l.iterates = "", false, false
 	entries := l.entries(node, "a projection")
 	for _, e := range entries {
-		if e.key == "name" {
+		switch e.key {
+		case "name":
 			p.name = l.text(e)
 			l.projection = p.name
+		case "key":
+			l.keyed = true
 		}
 	}
+	var keyAt ast.Node
 	for _, e := range entries {
 		switch e.key {
 		case "name":
 		case "collection":
 			p.collection = l.text(e)
 		case "key":
-			p.key, p.keyed = l.value("key", e), true
+			l.item = true
+			p.key, p.keyed, keyAt = l.value("key", e), true, e.at
 		case "version":
 			p.version = l.version(e)
 		case "on":
@@ -139,6 +147,9 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 		default:
 			l.problem(e.at, "unknown key %q; a projection has name, collection, version, key and on", e.key)
 		}
+	}
+	if p.key.program != nil && p.key.program.UsesItem() && !l.iterates {
+		l.problem(keyAt, "key: item is an element of a forEach, and no event type has one")
 	}
 	if p.name == "" {
 		l.problem(node, "a projection without a name")

@@ -30,7 +30,7 @@ projections:
         delete: true
 `
 
-func TestADeclaredProjectionMakesTheUpdateItSays(t *testing.T) {
+func TestLoad_ADeclaredProjectionMakesTheUpdateItSays(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("orders.yaml", []byte(orders))
 	if err != nil {
@@ -71,7 +71,7 @@ func TestADeclaredProjectionMakesTheUpdateItSays(t *testing.T) {
 
 // What an event says is stored, whatever it looks like: an array of data is one
 // element, and a document with an operator's name as a field is a document.
-func TestDataIsNeverTakenForAnOperator(t *testing.T) {
+func TestLoad_DataIsNeverTakenForAnOperator(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("p.yaml", []byte(
 		"projections: [{name: p, collection: c, on: {Happened: {push: {a: data.v}, addToSet: {b: data.v}, pull: {c: data.v}}}}]"))
@@ -91,7 +91,7 @@ func TestDataIsNeverTakenForAnOperator(t *testing.T) {
 	}
 }
 
-func TestADocumentMayHaveAnotherKeyThanTheAggregate(t *testing.T) {
+func TestLoad_ADocumentMayHaveAnotherKeyThanTheAggregate(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("p.yaml", []byte(
 		"projections: [{name: totals, collection: totals, key: data.customer, on: {Happened: {inc: {orders: 1}}}}]"))
@@ -117,7 +117,7 @@ func TestADocumentMayHaveAnotherKeyThanTheAggregate(t *testing.T) {
 	}
 }
 
-func TestIncRefusesWhatIsNoNumber(t *testing.T) {
+func TestLoad_IncRefusesWhatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("p.yaml", []byte("projections: [{name: p, collection: c, on: {Happened: {inc: {n: data.n}}}}]"))
 	if err != nil {
@@ -129,7 +129,7 @@ func TestIncRefusesWhatIsNoNumber(t *testing.T) {
 }
 
 // Every problem is reported, with file, line, projection and event type.
-func TestLoadReportsEveryProblemWithItsPlace(t *testing.T) {
+func TestLoad_LoadReportsEveryProblemWithItsPlace(t *testing.T) {
 	t.Parallel()
 	const source = `projections:
   - name: orders
@@ -187,7 +187,7 @@ func TestLoadReportsEveryProblemWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestSeveralFilesAreOneSetOfProjections(t *testing.T) {
+func TestLoad_SeveralFilesAreOneSetOfProjections(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, collection string) string {
@@ -213,7 +213,7 @@ func TestSeveralFilesAreOneSetOfProjections(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestLoad_ParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, source, want string }{
 		{"nothing", "", "not one with projections"},
@@ -245,9 +245,37 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// What docs/projections.md shows can be copied.
+func TestLoad_EachExampleOfTheDocumentationLoads(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/projections.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		if !strings.Contains(block, " on:") {
+			continue
+		}
+		if !strings.HasPrefix(block, "projections:") {
+			block = "projections:\n" + block
+		}
+		if _, err := projection.Parse("docs/projections.md", []byte(block)); err != nil {
+			t.Errorf("%s\n%v", block, err)
+		}
+		examples++
+	}
+	if examples < 3 {
+		t.Errorf("got %d examples, want those of the page", examples)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(orders)
 	f.Add("projections: [{name: p, collection: c, on: {E: {set: {x: '1 + '}}}}]")
+	f.Add("projections: [{name: p, collection: c, on: {E: {when: data.n > 1, set: {x: {value: state.x, when: 'state?.x == 1'}}}}}]")
+	f.Add("projections: [{name: p, collection: c, key: item.k, on: {E: {forEach: data.l, push: {x: {each: item.l, last: 2}}}}}]")
 	f.Add("projections:\n- &a {name: p}\n- *a\n- <<: *a")
 	f.Add("a: !!binary x\n? [b]\n: c")
 	f.Fuzz(func(_ *testing.T, source string) {

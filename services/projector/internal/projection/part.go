@@ -18,13 +18,15 @@ type Part struct {
 	Types []string `bson:"types"`
 	// Content is a hash of what it says, of which two with the same name differ.
 	Content string `bson:"content"`
+	// Keyed is that of Keyed. It is not told.
+	Keyed bool `bson:"-" json:"-"`
 }
 
 // Parts describe the projections, sorted by name.
 func (ps Projections) Parts() []Part {
 	parts := make([]Part, 0, len(ps))
 	for _, p := range ps {
-		part := Part{Name: p.Name(), Collections: p.Collections()}
+		part := Part{Name: p.Name(), Collections: p.Collections(), Keyed: Keyed(p)}
 		content := fmt.Sprintf("%T", p)
 		if d, ok := p.(*declared); ok {
 			part.Types, content = d.Types(), d.source

@@ -29,7 +29,7 @@ func FuzzPlainJSON(f *testing.F) {
 	})
 }
 
-func TestPlainJSONIsReadWithoutTheDriver(t *testing.T) {
+func TestPlainJSON_PlainJSONIsReadWithoutTheDriver(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{`{"n":5,"text":"xxx"}`, `[1, {"a": null}]`, ` true `, `"ü"`, `-7`, `{"n":{"$numberLong":"5"}}`} {
 		if _, ok := plainJSON([]byte(data)); !ok {

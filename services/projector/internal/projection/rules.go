@@ -1,9 +1,14 @@
 package projection
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"changerelay/services/projector/internal/expression"
 )
 
 // operators are MongoDB's names of the operators that take fields and values.
@@ -18,18 +23,29 @@ var operators = map[string]string{
 	"pull": "$pullAll",
 }
 
-const operatorNames = "set, unset, inc, min, max, push, addToSet, pull and delete"
+const (
+	operatorNames = "set, unset, inc, min, max, push, addToSet, pull and delete"
+	stateOfMany   = "state is not for a projection with a key: many aggregates change its documents, in any order, so a replay would see others"
+)
 
 // rule reads what one type of event does.
 func (l *loader) rule(on entry) *rule {
 	r := &rule{}
 	paths := map[string]bool{}
-	for _, e := range l.entries(on.value, "the operators") {
+	entries := l.entries(on.value, "the operators")
+	l.item = false
+	if i := slices.IndexFunc(entries, func(e entry) bool { return e.key == "forEach" }); i >= 0 {
+		r.forEach, l.item, l.iterates = l.forEach(entries[i]), true, true
+	}
+	for _, e := range entries {
 		switch operator, takesFields := operators[e.key]; {
 		case takesFields:
 			r.sections = append(r.sections, section{e.key, operator, l.fields(e, paths)})
 		case e.key == "unset":
 			r.sections = append(r.sections, section{e.key, "$unset", l.unset(e, paths)})
+		case e.key == "forEach":
+		case e.key == "when":
+			r.when = l.condition(e, "")
 		case e.key == "delete":
 			flag, ok := e.value.(*ast.BoolNode)
 			if !ok || !flag.Value {
@@ -37,7 +53,7 @@ func (l *loader) rule(on entry) *rule {
 			}
 			r.delete = true
 		default:
-			l.problem(e.at, "unknown operator %q; there are %s", e.key, operatorNames)
+			l.problem(e.at, "unknown operator %q; there are %s, when for a condition, and forEach for a list", e.key, operatorNames)
 		}
 	}
 	switch {
@@ -59,8 +75,8 @@ func (l *loader) fields(operator entry, paths map[string]bool) []field {
 	for _, e := range entries {
 		l.claim(e.at, operator.key, e.key, paths)
 		f := field{path: e.key}
-		if mapping, ok := e.value.(*ast.MappingNode); ok && operator.key == "push" {
-			l.bounded(mapping, &f)
+		if l.isLong(operator.key, e.value) {
+			l.long(operator.key, e.value, &f)
 		} else {
 			f.operand = l.value(operator.key, e)
 		}
@@ -69,14 +85,52 @@ func (l *loader) fields(operator entry, paths map[string]bool) []field {
 	return fields
 }
 
-// bounded reads a push of the form {value: …, last: n}.
-func (l *loader) bounded(node *ast.MappingNode, f *field) {
-	seen := false
-	for _, e := range l.entries(node, "push") {
-		switch e.key {
-		case "value":
-			f.operand, seen = l.value("push", e), true
-		case "last":
+// isLong tells whether a field has the form {value: …, when: …}. Any other mapping is a
+// mistake, which for push is one of that form.
+func (l *loader) isLong(operator string, node ast.Node) bool {
+	var pairs []*ast.MappingValueNode
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		pairs = n.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{n}
+	default:
+		return false
+	}
+	return operator == "push" || slices.ContainsFunc(pairs, func(pair *ast.MappingValueNode) bool {
+		key := keyText(pair.Key)
+		return key == "value" || key == "when" || key == "each" && ofElements(operator)
+	})
+}
+
+// ofElements tells the operators that take elements of an array.
+func ofElements(operator string) bool {
+	return operator == "push" || operator == "addToSet" || operator == "pull"
+}
+
+// long reads a field of the form {value: …, when: …}, with each: … in the place of value
+// where the operator takes elements, and of push also with last: n.
+func (l *loader) long(operator string, node ast.Node, f *field) {
+	known, seen := "value and when", false
+	switch {
+	case operator == "push":
+		known = "value, each, when and last"
+	case ofElements(operator):
+		known = "value, each and when"
+	}
+	for _, e := range l.entries(node, operator) {
+		switch {
+		case e.key == "value", e.key == "each" && ofElements(operator):
+			if seen {
+				l.problem(e.at, "%s %q: value stands beside each", operator, f.path)
+			}
+			f.operand, f.each, seen = l.value(operator, entry{f.path, e.at, e.value}), e.key == "each", true
+			if f.each && f.operand.program == nil {
+				l.problem(e.at, "%s %q: each is not an expression", operator, f.path)
+			}
+		case e.key == "when":
+			f.when = l.condition(e, fmt.Sprintf("%s %q: ", operator, f.path))
+		case e.key == "last" && operator == "push":
 			n, ok := e.value.(*ast.IntegerNode)
 			if ok {
 				f.last, ok = integer(n)
@@ -85,12 +139,70 @@ func (l *loader) bounded(node *ast.MappingNode, f *field) {
 				l.problem(e.at, "push %q: last is not a whole number above 0", f.path)
 			}
 		default:
-			l.problem(e.at, "push %q: unknown key %q; there are value and last", f.path, e.key)
+			l.problem(e.at, "%s %q: unknown key %q; there are %s", operator, f.path, e.key, known)
 		}
 	}
 	if !seen {
-		l.problem(node, "push %q: value is missing", f.path)
+		l.problem(node, "%s %q: value is missing", operator, f.path)
 	}
+}
+
+// forEach reads the list whose elements change a document each.
+func (l *loader) forEach(e entry) value {
+	if !l.keyed {
+		l.problem(e.at, "forEach is for a projection with a key: without one each element would change the aggregate's one document, "+
+			"which tells whether an event is a repeat, so the second would look like one; write each under push, addToSet or pull, or a calculation such as sum(…)")
+	}
+	source, ok := expressionText(e.value)
+	if !ok {
+		l.problem(e.at, "forEach is not an expression")
+		return value{}
+	}
+	v, err := compile(source, expression.Scope{})
+	if err == nil {
+		err = l.allowed(v)
+	}
+	if err != nil {
+		l.problem(e.at, "forEach: %s", err)
+	}
+	return v
+}
+
+// expressionText is the text of an expression; false where there is something else.
+func expressionText(node ast.Node) (string, bool) {
+	switch node := node.(type) {
+	case *ast.StringNode:
+		return node.Value, true
+	case *ast.LiteralNode:
+		return node.Value.Value, true
+	}
+	return "", false
+}
+
+// condition reads what stands behind when, an expression. A literal would always hold,
+// or never.
+func (l *loader) condition(e entry, where string) condition {
+	source, ok := expressionText(e.value)
+	if !ok {
+		l.problem(e.at, "%swhen is not an expression", where)
+		return condition{}
+	}
+	v, err := compile(source, expression.Scope{Item: l.item, Condition: true})
+	if err == nil {
+		err = l.allowed(v)
+	}
+	if err != nil {
+		l.problem(e.at, "%swhen: %s", where, err)
+	}
+	return condition{v}
+}
+
+// allowed is what speaks against an expression in this projection.
+func (l *loader) allowed(v value) error {
+	if l.keyed && v.usesState() {
+		return errors.New(stateOfMany)
+	}
+	return nil
 }
 
 // unset reads a list of fields.
@@ -155,10 +267,9 @@ func (l *loader) value(operator string, e entry) value {
 	var v value
 	var err error
 	switch node := e.value.(type) {
-	case *ast.StringNode:
-		v, err = compile(node.Value)
-	case *ast.LiteralNode:
-		v, err = compile(node.Value.Value)
+	case *ast.StringNode, *ast.LiteralNode:
+		source, _ := expressionText(node)
+		v, err = compile(source, expression.Scope{Item: l.item})
 	case *ast.IntegerNode:
 		n, ok := integer(node)
 		if !ok {
@@ -175,6 +286,9 @@ func (l *loader) value(operator string, e entry) value {
 	default:
 		l.problem(e.at, "%s %q: the value is neither an expression nor a scalar; write nested fields with dots", operator, e.key)
 		return v
+	}
+	if err == nil {
+		err = l.allowed(v)
 	}
 	if err != nil {
 		l.problem(e.at, "%s %q: %s", operator, e.key, err)

@@ -39,6 +39,9 @@ type View struct {
 	On   string
 }
 
+// Versioned tells whether the view stands on one of several versions.
+func (v View) Versioned() bool { return strings.HasPrefix(v.On, v.Name+"_v") }
+
 // currentSuffix makes the name of the view on a collection that has no versions.
 const currentSuffix = "_current"
 

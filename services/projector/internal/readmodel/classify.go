@@ -3,11 +3,14 @@ package readmodel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"changerelay/services/projector/internal/delivery"
 )
 
 // class is what an error code of the server means for a write.
@@ -17,7 +20,7 @@ const (
 	// data: the write is refused for what it says, now and later.
 	data class = "data"
 	// passing: it may be stored later. The default: what nobody knows is tried
-	// again, until it shows that it lasts: see delivery.Handler.WithLasting.
+	// again, until it shows that it lasts: see delivery.Config.HaltAfter.
 	passing class = "passing"
 )
 
@@ -125,6 +128,24 @@ func isUnreachable(err error) bool {
 		}
 	}
 	return e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("TransientTransactionError")
+}
+
+// contendedError is a delivery.ErrUnreachable of a database that answers.
+type contendedError struct{ err error }
+
+func (e *contendedError) Error() string {
+	return "another transaction is changing the same documents; that of a process that was killed ends after " +
+		"transactionLifetimeLimitSeconds of the server (60 s) at the latest: try again: " + e.err.Error()
+}
+
+func (e *contendedError) Unwrap() []error { return []error{delivery.ErrUnreachable, e.err} }
+
+// unreachable makes a delivery.ErrUnreachable of an error that isUnreachable.
+func unreachable(err error) error {
+	if e, ok := errors.AsType[mongo.ServerError](err); ok && e.HasErrorCode(writeConflict) {
+		return &contendedError{err}
+	}
+	return fmt.Errorf("%w: %w", delivery.ErrUnreachable, err)
 }
 
 // classify says what an error code of the server means for the write.

@@ -10,7 +10,19 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"changerelay/services/projector/internal/delivery"
 )
+
+// A transaction that is in the way says nothing about what was to be written, and is
+// no aggregate's own fault.
+func TestClassify_AConflictIsUnreachable(t *testing.T) {
+	t.Parallel()
+	err := unreachable(mongo.CommandError{Code: writeConflict, Labels: []string{"TransientTransactionError"}})
+	if !errors.Is(err, delivery.ErrUnreachable) || !isUnreachable(err) {
+		t.Errorf("got %v, want it unreachable", err)
+	}
+}
 
 func TestClassify(t *testing.T) {
 	t.Parallel()
@@ -59,7 +71,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestIsAboutData(t *testing.T) {
+func TestClassify_IsAboutData(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -85,7 +97,7 @@ func TestIsAboutData(t *testing.T) {
 	}
 }
 
-func TestOfAnotherIndex(t *testing.T) {
+func TestClassify_OfAnotherIndex(t *testing.T) {
 	t.Parallel()
 	raw := func(key string) bson.Raw {
 		document, err := bson.Marshal(bson.D{{Key: "keyPattern", Value: bson.D{{Key: key, Value: 1}}}})
@@ -115,7 +127,7 @@ func TestOfAnotherIndex(t *testing.T) {
 	}
 }
 
-func TestIsUnreachable(t *testing.T) {
+func TestClassify_IsUnreachable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string

@@ -34,6 +34,9 @@ type Decision struct {
 	// ClosedAt is nil until the command has ended, Error why it has failed.
 	ClosedAt *time.Time `bson:"closedAt" json:"closed_at"`
 	Error    string     `bson:"error,omitempty" json:"error,omitempty"`
+	// Counted tells that the command counts at a halt what it takes away, which those
+	// of older releases do not.
+	Counted bool `bson:"counted,omitempty" json:"-"`
 }
 
 // Named is an event, an aggregate or a dead letter that a decision is about.
@@ -55,7 +58,7 @@ func (d *Decision) Add(n Named) {
 
 // Open writes a line of the ledger, and fills in what the store knows.
 func (s *Store) Open(ctx context.Context, d *Decision) error {
-	d.ID, d.At, d.Group, d.Feed = rand.Text(), time.Now(), s.group, s.feed
+	d.ID, d.At, d.Group, d.Feed, d.Counted = rand.Text(), time.Now(), s.group, s.feed, true
 	if _, err := s.db.Collection(projection.Decisions).InsertOne(ctx, d); err != nil {
 		return fmt.Errorf("write to %q: %w", projection.Decisions, err)
 	}

@@ -3,9 +3,11 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
@@ -33,19 +35,64 @@ type deployment struct {
 
 // Deploy notes what the projectors of the store's subscription are from now on.
 func (s *Store) Deploy(ctx context.Context, startedBy string) error {
-	return s.deploy(ctx, "$set", startedBy)
+	fields, err := s.deployedBy(startedBy)
+	if err != nil {
+		return err
+	}
+	for i := range fields {
+		fields[i].Value = literal(fields[i].Value)
+	}
+	// Later than whatever was noted before, also where clocks are not alike.
+	later := bson.D{{Key: "$max", Value: bson.A{"$$NOW", bson.D{{Key: "$add", Value: bson.A{"$startedAt", 1}}}}}}
+	fields = append(fields, bson.E{Key: "startedAt", Value: later})
+	var noted Deployment
+	err = s.own(projection.Processes).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: s.deployment()}}, mongo.Pipeline{{{Key: "$set", Value: fields}}},
+		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&noted)
+	if err != nil {
+		return fmt.Errorf("note the deployment in %q: %w", projection.Processes, err)
+	}
+	s.deployed.Store(&noted.StartedAt)
+	return nil
+}
+
+// redeploy notes again what Deploy has noted, where that is lost or is older: it was
+// restored. What a replica has noted that started later stays. It tells whether it
+// has.
+func (s *Store) redeploy(ctx context.Context, startedBy string) (bool, error) {
+	at := s.deployed.Load()
+	if at == nil {
+		return false, nil
+	}
+	fields, err := s.deployedBy(startedBy)
+	if err != nil {
+		return false, err
+	}
+	fields = append(fields, bson.E{Key: "startedAt", Value: *at})
+	result, err := s.own(projection.Processes).UpdateOne(ctx,
+		bson.D{{Key: "_id", Value: s.deployment()}, {Key: "startedAt", Value: bson.D{{Key: "$lt", Value: *at}}}},
+		bson.D{{Key: "$set", Value: fields}}, options.UpdateOne().SetUpsert(true))
+	if mongo.IsDuplicateKeyError(err) { // as old, or newer
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("note the deployment in %q: %w", projection.Processes, err)
+	}
+	return result.MatchedCount+result.UpsertedCount > 0, nil
 }
 
 func (s *Store) deployment() deployment { return deployment{s.feed.Topic, s.feed.Subscription} }
 
-// deploy notes it with an operator: $set, or $setOnInsert.
-func (s *Store) deploy(ctx context.Context, operator, startedBy string) error {
-	d := Deployment{s.feed.Topic, s.feed.Subscription, s.parts, s.onGap, startedBy, time.Now()}
-	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: s.deployment()}}, bson.D{{Key: operator, Value: d}}, options.UpdateOne().SetUpsert(true))
-	if err != nil {
-		return fmt.Errorf("note the deployment in %q: %w", projection.Processes, err)
+// deployedBy is what is noted of a deployment, but for when.
+func (s *Store) deployedBy(startedBy string) (bson.D, error) {
+	var fields bson.D
+	raw, err := bson.Marshal(Deployment{Topic: s.feed.Topic, Subscription: s.feed.Subscription, Projections: s.parts, OnGap: s.onGap, StartedBy: startedBy})
+	if err == nil {
+		err = bson.Unmarshal(raw, &fields)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("note the deployment: %w", err)
+	}
+	return slices.DeleteFunc(fields, func(e bson.E) bool { return e.Key == "startedAt" }), nil
 }
 
 // Deployments are those of the store's group, the latest first.

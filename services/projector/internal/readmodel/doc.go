@@ -59,5 +59,13 @@
 // commit for a batch. A batch that comes again, in whole or in part, has its
 // transaction refused, and goes on without what is confirmed to be applied.
 //
+// So does a write that depends on its document: it is read, and changed, in one
+// transaction, after all that stands before it in the batch. A document that is not
+// below the event is not looked at: the event is a repeat, and the document may show
+// what the event itself has made.
+//
+// An event that changes nothing moves the position of a document that is there, and
+// makes none. A tombstone keeps the position of the deletion.
+//
 // Every write asks for a majority, whatever the server's default is.
 package readmodel

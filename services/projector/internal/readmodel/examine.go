@@ -25,7 +25,7 @@ type Examination struct {
 
 // Examine reads what the doctor judges. It writes nothing. The error is about a
 // server that does not answer.
-func (s *Store) Examine(ctx context.Context, collections []string, keep time.Duration) (Examination, error) {
+func (s *Store) Examine(ctx context.Context, collections []string, views []projection.View, keep time.Duration) (Examination, error) {
 	e := Examination{Facts: doctor.Database{Name: s.db.Name()}}
 	for _, look := range []struct {
 		what, right string
@@ -37,6 +37,9 @@ func (s *Store) Examine(ctx context.Context, collections []string, keep time.Dur
 		{"the shard keys", "find on config.collections", func(ctx context.Context, d *doctor.Database) error { return s.readShardKeys(ctx, d, collections) }},
 		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
 		{"who works there", "find on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readOwner(ctx, d, collections) }},
+		{"how far keyed documents are", "find on the read database", s.readPositions},
+		{"whether read collections were emptied", "find on the read database", s.readEmptied},
+		{"what readers see", "listCollections on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readViews(ctx, d, views) }},
 		{"what is halted and parked", "find on the read database", s.readParked},
 	} {
 		err := look.read(ctx, &e.Facts)
@@ -136,6 +139,45 @@ func (s *Store) readOwner(ctx context.Context, d *doctor.Database, collections [
 		d.Elsewhere, err = err.Error(), nil
 	}
 	return err
+}
+
+func (s *Store) readPositions(ctx context.Context, d *doctor.Database) error {
+	var err error
+	d.Unnoted, err = s.CheckPositions(ctx)
+	if errors.Is(err, ErrPositionsLost) {
+		d.PositionsLost, err = err.Error(), nil
+	}
+	return err
+}
+
+func (s *Store) readEmptied(ctx context.Context, d *doctor.Database) error {
+	emptied, err := s.Emptied(ctx)
+	for _, e := range emptied {
+		d.Emptied = append(d.Emptied, e.String())
+	}
+	return err
+}
+
+// readViews asks for every collection at once: there may be many views.
+func (s *Store) readViews(ctx context.Context, d *doctor.Database, views []projection.View) error {
+	found, err := s.db.ListCollectionSpecifications(ctx, bson.D{})
+	if err != nil {
+		return err
+	}
+	on := map[string]string{} // of views; a collection stands on itself
+	for i := range found {
+		on[found[i].Name] = found[i].Name
+		if found[i].Type == "view" {
+			on[found[i].Name], _ = found[i].Options.Lookup("viewOn").StringValueOK()
+		}
+	}
+	d.Blind = map[string]string{}
+	for _, v := range views {
+		if on[on[v.Name]] == "" {
+			d.Blind[v.Name] = on[v.Name]
+		}
+	}
+	return nil
 }
 
 func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {

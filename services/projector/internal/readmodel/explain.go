@@ -29,5 +29,5 @@ func Explain(w *projection.Write, now time.Time) bson.D {
 	case *mongo.ReplaceOneModel:
 		shown = append(shown, bson.E{Key: "filter", Value: m.Filter}, bson.E{Key: "replacement", Value: m.Replacement})
 	}
-	return append(shown, bson.E{Key: "upsert", Value: true})
+	return append(shown, bson.E{Key: "upsert", Value: !w.Kept})
 }

@@ -17,7 +17,7 @@ import (
 
 // Whatever a batch asks for, storing it at once gives what storing its writes
 // one after another gives: the same documents, and the same write refused.
-func TestABatchEndsAsItsWritesOneByOne(t *testing.T) {
+func TestFold_ABatchEndsAsItsWritesOneByOne(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	run := 0
@@ -95,6 +95,10 @@ func drawWrite(r *rapid.T) projection.Write {
 		w.Delete = true
 		return w
 	}
+	if rapid.IntRange(0, 7).Draw(r, "kept") == 0 {
+		w.Kept = true
+		return w
+	}
 	if rapid.IntRange(0, 29).Draw(r, "twin") == 0 {
 		w.Event.ID += "-again"
 	}
@@ -103,7 +107,37 @@ func drawWrite(r *rapid.T) projection.Write {
 		operator, operand := drawOperator(r)
 		w.Update = with(w.Update, operator, bson.E{Key: path, Value: operand})
 	}
+	if rapid.IntRange(0, 7).Draw(r, "depends") == 0 {
+		return depending(w)
+	}
 	return w
+}
+
+// depending is a write that also stores how many fields it finds; -1 for no document.
+func depending(w projection.Write) projection.Write {
+	done := w
+	w.Update, w.Complete = nil, func(document bson.Raw) (projection.Write, error) {
+		made := done
+		elements, err := document.Elements()
+		found := len(elements)
+		if document == nil {
+			found, err = -1, nil
+		}
+		made.Update = joined(done.Update, bson.E{Key: "found", Value: found})
+		return made, err
+	}
+	return w
+}
+
+// joined is an update that also sets a field, with what is given left as it is.
+func joined(update bson.D, field bson.E) bson.D {
+	var whole bson.D
+	for _, operator := range update {
+		for _, e := range operator.Value.(bson.D) {
+			whole = with(whole, operator.Key, e)
+		}
+	}
+	return with(whole, "$set", field)
 }
 
 // with adds a field to an update's operator.
@@ -143,7 +177,7 @@ func drawOperator(r *rapid.T) (operator string, operand any) {
 
 // Sessions are short and hot ones are long; either way a document that gets
 // many messages at once is written once.
-func TestABatchWritesADocumentOnce(t *testing.T) {
+func TestFold_ABatchWritesADocumentOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string

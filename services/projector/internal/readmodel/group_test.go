@@ -10,7 +10,7 @@ import (
 
 // Two versions of a projection are built side by side in one database: an event
 // that only one of them cannot project halts nothing in the other.
-func TestHaltsOfOneGroupHoldUpNoOther(t *testing.T) {
+func TestGroup_HaltsOfOneGroupHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	one := readmodel.New(client, readmodel.Config{Database: database})

@@ -47,42 +47,6 @@ type joint struct {
 
 func accountOf(w *projection.Write) account { return account{w.Projection, w.Event.AggregateID} }
 
-// refusedError means that the server refuses to change the documents: for one
-// unit where the server names it. In a transaction it refuses whole commands.
-type refusedError struct {
-	unit    *unit // nil where unknown
-	failure mongo.WriteError
-}
-
-func (e *refusedError) Error() string { return e.reason() }
-
-// reason is the driver's own text where it could not encode what it was given.
-func (e *refusedError) reason() string {
-	if e.failure.Code == 0 {
-		return e.failure.Message
-	}
-	return reasonOf(e.failure.Code, e.failure.Raw)
-}
-
-// refused is what an error says about units that were sent, if it is about them.
-func refused(err error, sent []*unit) (*refusedError, bool) {
-	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
-	if ok && len(bulk.WriteErrors) > 0 && bulk.WriteErrors[0].Index < len(sent) {
-		failure := bulk.WriteErrors[0]
-		return &refusedError{sent[failure.Index], failure.WriteError}, failure.Code == duplicateKey || classify(failure.Code) == data
-	}
-	if e, ok := errors.AsType[mongo.CommandError](err); ok {
-		failure := mongo.WriteError{Code: int(e.Code), Message: e.Message, Raw: e.Raw}
-		return &refusedError{nil, failure}, failure.Code == duplicateKey || classify(failure.Code) == data
-	}
-	return &refusedError{nil, mongo.WriteError{Message: fmt.Sprint(err)}}, isAboutData(err)
-}
-
-// seenError means that the ledger is not below the first event of an account.
-type seenError struct{ account account }
-
-func (e *seenError) Error() string { return "the ledger is not below the event" }
-
 // run stores rising runs of the pending writes, each in a transaction. A round
 // settles at least one write, takes folds apart, or ends it.
 func (p *joint) run(ctx context.Context) error {
@@ -91,6 +55,7 @@ func (p *joint) run(ctx context.Context) error {
 		err := p.send(ctx, rising)
 		refusal, isRefused := errors.AsType[*refusedError](err)
 		seen, isSeen := errors.AsType[*seenError](err)
+		_, isRejected := errors.AsType[*delivery.RejectedError](err)
 		switch {
 		case err == nil:
 			for _, place := range rising {
@@ -101,6 +66,8 @@ func (p *joint) run(ctx context.Context) error {
 			err = p.confirm(ctx, seen.account)
 		case isRefused:
 			err = p.judge(ctx, rising, refusal)
+		case isRejected:
+			// As it is.
 		default:
 			err = fmt.Errorf("write %s: %w", p.about(), withoutData(err))
 		}
@@ -122,11 +89,13 @@ func (p *joint) about() string {
 	return fmt.Sprintf("projections %q", names)
 }
 
-// send stores a run: in a transaction, unless one entry of the ledger is all that
-// changes.
+// send stores a run: in a transaction, unless one entry of the ledger, which is there,
+// is all that changes.
 func (p *joint) send(ctx context.Context, places []int) error {
-	if len(collections(p.writes, places)) == 0 && len(accounts(p.writes, places)) == 1 {
-		return p.write(ctx, places)
+	if guards := accounts(p.writes, places); len(collections(p.writes, places)) == 0 && len(guards) == 1 {
+		if moved, err := p.move(ctx, guards[0], places, time.Now(), false); err != nil || moved {
+			return err
+		}
 	}
 	return p.store.together(ctx, func(ctx context.Context) error { return p.write(ctx, places) })
 }
@@ -147,146 +116,150 @@ func (p *joint) rising() []int {
 // first event to its last, and the documents change.
 func (p *joint) write(ctx context.Context, places []int) error {
 	now := time.Now()
-	for _, a := range accounts(p.writes, places) {
-		if err := p.move(ctx, a, places, now); err != nil {
-			return err
-		}
+	if err := p.moveAll(ctx, places, now); err != nil {
+		return err
 	}
 	for _, collection := range collections(p.writes, places) {
-		sent := units(p.writes, inCollection(p.writes, places, collection), p.fold)
-		models := make([]mongo.WriteModel, len(sent))
-		for i, u := range sent {
-			models[i] = u.model(p.writes, now)
-			if u.first(p.writes).Keyed {
-				models[i] = u.keyedModel(p.writes, now)
-			}
-		}
-		_, err := p.store.db.Collection(collection).BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
-		if refusal, is := refused(err, sent); err != nil && is {
-			return refusal
-		}
-		if err != nil {
+		if err := p.writeTo(ctx, collection, inCollection(p.writes, places, collection), now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// move moves an account over its events.
-func (p *joint) move(ctx context.Context, a account, places []int, now time.Time) error {
-	mine := ofAccount(p.writes, places, a)
-	first, last := p.writes[mine[0]].Event, p.writes[mine[len(mine)-1]].Event
-	_, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx,
-		bson.D{{Key: "_id", Value: a}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: first.Sequence}}}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}}},
-		options.UpdateOne().SetUpsert(true))
-	if mongo.IsDuplicateKeyError(err) {
-		return &seenError{a}
+// writeTo stores what goes to one collection. A write that depends on its document
+// begins a bulk write of its own, so that it sees what those before it have made.
+func (p *joint) writeTo(ctx context.Context, collection string, places []int, now time.Time) error {
+	writes := p.writes
+	for len(places) > 0 {
+		if writes[places[0]].Complete != nil {
+			done, err := p.complete(ctx, places[0])
+			if err != nil {
+				return err
+			}
+			if &writes[0] == &p.writes[0] {
+				writes = slices.Clone(writes) // the transaction may begin again
+			}
+			writes[places[0]] = done
+		}
+		next := 1
+		for next < len(places) && writes[places[next]].Complete == nil {
+			next++
+		}
+		if err := p.bulk(ctx, collection, units(writes, places[:next], p.fold), writes, now); err != nil {
+			return err
+		}
+		places = places[next:]
+	}
+	return nil
+}
+
+func (p *joint) bulk(ctx context.Context, collection string, sent []*unit, writes []projection.Write, now time.Time) error {
+	models := make([]mongo.WriteModel, len(sent))
+	for i, u := range sent {
+		models[i] = u.model(writes, now)
+		if u.first(writes).Keyed {
+			models[i] = u.keyedModel(writes, now)
+		}
+	}
+	result, err := p.store.db.Collection(collection).BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
+	p.store.witnessed.inserted(collection, now, result)
+	if refusal, is := refused(err, sent); err != nil && is {
+		return refusal
 	}
 	return err
 }
 
-// judge decides about what was refused. Nothing of its transaction is stored.
-func (p *joint) judge(ctx context.Context, sent []int, refusal *refusedError) error {
-	taken := refusal.failure.Code == duplicateKey && !ofAnotherIndex(refusal.failure)
+// complete is the write at a place, made of its document as the transaction sees it.
+// Who changes that document meanwhile is in the transaction's way, which begins again.
+// Of a document that is not below the event nothing is made: the guard is to find it.
+func (p *joint) complete(ctx context.Context, place int) (projection.Write, error) {
+	w := p.writes[place]
+	document, err := p.store.db.Collection(w.Collection).FindOne(ctx, bson.D{{Key: "_id", Value: w.ID}}).Raw()
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return w, fmt.Errorf("read a document of %q: %w", w.Collection, err)
+	}
+	if sequence, is := document.Lookup(bookkeeping, "sequence").StringValueOK(); document != nil && (!is || contract.Sequence(sequence) >= w.Event.Sequence) {
+		w.Complete = nil
+		return w, nil
+	}
+	state, err := stateOf(document)
+	if err != nil {
+		return w, fmt.Errorf("read a document of %q: %w", w.Collection, err)
+	}
+	done, err := w.Complete(state)
 	switch {
-	case refusal.unit != nil && (taken || len(refusal.unit.writes) == 1):
-		sent = refusal.unit.writes[:1]
-	case refusal.unit != nil && p.fold != alone, refusal.unit == nil && !p.single:
-		p.fold, p.single = alone, refusal.unit == nil
-		return nil
+	case errors.Is(err, projection.ErrInterrupted):
+		return w, err
+	case err != nil:
+		return w, reject(place, err.Error())
 	}
-	if !taken {
-		return reject(sent[0], refusal.reason())
+	done.By, done.Halted = w.By, w.Halted
+	return done, nil
+}
+
+// stateOf is what events have made of a document: without its key, and without the
+// bookkeeping, which says when and by whom it was written; nil where it is deleted, or not there.
+func stateOf(document bson.Raw) (bson.Raw, error) {
+	if document == nil || document.Lookup(bookkeeping, "deletedAt").Type != 0 {
+		return nil, nil
 	}
-	before := len(p.pending)
-	for _, place := range sent {
-		if err := p.taken(ctx, place); err != nil {
+	elements, err := document.Elements()
+	if err != nil {
+		return nil, err
+	}
+	state := make(bson.D, 0, len(elements))
+	for _, element := range elements {
+		if key := element.Key(); key != bookkeeping && key != "_id" {
+			state = append(state, bson.E{Key: element.Key(), Value: element.Value()})
+		}
+	}
+	return bson.Marshal(state)
+}
+
+// moveAll moves the accounts of a run, and looks at what those stand on that are new.
+func (p *joint) moveAll(ctx context.Context, places []int, now time.Time) error {
+	created := map[string][]account{}
+	for _, a := range accounts(p.writes, places) {
+		moved, err := p.move(ctx, a, places, now, true)
+		if err != nil {
+			return err
+		}
+		if !moved {
+			created[a.Projection] = append(created[a.Projection], a)
+		}
+	}
+	for name, accounts := range created {
+		if err := p.begun(ctx, name, accounts, places); err != nil {
 			return err
 		}
 	}
-	if len(p.pending) < before {
-		return nil
-	}
-	return fmt.Errorf("write %s: another write got in between", p.about())
-}
-
-// taken deals with a write whose document, or another one of its event, is there:
-// it may be of somebody else, or at the event already.
-func (p *joint) taken(ctx context.Context, place int) error {
-	w := &p.writes[place]
-	if w.Keyed {
-		return p.foreign(ctx, place)
-	}
-	sequence, _, err := p.store.Position(ctx, w)
-	if err == nil && sequence == "" {
-		err = p.foreign(ctx, place)
-	}
-	if err != nil || sequence < w.Event.Sequence {
-		return err
-	}
-	one := &pass{
-		collection: p.store.db.Collection(w.Collection), writes: p.writes, outcomes: p.outcomes,
-		pending: inCollection(p.writes, p.pending, w.Collection),
-	}
-	if err := one.confirm(ctx, place); err != nil {
-		return err
-	}
-	p.settle()
 	return nil
 }
 
-// settle takes those writes out of the pending ones that have an outcome.
-func (p *joint) settle() {
-	p.pending = slices.DeleteFunc(slices.Clone(p.pending), func(w int) bool { return p.outcomes[w] != delivery.Unknown })
+// move moves an account over its events, and tells whether it was there. With
+// create one that was not is there now.
+func (p *joint) move(ctx context.Context, a account, places []int, now time.Time, create bool) (moved bool, err error) {
+	mine := ofAccount(p.writes, places, a)
+	first, last := p.writes[mine[0]].Event, p.writes[mine[len(mine)-1]].Event
+	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx,
+		bson.D{{Key: "_id", Value: a}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: first.Sequence}}}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}}},
+		options.UpdateOne().SetUpsert(create))
+	if mongo.IsDuplicateKeyError(err) {
+		return false, &seenError{a}
+	}
+	if err != nil {
+		return false, err
+	}
+	return result.MatchedCount > 0, nil
 }
 
-// foreign rejects a write whose document is not of the projector.
-func (p *joint) foreign(ctx context.Context, place int) error {
-	w := &p.writes[place]
-	document, err := p.store.db.Collection(w.Collection).FindOne(ctx, bson.D{{Key: "_id", Value: w.ID}}).Raw()
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read a document of %q: %w", w.Collection, err)
-	case document.Lookup(bookkeeping, "sequence").Type == 0:
-		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
-	}
-	return nil
-}
-
-// confirm looks up how far an account of the ledger is, and takes its writes up
-// to there for repeats.
-func (p *joint) confirm(ctx context.Context, a account) error {
-	var stored entry
-	err := p.store.db.Collection(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: a}}).Decode(&stored)
-	mine := ofAccount(p.writes, p.pending, a)
-	first := &p.writes[mine[0]]
-	switch {
-	case err != nil && !errors.Is(err, mongo.ErrNoDocuments):
-		return fmt.Errorf("read the position of aggregate %q in projection %q: %w", a.AggregateID, a.Projection, err)
-	case err != nil, stored.Sequence < first.Event.Sequence:
-		return fmt.Errorf("write projection %q: another write got in between, or a majority does not have it yet", a.Projection)
-	case twins(first.Event, stored.Sequence, stored.EventID) && !first.Passed:
-		return reject(mine[0], twinned(first.Event, stored.EventID))
-	}
-	for _, place := range mine {
-		w := &p.writes[place]
-		if w.Event.Sequence > stored.Sequence || twins(w.Event, stored.Sequence, stored.EventID) && !w.Passed {
-			break
-		}
-		p.outcomes[place] = delivery.Repeated
-	}
-	p.settle()
-	return nil
-}
-
-// keyedModel is the upsert for the unit. Its guard stands in the ledger; the
-// filter only keeps off documents of somebody else.
+// keyedModel is the upsert for the unit. Its guard stands in the ledger; the filter
+// keeps off documents of somebody else, and those that show that the ledger is lost.
 func (u *unit) keyedModel(writes []projection.Write, now time.Time) mongo.WriteModel {
 	last := u.last(writes)
-	filter := bson.D{{Key: "_id", Value: last.ID}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$exists", Value: true}}}}
+	filter := bson.D{{Key: "_id", Value: last.ID}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$exists", Value: true}}}, u.unapplied(writes)}
 	relay := append(position(last, now), bson.E{Key: "aggregateId", Value: last.Event.AggregateID})
 	if last.Delete {
 		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).

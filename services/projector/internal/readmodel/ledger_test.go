@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
@@ -40,7 +41,7 @@ func (c *cutter) arm(left int, answered bool, cut context.CancelFunc) {
 
 // A process may die at any command of a transaction: the totals and the
 // position move together or not at all, and what comes again counts once.
-func TestTotalsCountOnceWhereverTheProcessDies(t *testing.T) {
+func TestLedger_TotalsCountOnceWhereverTheProcessDies(t *testing.T) {
 	t.Parallel()
 	var c cutter
 	s := newSubject(t, &event.CommandMonitor{
@@ -84,5 +85,27 @@ func TestTotalsCountOnceWhereverTheProcessDies(t *testing.T) {
 	}
 	if cut < 6 {
 		t.Errorf("the writes were cut %d times, want most of them", cut)
+	}
+}
+
+// An event that a projection passes by changes nothing there, so another one of its
+// sequence is no contradiction.
+func TestKeyed_WhatIsPassedByContradictsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	write := func(id string, passed bool) projection.Write {
+		w := projection.Write{Projection: "p", Collection: "totals", ID: "all", Keyed: true, Passed: passed, Event: readmodeltest.Event("a", 1), Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "events", Value: 1}}}}}
+		w.Event.ID = id
+		return w
+	}
+	if _, err := s.Write(t.Context(), []projection.Write{write("first", false)}); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := s.Write(t.Context(), []projection.Write{write("other", true)})
+	if err != nil || outcomes[0] != delivery.Repeated {
+		t.Errorf("passed by: got %v and %v, want a repeat", outcomes, err)
+	}
+	if _, err := s.Write(t.Context(), []projection.Write{write("other", false)}); err == nil {
+		t.Error("not passed by: got no error, want it refused")
 	}
 }

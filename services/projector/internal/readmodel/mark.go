@@ -38,7 +38,7 @@ func (s *Store) setMark(ctx context.Context, aggregate string, update bson.D) er
 	return nil
 }
 
-// Mark implements delivery.Shelf.
+// Mark implements delivery.ParkedMessages.
 func (s *Store) Mark(ctx context.Context, aggregate string) (*projection.Halted, error) {
 	var h haltedAggregate
 	err := s.own(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}}).Decode(&h)

@@ -16,6 +16,9 @@ const bookkeeping = "_relay"
 
 // model is the guarded upsert for a write.
 func model(w *projection.Write, now time.Time) mongo.WriteModel {
+	if w.Kept {
+		return moving(w, w.Event.Sequence, now)
+	}
 	filter := guard(w.ID, w.Event.Sequence)
 	relay := position(w, now)
 	if w.Delete {
@@ -26,6 +29,13 @@ func model(w *projection.Write, now time.Time) mongo.WriteModel {
 	// The position is set as a whole, which also ends a tombstone.
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).
 		SetUpdate(withSet(w.Update, bson.E{Key: bookkeeping, Value: relay}))
+}
+
+// moving moves the position alone, of a document that is there and not deleted.
+func moving(w *projection.Write, below contract.Sequence, now time.Time) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().
+		SetFilter(append(guard(w.ID, below), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})).
+		SetUpdate(withSet(nil, bson.E{Key: bookkeeping, Value: position(w, now)}))
 }
 
 // guard matches a document only over a lower position. A document without one

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/projector/internal/projection"
 )
@@ -20,6 +21,8 @@ var ErrInUse = errors.New("it is still in use")
 type Move struct {
 	// Collections are those that change their group, by the group they had.
 	Collections map[string]string `json:"collections,omitempty"`
+	// Positions are projections whose positions do so.
+	Positions map[string]string `json:"positions,omitempty"`
 	// From is what has fed the group; nil where nothing has, or it stays.
 	From *Feed `json:"from,omitempty"`
 	To   Feed  `json:"to"`
@@ -27,11 +30,14 @@ type Move struct {
 	Taken *string `json:"taken_from,omitempty"`
 	// Released are subscriptions that may feed other groups from now on.
 	Released []Feed `json:"released,omitempty"`
+	// over is when the latest was noted of what is moved: whoever compares later takes
+	// the move to have come after that.
+	over time.Time
 }
 
 // None tells that everything is where it belongs.
 func (m *Move) None() bool {
-	return len(m.Collections) == 0 && m.From == nil && m.Taken == nil && len(m.Released) == 0
+	return len(m.Collections) == 0 && len(m.Positions) == 0 && m.From == nil && m.Taken == nil && len(m.Released) == 0
 }
 
 // PlanMove says what would have to be moved so that collections are the group's
@@ -39,14 +45,19 @@ func (m *Move) None() bool {
 // is concerned live, or messages are parked in one that something is taken from:
 // nobody would find them any more.
 func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, error) {
-	m := &Move{Collections: map[string]string{}, To: s.feed}
+	m := &Move{Collections: map[string]string{}, Positions: map[string]string{}, To: s.feed}
 	owners, err := s.owners(ctx, collections)
 	if err != nil {
 		return nil, err
 	}
 	groups := []string{s.group}
+	m.over = latest(owners)
 	for _, o := range owners {
 		switch {
+		case o.Projection != "" && !slices.Equal(o.Documents, s.documents(o.Projection)):
+			return nil, fmt.Errorf("%w: %s", ErrElsewhere, s.strangeAccount(&o))
+		case o.Group != s.group && o.Projection != "":
+			m.Positions[o.Projection] = o.Group
 		case o.Group != s.group && o.Feed != nil:
 			m.Taken = &o.Group
 		case o.Group != s.group:
@@ -64,6 +75,9 @@ func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, erro
 	}
 	if f != nil && !f.is(s.feed) {
 		m.From = &f.Feed
+	}
+	if f != nil && f.Since.After(m.over) {
+		m.over = f.Since
 	}
 	if m.None() {
 		return m, nil
@@ -122,20 +136,25 @@ func (s *Store) idle(ctx context.Context, left bool) error {
 // and done again: what the group was fed by is given up last.
 func (s *Store) Move(ctx context.Context, m *Move, by string) error {
 	for name, group := range m.Collections {
-		if err := s.take(ctx, name, group, by); err != nil {
+		if err := s.take(ctx, name, group, by, m.over); err != nil {
+			return err
+		}
+	}
+	for name, group := range m.Positions {
+		if err := s.take(ctx, accountKey(name), group, by, m.over); err != nil {
 			return err
 		}
 	}
 	if m.Taken != nil {
-		if err := s.take(ctx, m.To.key(), *m.Taken, by); err != nil {
+		if err := s.take(ctx, m.To.key(), *m.Taken, by, m.over); err != nil {
 			return err
 		}
 	}
-	if err := s.claim(ctx, ownership{Key: m.To.key(), Feed: &m.To, By: by}); err != nil {
+	if err := s.claim(ctx, ownership{Key: m.To.key(), Feed: &m.To, By: by, Since: m.over}); err != nil {
 		return err
 	}
 	if m.From != nil {
-		if err := s.noteMoved(ctx, *m.From, by); err != nil {
+		if err := s.noteMoved(ctx, *m.From, by, m.over); err != nil {
 			return err
 		}
 	}
@@ -150,9 +169,9 @@ func (s *Store) Move(ctx context.Context, m *Move, by string) error {
 }
 
 // take makes the group's own what was another's.
-func (s *Store) take(ctx context.Context, key, from, by string) error {
+func (s *Store) take(ctx context.Context, key, from, by string, over time.Time) error {
 	result, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: key}, {Key: "group", Value: from}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "since", Value: time.Now()}}}})
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "group", Value: literal(s.group)}, {Key: "by", Value: literal(by)}, {Key: "since", Value: nowAfter(over)}}}}})
 	if err != nil {
 		return fmt.Errorf("move %q: %w", key, err)
 	}

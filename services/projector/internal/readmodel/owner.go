@@ -20,12 +20,17 @@ import (
 // other's order, and a message of a subscription comes to one of its readers alone.
 var ErrElsewhere = errors.New("projectors of another environment work here")
 
-// ownership is a document of collection_owners: whose a read collection is, or
-// which group a subscription feeds. One that was given up has no group.
+// ownership is a document of collection_owners: whose a read collection is, or a
+// projection's positions, or which group a subscription feeds. One that was given up
+// has no group.
 type ownership struct {
-	// Key is the collection's name, or the key of Feed.
-	Key   string    `bson:"_id"`
-	Feed  *Feed     `bson:"feed,omitempty"` // nil for a collection
+	// Key is the collection's name, or the key of Feed, or of Projection.
+	Key  string `bson:"_id"`
+	Feed *Feed  `bson:"feed,omitempty"` // of a subscription alone
+	// Projection and Documents, its collections, are of positions alone.
+	Projection string   `bson:"projection,omitempty"`
+	Documents  []string `bson:"documents,omitempty"`
+
 	Group string    `bson:"group"`
 	By    string    `bson:"by"`
 	Since time.Time `bson:"since"`
@@ -57,11 +62,14 @@ func (s *Store) claimed(collections []string) bson.A {
 	for _, name := range collections {
 		keys = append(keys, name)
 	}
+	for _, account := range s.accounts() {
+		keys = append(keys, account.Key)
+	}
 	return keys
 }
 
 // CheckOwner is ErrElsewhere, with what is whose, where a collection is another
-// group's, the group is fed by another subscription, or the store's subscription
+// group's, positions are of other documents or another group, the group is fed by another subscription, or the store's subscription
 // feeds another group.
 func (s *Store) CheckOwner(ctx context.Context, collections []string) error {
 	owners, err := s.owners(ctx, collections)
@@ -71,6 +79,10 @@ func (s *Store) CheckOwner(ctx context.Context, collections []string) error {
 	var problems []string
 	for _, o := range owners {
 		switch {
+		case o.Projection != "":
+			if problem := s.strangeAccount(&o); problem != "" {
+				problems = append(problems, problem)
+			}
 		case o.Group == s.group:
 		case o.Feed == nil:
 			problems = append(problems, fmt.Sprintf("collection %q is of the group %q, claimed by %s, and not of %q", o.Key, o.Group, o.By, s.group))
@@ -105,6 +117,12 @@ func (s *Store) Claim(ctx context.Context, collections []string, by string) erro
 			return err
 		}
 	}
+	for _, account := range s.accounts() {
+		account.By = by
+		if err := s.claim(ctx, account); err != nil {
+			return err
+		}
+	}
 	if err := s.noteFeed(ctx, by); err != nil {
 		return err
 	}
@@ -113,15 +131,38 @@ func (s *Store) Claim(ctx context.Context, collections []string, by string) erro
 	if err := s.CheckOwner(ctx, collections); err != nil {
 		return err
 	}
-	if err := s.claim(ctx, ownership{Key: s.feed.key(), Feed: &s.feed, By: by}); err != nil {
+	owners, err := s.owners(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.claim(ctx, ownership{Key: s.feed.key(), Feed: &s.feed, By: by, Since: latest(owners)}); err != nil {
 		return err
 	}
 	return s.CheckOwner(ctx, collections)
 }
 
-// claim makes something the group's own that is nobody's.
+// nowAfter is the server's time, and later than a time in any case: also within one
+// millisecond, and where a clock was ahead.
+func nowAfter(over time.Time) bson.D {
+	return bson.D{{Key: "$max", Value: bson.A{"$$NOW", over.Add(time.Millisecond)}}}
+}
+
+// latest is when the last of what owners have was noted.
+func latest(owners []ownership) (at time.Time) {
+	for _, o := range owners {
+		if o.Since.After(at) {
+			at = o.Since
+		}
+	}
+	return at
+}
+
+// claim makes something the group's own that is nobody's, as of later than o.Since.
 func (s *Store) claim(ctx context.Context, o ownership) error {
-	fields := bson.D{{Key: "group", Value: literal(s.group)}, {Key: "by", Value: literal(o.By)}, {Key: "since", Value: "$$NOW"}}
+	fields := bson.D{{Key: "group", Value: literal(s.group)}, {Key: "by", Value: literal(o.By)}, {Key: "since", Value: nowAfter(o.Since)}}
+	if o.Projection != "" {
+		fields = append(fields, bson.E{Key: "projection", Value: literal(o.Projection)}, bson.E{Key: "documents", Value: literal(o.Documents)})
+	}
 	for i := range fields {
 		fields[i].Value = bson.D{{Key: "$ifNull", Value: bson.A{"$" + fields[i].Key, fields[i].Value}}}
 	}
@@ -137,37 +178,41 @@ func (s *Store) claim(ctx context.Context, o ownership) error {
 }
 
 // Keep is CheckOwner, and notes again what Claim and Deploy have noted, where that
-// is lost while the projector runs.
-func (s *Store) Keep(ctx context.Context, collections []string, by string) error {
+// is lost while the projector runs, or is older: then it returns what was.
+func (s *Store) Keep(ctx context.Context, collections []string, by string) (again string, err error) {
 	if err := s.CheckOwner(ctx, collections); err != nil {
-		return err
+		return "", err
 	}
 	f, err := s.feeding(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if f != nil && !f.is(s.feed) {
-		return s.noteMoved(ctx, f.Feed, by)
+	if f != nil && !f.is(s.feed) { // older than the claim
+		return fmt.Sprintf("that %s feeds the group, which it was moved from", f.Feed), s.noteMoved(ctx, f.Feed, by, f.Since)
 	}
 	for _, noted := range []struct {
 		in   *mongo.Collection
 		keys bson.A
 	}{
 		{s.db.Collection(projection.Owners), s.claimed(collections)},
-		{s.own(projection.Processes), bson.A{feedKey, s.deployment()}},
+		{s.own(projection.Processes), bson.A{feedKey}},
 	} {
 		n, err := noted.in.CountDocuments(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: noted.keys}}}})
 		if err != nil {
-			return fmt.Errorf("read %q: %w", noted.in.Name(), err)
+			return "", fmt.Errorf("read %q: %w", noted.in.Name(), err)
 		}
 		if n == int64(len(noted.keys)) {
 			continue
 		}
+		again = fmt.Sprintf("what is lost of %q", noted.in.Name())
 		if err := s.Claim(ctx, collections, by); err != nil {
-			return err
+			return again, err
 		}
-		// What another replica has noted meanwhile may be newer.
-		return s.deploy(ctx, "$setOnInsert", by)
+		break
 	}
-	return nil
+	older, err := s.redeploy(ctx, by)
+	if older && again == "" {
+		again = "what these projectors are"
+	}
+	return again, err
 }

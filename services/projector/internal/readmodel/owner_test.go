@@ -3,13 +3,18 @@ package readmodel_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
 
 // meanwhile runs what another one does before a client's nth write to a collection.
@@ -148,21 +153,204 @@ func TestProcess_VersionsAreDoubtedUntilOneThatNotesNoneCountsAsDead(t *testing.
 	}
 }
 
+// A document that was written while versions were not noted, or may have been, says
+// nothing of a note that is lost.
+func TestVersions_OneThatIsLostIsShownByWhatWasWrittenSince(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	ctx := t.Context()
+	of := func(onGap string) *readmodel.Store {
+		return readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, OnGap: onGap, Marked: []string{"c"}})
+	}
+	waits, reports := of("wait"), of("report")
+	_, err := waits.Write(ctx, []projection.Write{{Projection: "p", Collection: "c", ID: "a", Event: readmodeltest.Event("a", 3), Update: bson.D{}}})
+	if err = errors.Join(err, waits.Claim(ctx, []string{"c"}, "a test"), waits.Process("w-1", "w").Beat(ctx, true)); err != nil {
+		t.Fatal(err)
+	}
+	last := func(when string, known bool) {
+		t.Helper()
+		if got, err := waits.LastVersion(ctx, "a"); err != nil || got.Known != known || known && got.Number != 3 {
+			t.Errorf("%s: got %+v and %v, want it known: %t", when, got, err, known)
+		}
+	}
+	last("written before", false)
+	set := func(fields bson.D) {
+		t.Helper()
+		if _, err := client.Database(database).Collection(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: "feed"}}, bson.D{{Key: "$set", Value: fields}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hour := time.Now().Add(-time.Hour)
+	set(bson.D{{Key: "notedSince", Value: hour}})
+	if err := waits.Process("w-1", "w").Beat(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	last("written since", true)
+	set(bson.D{{Key: "unnotedAt", Value: time.Now()}})
+	last("written while one lived that notes none", false)
+	set(bson.D{{Key: "unnotedAt", Value: hour}})
+	if err := reports.Process("r-1", "r").Beat(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	set(bson.D{{Key: "unnotedAt", Value: hour}})
+	last("with one that notes none", false)
+}
+
 // A replica of before a rollout puts back what is lost, and nothing over what a
 // newer one has noted.
 func TestKeep_LeavesANewerDeploymentAlone(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)
 	ctx := t.Context()
-	s := readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}})
-	if err := errors.Join(s.Claim(ctx, []string{"c"}, "older"), s.Deploy(ctx, "newer"), client.Database(database).Collection("collection_owners").Drop(ctx)); err != nil {
+	s := func() *readmodel.Store {
+		return readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}})
+	}
+	older, newer := s(), s()
+	owners := client.Database(database).Collection("collection_owners")
+	if err := errors.Join(older.Claim(ctx, []string{"c"}, "older"), older.Deploy(ctx, "older"), newer.Deploy(ctx, "newer"), owners.Drop(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Keep(ctx, []string{"c"}, "older"); err != nil {
-		t.Fatal(err)
+	if again, err := older.Keep(ctx, []string{"c"}, "older"); err != nil || !strings.Contains(again, "collection_owners") {
+		t.Fatalf("keep: got %q and %v, want the claims made again", again, err)
 	}
-	if got, err := s.Deployments(ctx); err != nil || len(got) != 1 || got[0].StartedBy != "newer" {
+	if got, err := older.Deployments(ctx); err != nil || len(got) != 1 || got[0].StartedBy != "newer" {
 		t.Errorf("the deployments: got %+v and %v, want the newer one", got, err)
+	}
+}
+
+// backup keeps what a collection holds, and returns what puts that back.
+func backup(t *testing.T, c *mongo.Collection) (restore func()) {
+	t.Helper()
+	var all []any
+	cursor, err := c.Find(t.Context(), bson.D{})
+	if err == nil {
+		err = cursor.All(t.Context(), &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		_, err := c.DeleteMany(t.Context(), bson.D{})
+		if err == nil {
+			_, err = c.InsertMany(t.Context(), all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What the last to start has noted is noted again over what is restored from before,
+// and by an older replica that runs beside it, too, until then.
+func TestKeep_NotesADeploymentAgainThatWentBack(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	ctx := t.Context()
+	of := func(onGap string) *readmodel.Store {
+		return readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, OnGap: onGap})
+	}
+	first, older, newer := of("report"), of("report"), of("wait")
+	if err := errors.Join(first.Claim(ctx, []string{"c"}, "first"), first.Deploy(ctx, "first")); err != nil {
+		t.Fatal(err)
+	}
+	restore := backup(t, client.Database(database).Collection("projector_processes"))
+	if err := errors.Join(older.Deploy(ctx, "older"), newer.Deploy(ctx, "newer")); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	for _, keeps := range []struct {
+		by    *readmodel.Store
+		want  string
+		again bool
+	}{{older, "older", true}, {newer, "newer", true}, {older, "newer", false}} {
+		if again, err := keeps.by.Keep(ctx, []string{"c"}, keeps.want); err != nil || (again != "") != keeps.again {
+			t.Errorf("keep: got %q and %v, want it noted again: %v", again, err, keeps.again)
+		}
+		if got, err := newer.Deployments(ctx); err != nil || len(got) != 1 || got[0].StartedBy != keeps.want {
+			t.Errorf("the deployments: got %+v and %v, want that of the %s one", got, err, keeps.want)
+		}
+	}
+}
+
+// Of what is noted in two collections the later word counts: an older one that was
+// restored undoes no move.
+func TestMove_StaysWhereWhatItHasNotedIsRestoredFromBefore(t *testing.T) {
+	t.Parallel()
+	for _, restored := range []string{"collection_owners", "projector_processes"} {
+		t.Run(restored, func(t *testing.T) {
+			t.Parallel()
+			client, database := servers.Mongo(t, nil)
+			ctx := t.Context()
+			of := func(subscription string) *readmodel.Store {
+				return readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: subscription}})
+			}
+			before, after := of("projector"), of("second")
+			if err := before.Claim(ctx, []string{"c"}, "before"); err != nil {
+				t.Fatal(err)
+			}
+			// By a clock that was ahead: what comes later is later all the same.
+			ahead := bson.D{{Key: "$set", Value: bson.D{{Key: "since", Value: time.Now().Add(time.Hour)}}}}
+			for _, name := range []string{"collection_owners", "projector_processes"} {
+				if _, err := client.Database(database).Collection(name).UpdateMany(ctx, bson.D{}, ahead); err != nil {
+					t.Fatal(err)
+				}
+			}
+			restore := backup(t, client.Database(database).Collection(restored))
+			plan, err := after.PlanMove(ctx, []string{"c"})
+			if err == nil {
+				err = after.Move(ctx, plan, "after")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			restore()
+			if err := before.Claim(ctx, []string{"c"}, "before"); !errors.Is(err, readmodel.ErrElsewhere) {
+				t.Errorf("who was moved from: got %v, want it refused", err)
+			}
+			for range 2 { // what is noted again says so, too
+				if _, err := after.Keep(ctx, []string{"c"}, "after"); err != nil {
+					t.Errorf("who was moved to: got %v, want it where it is", err)
+				}
+			}
+			if feeds, err := after.Feeds(ctx); err != nil || len(feeds) == 0 || feeds[0].Subscription != "second" {
+				t.Errorf("feeds: got %v and %v, want the one that was moved to", feeds, err)
+			}
+			// Nothing is left beside the processes, and a claim of before the move is.
+			if _, err := client.Database(database).Collection("projector_processes").DeleteOne(ctx, bson.D{{Key: "_id", Value: "feed"}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := before.CheckOwner(ctx, []string{"c"}); !errors.Is(err, readmodel.ErrElsewhere) {
+				t.Errorf("who was moved from, by claims alone: got %v, want it refused", err)
+			}
+		})
+	}
+}
+
+// What a group gives up late, as its operator was interrupted, is not taken from who
+// has it by then.
+func TestMove_ReleasesNothingOfAnothers(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	ctx := t.Context()
+	from, to := readmodel.Feed{Topic: "topic", Subscription: "projector"}, readmodel.Feed{Topic: "topic", Subscription: "next"}
+	of := func(group string, feed readmodel.Feed) *readmodel.Store {
+		return readmodel.New(client, readmodel.Config{Database: database, Group: group, Feed: feed})
+	}
+	if err := of("", from).Claim(ctx, []string{"c"}, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	late, err := of("", to).PlanMove(ctx, []string{"c"})
+	if err != nil || len(late.Released) != 1 {
+		t.Fatalf("plan: got %+v and %v, want the subscription released", late, err)
+	}
+	other := of("other", from)
+	taken, err := other.PlanMove(ctx, []string{"d"})
+	if err = errors.Join(err, other.Move(ctx, taken, "the other"), of("", to).Move(ctx, late, "the late one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := of("third", from).Claim(ctx, []string{"e"}, "a third"); !errors.Is(err, readmodel.ErrElsewhere) {
+		t.Errorf("a third group on the subscription: got %v, want it refused: it is the other's", err)
 	}
 }
 

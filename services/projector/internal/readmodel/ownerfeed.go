@@ -33,8 +33,12 @@ func (f Feed) String() string {
 
 // is tells whether two feeds may be the same. Names of the broker have no case.
 func (f Feed) is(other Feed) bool {
-	return strings.EqualFold(f.Topic, other.Topic) && strings.EqualFold(f.Subscription, other.Subscription) &&
-		(f.Namespace == "" || other.Namespace == "" || strings.EqualFold(f.Namespace, other.Namespace))
+	return strings.EqualFold(f.Topic, other.Topic) && strings.EqualFold(f.Subscription, other.Subscription) && f.Beside(other)
+}
+
+// Beside tells whether two feeds may be of one namespace.
+func (f Feed) Beside(other Feed) bool {
+	return f.Namespace == "" || other.Namespace == "" || strings.EqualFold(f.Namespace, other.Namespace)
 }
 
 // key is that of the feed beside collections: no collection has a "$" in its name.
@@ -54,6 +58,8 @@ type feeding struct {
 	Since  time.Time `bson:"since"`
 	// UnnotedAt is until when projectors that note no versions may have lived.
 	UnnotedAt time.Time `bson:"unnotedAt,omitempty"`
+	// NotedSince is since when all projectors note them; zero where they do not.
+	NotedSince time.Time `bson:"notedSince,omitempty"`
 }
 
 // foreign says why a parked message is of none of the group's feeds, "" where it is
@@ -64,7 +70,7 @@ func (f *feeding) foreign(p *parkedMessage) string {
 	}
 	from := Feed{Topic: p.Topic, Subscription: p.Subscription}
 	same := func(feed Feed) bool {
-		return from.Subscription == feed.Subscription && (from.Topic == "" || from.Topic == feed.Topic)
+		return strings.EqualFold(from.Subscription, feed.Subscription) && (from.Topic == "" || strings.EqualFold(from.Topic, feed.Topic))
 	}
 	if same(f.Feed) || slices.ContainsFunc(f.Before, same) {
 		return ""
@@ -91,8 +97,9 @@ func (s *Store) feeding(ctx context.Context) (*feeding, error) {
 	return &feeding{Feed: Feed{Topic: last.Topic, Subscription: last.Subscription}, By: last.StartedBy, Since: last.StartedAt}, nil
 }
 
-// fed is what feeds the group by owners, the group's own among them, where what is
-// noted beside its processes is lost, or older. nil where nothing is known.
+// fed is what feeds the group, by what is noted beside its processes and by owners,
+// the group's own among them: where one of them was restored from before a move, the
+// later word counts. nil where nothing is known.
 func (s *Store) fed(ctx context.Context, owners []ownership) (*feeding, error) {
 	f, err := s.feeding(ctx)
 	if err != nil {
@@ -110,7 +117,7 @@ func (s *Store) fed(ctx context.Context, owners []ownership) (*feeding, error) {
 			claimed = &feeding{Feed: *o.Feed, By: o.By, Since: o.Since}
 		}
 	}
-	if claimed != nil {
+	if claimed != nil && (f == nil || claimed.Since.After(f.Since)) {
 		return claimed, nil
 	}
 	return f, nil
@@ -119,26 +126,39 @@ func (s *Store) fed(ctx context.Context, owners []ownership) (*feeding, error) {
 // noteFeed notes, unless something is noted already, that the store's subscription
 // feeds the group.
 func (s *Store) noteFeed(ctx context.Context, by string) error {
+	fields := bson.D{
+		{Key: "namespace", Value: literal(s.feed.Namespace)},
+		{Key: "topic", Value: literal(s.feed.Topic)},
+		{Key: "subscription", Value: literal(s.feed.Subscription)},
+		{Key: "before", Value: literal(bson.A{})},
+		{Key: "by", Value: literal(by)},
+		{Key: "since", Value: "$$NOW"},
+	}
+	for i := range fields {
+		fields[i].Value = bson.D{{Key: "$ifNull", Value: bson.A{"$" + fields[i].Key, fields[i].Value}}}
+	}
 	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}},
-		bson.D{{Key: "$setOnInsert", Value: feeding{Feed: s.feed, Before: []Feed{}, By: by, Since: time.Now()}}}, options.UpdateOne().SetUpsert(true))
+		mongo.Pipeline{{{Key: "$set", Value: fields}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil && !mongo.IsDuplicateKeyError(err) {
 		return fmt.Errorf("note what feeds the group in %q: %w", projection.Processes, err)
 	}
 	return nil
 }
 
-// noteMoved notes that the store's subscription feeds the group in place of another.
-func (s *Store) noteMoved(ctx context.Context, from Feed, by string) error {
-	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, bson.D{
-		{Key: "$set", Value: bson.D{
-			{Key: "namespace", Value: s.feed.Namespace},
-			{Key: "topic", Value: s.feed.Topic},
-			{Key: "subscription", Value: s.feed.Subscription},
-			{Key: "by", Value: by},
-			{Key: "since", Value: time.Now()},
-		}},
-		{Key: "$addToSet", Value: bson.D{{Key: "before", Value: from}}},
-	}, options.UpdateOne().SetUpsert(true))
+// noteMoved notes that the store's subscription feeds the group in place of another,
+// since later than over.
+func (s *Store) noteMoved(ctx context.Context, from Feed, by string, over time.Time) error {
+	before := bson.D{{Key: "$ifNull", Value: bson.A{"$before", bson.A{}}}}
+	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, mongo.Pipeline{{{Key: "$set", Value: bson.D{
+		{Key: "namespace", Value: literal(s.feed.Namespace)},
+		{Key: "topic", Value: literal(s.feed.Topic)},
+		{Key: "subscription", Value: literal(s.feed.Subscription)},
+		{Key: "by", Value: literal(by)},
+		{Key: "since", Value: nowAfter(over)},
+		{Key: "before", Value: bson.D{{Key: "$cond", Value: bson.A{
+			bson.D{{Key: "$in", Value: bson.A{literal(from), before}}}, before, bson.D{{Key: "$concatArrays", Value: bson.A{before, bson.A{literal(from)}}}},
+		}}}},
+	}}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("move the group %q: %w", s.group, err)
 	}

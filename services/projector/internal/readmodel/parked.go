@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,9 +15,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -62,7 +60,7 @@ type parkedMessage struct {
 	Failed    bool              `bson:"failed"`
 	Reason    string            `bson:"reason"`
 	Returned  bool              `bson:"returned,omitempty"`
-	// Behind is that of delivery.Shelved.
+	// Behind is that of delivery.ParkedMessage.
 	Behind bool `bson:"behind,omitempty"`
 	// Topic is "" where an older release has parked it.
 	Topic          string    `bson:"topic"`
@@ -134,8 +132,14 @@ func (s *Store) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, err
 			if err != nil {
 				return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
 			}
-			if stored.Halt != mine || !marking {
+			if stored.Halt != mine {
 				return nil
+			}
+			if err := s.noteHalt(ctx, &stored); err != nil {
+				return err
+			}
+			if err := s.recount(ctx, e.AggregateID, mine, h.Deleted); err != nil || !marking {
+				return err
 			}
 			return s.mark(ctx, e.AggregateID, &mark)
 		})
@@ -146,6 +150,34 @@ func (s *Store) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, err
 		err = halt(false)
 	}
 	return stored.id(), err
+}
+
+// recount counts at a new halt what is parked already, where one was lost: so that
+// what is lost after that is missed. The messages are changed for it, which keeps a
+// redrive from taking one away meanwhile. Where all was deleted that was parked under
+// the halt, one at least is missing. Behind which event a message came is not known any
+// more: later ones may have been applied while there was no halt.
+func (s *Store) recount(ctx context.Context, aggregate string, halt delivery.HaltID, deleted bool) error {
+	result, err := s.own(projection.ParkedMessages).UpdateMany(ctx, ofAggregate(aggregate), bson.D{
+		{Key: "$set", Value: bson.D{{Key: "halt", Value: halt}}},
+		{Key: "$unset", Value: bson.D{{Key: "behind", Value: ""}}},
+	})
+	if err != nil {
+		return fmt.Errorf("write to %q: %w", projection.ParkedMessages, err)
+	}
+	kept := result.MatchedCount
+	if deleted {
+		kept = max(kept, 1)
+	}
+	if kept == 0 {
+		return nil
+	}
+	_, err = s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "parked", Value: kept}, {Key: "kept", Value: kept}}}})
+	if err != nil {
+		return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+	}
+	return nil
 }
 
 // Park implements delivery.Parking.
@@ -177,6 +209,9 @@ func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
 		}
 		if err != nil {
 			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+		}
+		if discarded, err := s.Discarded(ctx, &p.Event); err != nil || discarded {
+			return cmp.Or(err, delivery.ErrDiscarded)
 		}
 		document.Behind = p.Event.Sequence < halt.Sequence || p.Event.Sequence <= halt.Taken
 		id, fields, err := document.split()
@@ -242,18 +277,6 @@ func (s *Store) fill(ctx context.Context, id any, fields bson.D) error {
 		return fmt.Errorf("write to %q: %w", projection.ParkedMessages, err)
 	}
 	return nil
-}
-
-// together runs f in a transaction, again where another one was in its way.
-func (s *Store) together(ctx context.Context, f func(ctx context.Context) error) error {
-	session, err := s.db.Client().StartSession()
-	if err != nil {
-		return fmt.Errorf("start a session: %w", err)
-	}
-	defer session.EndSession(context.WithoutCancel(ctx))
-	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) { return nil, f(ctx) },
-		options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()).SetReadPreference(readpref.Primary()))
-	return err
 }
 
 // putOnce inserts a document unless there is one with its key, and tells

@@ -20,6 +20,7 @@ import (
 // pass stores the writes of one call to one collection.
 type pass struct {
 	collection *mongo.Collection
+	witnessed  *witnessed
 	writes     []projection.Write
 	outcomes   []delivery.Outcome
 	pending    []int // places in writes that are not stored yet, in order
@@ -37,7 +38,8 @@ func (p *pass) run(ctx context.Context) error {
 		for i, u := range sent {
 			models[i] = u.model(p.writes, now)
 		}
-		_, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
+		result, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
+		p.witnessed.inserted(p.collection.Name(), now, result)
 		if err == nil {
 			p.settle(sent, delivery.Applied)
 			return nil

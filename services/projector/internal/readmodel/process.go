@@ -36,6 +36,8 @@ type Process struct {
 	store        *Store
 	id, instance string
 	careful      atomic.Bool
+	// beaten is when the process last said that it lives, by the server's clock.
+	beaten time.Time
 }
 
 var _ delivery.Care = (*Process)(nil)
@@ -69,14 +71,21 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 	processes := p.store.own(projection.Processes)
 	var me struct {
 		HeartbeatAt time.Time `bson:"heartbeatAt"`
+		// Before is that of the beat before, as far as the database has it.
+		Before time.Time `bson:"beatBefore"`
 	}
 	err := processes.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&me)
 	if err != nil {
 		return fmt.Errorf("say that the process lives: %w", err)
 	}
-	if err := p.noteNone(ctx); err != nil {
+	// A majority had the last beat.
+	if me.Before.Before(p.beaten) {
+		p.store.wentBack()
+	}
+	p.beaten = me.HeartbeatAt
+	if err := p.sayNoting(ctx); err != nil {
 		return err
 	}
 	silent := bson.D{{Key: "heartbeatAt", Value: bson.D{{Key: "$lt", Value: me.HeartbeatAt.Add(-deadAfter)}}}}
@@ -101,17 +110,21 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 	return nil
 }
 
-// noteNone says, where the process notes no versions of aggregates, that it may
-// apply events until it says so again, or counts as dead.
-func (p *Process) noteNone(ctx context.Context) error {
-	if p.store.onGap == "" || p.store.onGap == waitsForGaps {
+// sayNoting says since when versions of aggregates are noted; where the process notes
+// none, that it may apply events until it says so again, or counts as dead.
+func (p *Process) sayNoting(ctx context.Context) error {
+	var said mongo.Pipeline
+	switch p.store.onGap {
+	case "":
 		return nil
+	case waitsForGaps:
+		said = mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "notedSince", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$notedSince", "$$NOW"}}}}}}}}
+	default:
+		until := bson.D{{Key: "$add", Value: bson.A{"$$NOW", deadAfter.Milliseconds()}}}
+		said = mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "unnotedAt", Value: until}}}}, {{Key: "$unset", Value: "notedSince"}}}
 	}
-	until := bson.D{{Key: "$add", Value: bson.A{"$$NOW", deadAfter.Milliseconds()}}}
-	_, err := p.store.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "unnotedAt", Value: until}}}}})
-	if err != nil {
-		return fmt.Errorf("say that versions are not noted: %w", err)
+	if _, err := p.store.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, said); err != nil {
+		return fmt.Errorf("say whether versions are noted: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 )
 
@@ -135,4 +136,31 @@ func TestProcess_AnOrderlyStopIsNoDeath(t *testing.T) {
 	if got, err := other.Deaths(ctx, "a"); err != nil || len(got) != 0 {
 		t.Errorf("deaths: got %v and %v, want none", got, err)
 	}
+}
+
+// What a process has noted of itself tells that the database was restored from before.
+func TestProcess_FindsTheDatabaseGoneBack(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	found := 0
+	p := readmodel.New(client, readmodel.Config{Database: database, WentBack: func() { found++ }}).Process("p-1", "p")
+	processes := client.Database(database).Collection(projection.Processes)
+	beat := func(when string, want int) {
+		t.Helper()
+		if err := p.Beat(t.Context(), false); err != nil || found != want {
+			t.Errorf("%s: found %d times and %v, want %d", when, found, err, want)
+		}
+	}
+	beat("first", 0)
+	beat("second", 0)
+	older := bson.D{{Key: "$set", Value: bson.D{{Key: "heartbeatAt", Value: time.Now().Add(-time.Hour)}}}}
+	if _, err := processes.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "p-1"}}, older); err != nil {
+		t.Fatal(err)
+	}
+	beat("restored", 1)
+	beat("after it", 1)
+	if err := processes.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	beat("emptied", 2)
 }

@@ -38,7 +38,7 @@ func (s *Store) there(ctx context.Context, collection string, filter bson.D) (bo
 	return true, nil
 }
 
-// Position implements delivery.Shelf.
+// Position implements delivery.ParkedMessages.
 func (s *Store) Position(ctx context.Context, w *projection.Write) (contract.Sequence, string, error) {
 	collection, key, path := w.Collection, w.ID, []string{bookkeeping}
 	if w.Keyed {

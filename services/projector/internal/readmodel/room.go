@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// usualShelfBytes are for a process that says nothing else: a command, which may
+// usualParkedBytes are for a process that says nothing else: a command, which may
 // run in the container of a projector.
-const usualShelfBytes = 8 << 20
+const usualParkedBytes = 8 << 20
 
 // pagesAtOnce is how many pages there is room for at least, unless one message of
 // a page is more than its part.
@@ -28,7 +28,7 @@ type room struct {
 
 func newRoom(total int64) *room {
 	if total == 0 {
-		total = usualShelfBytes
+		total = usualParkedBytes
 	}
 	return &room{total: total, free: semaphore.NewWeighted(total)}
 }
@@ -65,9 +65,9 @@ func (r *room) note(bytes int64) {
 	r.most = max(r.most, r.used)
 }
 
-// ShelfBytes is how many bytes of parked messages are read and not yet dealt with,
+// ParkedBytes is how many bytes of parked messages are read and not yet dealt with,
 // and how many there were at most.
-func (s *Store) ShelfBytes() (now, most int64) {
+func (s *Store) ParkedBytes() (now, most int64) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	return s.room.used, s.room.most

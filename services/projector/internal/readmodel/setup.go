@@ -47,12 +47,13 @@ type expiry struct {
 // keepProcesses is how long a process is known after its last word.
 const keepProcesses = 24 * time.Hour
 
-// expiries are the indexes that remove tombstones after keep, and what is known
-// of processes after a day.
+// expiries are the indexes that remove tombstones and what is known of discarded
+// events after keep, and what is known of processes after a day.
 func (s *Store) expiries(collections []string, keep time.Duration) []expiry {
 	indexes := []expiry{
 		{projection.OfGroup(projection.Processes, s.group), "heartbeatAt", "old", keepProcesses},
 		{projection.OfGroup(projection.Attempts, s.group), "at", "old", keepProcesses},
+		{projection.OfGroup(projection.Positions, s.group), "discardedAt", "discarded", keep},
 	}
 	for _, name := range collections {
 		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", "tombstones", keep})

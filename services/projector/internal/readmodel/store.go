@@ -3,6 +3,9 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -23,6 +26,18 @@ type Store struct {
 	parts  []projection.Part // nil where not known
 	onGap  string
 	room   *room
+	looks  *looks
+	ended  func(transactions int)
+	// wentBack is that of Config.
+	wentBack func()
+	// suspects are documents that may show that positions are lost.
+	suspects *suspects
+	// witnessed are documents that may show that read collections were emptied, and keep is
+	// that of Config.
+	witnessed *witnessed
+	keep      time.Duration
+	// deployed is when Deploy noted what this process is, by the server's clock.
+	deployed *atomic.Pointer[time.Time]
 }
 
 // Config says what a store is for.
@@ -41,9 +56,17 @@ type Config struct {
 	Projections []projection.Part
 	// OnGap is what the deployment does with events behind a missing version.
 	OnGap string
-	// ShelfBytes bounds the parked messages that redrives have in memory, all of
+	// Keep is how long tombstones are kept; 0 for ever.
+	Keep time.Duration
+	// ParkedBytes bounds the parked messages that redrives have in memory, all of
 	// this store together; 0 for 8 MiB.
-	ShelfBytes int64
+	ParkedBytes int64
+	// Ended is told how many transactions of dead processes were ended, from many
+	// goroutines; nil where nobody asks.
+	Ended func(transactions int)
+	// WentBack is told where the database has lost what a process had noted of itself:
+	// it was restored from before; nil where nobody asks.
+	WentBack func()
 }
 
 var (
@@ -54,17 +77,30 @@ var (
 
 // New returns the store in a database.
 func New(client *mongo.Client, cfg Config) *Store {
+	if cfg.Ended == nil {
+		cfg.Ended = func(int) {}
+	}
+	if cfg.WentBack == nil {
+		cfg.WentBack = func() {}
+	}
 	return &Store{
 		db: client.Database(cfg.Database, options.Database().
 			SetWriteConcern(writeconcern.Majority()).
 			SetReadConcern(readconcern.Majority()).
 			SetReadPreference(readpref.Primary())),
-		feed:   cfg.Feed,
-		group:  cfg.Group,
-		marked: cfg.Marked,
-		parts:  cfg.Projections,
-		onGap:  cfg.OnGap,
-		room:   newRoom(cfg.ShelfBytes),
+		feed:      cfg.Feed,
+		group:     cfg.Group,
+		marked:    cfg.Marked,
+		parts:     cfg.Projections,
+		onGap:     cfg.OnGap,
+		room:      newRoom(cfg.ParkedBytes),
+		looks:     &looks{},
+		ended:     cfg.Ended,
+		wentBack:  cfg.WentBack,
+		suspects:  &suspects{found: map[string]suspect{}},
+		witnessed: &witnessed{of: map[string]knownWitnesses{}},
+		keep:      cfg.Keep,
+		deployed:  &atomic.Pointer[time.Time]{},
 	}
 }
 
@@ -82,11 +118,16 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Write implements delivery.Store. What goes to one collection, guarded by its
-// documents, goes by itself; all else goes together: see joint.
+// documents, goes by itself, unless it depends on what they are; all else goes
+// together: see joint.
 func (s *Store) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
 	outcomes, err := s.write(ctx, writes)
+	// So ends a write without a transaction that waits for one.
+	if hasCode(err, maxTimeExpired) && s.looks.due() {
+		s.endIdle(ctx)
+	}
 	if isUnreachable(err) {
-		err = fmt.Errorf("%w: %w", delivery.ErrUnreachable, err)
+		err = unreachable(err)
 	}
 	return outcomes, err
 }
@@ -96,8 +137,9 @@ func (s *Store) write(ctx context.Context, writes []projection.Write) ([]deliver
 	for i := range all {
 		all[i] = i
 	}
-	if to := collections(writes, all); len(to) == 1 && len(accounts(writes, all)) == 0 {
-		p := &pass{collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
+	reads := slices.ContainsFunc(writes, func(w projection.Write) bool { return w.Complete != nil })
+	if to := collections(writes, all); !reads && len(to) == 1 && len(accounts(writes, all)) == 0 {
+		p := &pass{collection: s.db.Collection(to[0]), witnessed: s.witnessed, writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
 		return outcomes, p.run(ctx)
 	}
 	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}

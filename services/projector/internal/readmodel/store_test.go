@@ -52,7 +52,31 @@ func newSubject(t *testing.T, monitor *event.CommandMonitor) *subject {
 	return &subject{readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, Marked: []string{"c", "other"}}), client.Database(database)}
 }
 
-func TestStoreConforms(t *testing.T) {
+// The body of a message that could not be kept is in the dead letters, and nobody
+// has seen it: its discard ends the place alone.
+func TestDiscard_OfAPlaceIsNoDecisionAboutTheMessage(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	e := readmodeltest.Event("a", 1)
+	if _, err := s.Halt(t.Context(), delivery.Halt{Event: *e}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Park(t.Context(), []delivery.Parked{{Event: *e}}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Store.Parked(t.Context(), "a", func(p readmodel.ParkedMessage) error { return s.Store.Discard(t.Context(), &p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, err := s.IsParked(t.Context(), e); err != nil || there {
+		t.Errorf("parked: got %t and %v, want it gone", there, err)
+	}
+	if discarded, err := s.Discarded(t.Context(), e); err != nil || discarded {
+		t.Errorf("discarded: got %t and %v, want not", discarded, err)
+	}
+}
+
+func TestStore_StoreConforms(t *testing.T) {
 	t.Parallel()
 	readmodeltest.Conformance(t, func(t *testing.T) readmodeltest.ReadModel { return newSubject(t, nil) })
 }
@@ -101,6 +125,10 @@ func (s *subject) Parked(ctx context.Context, aggregate string) ([]contract.Sequ
 	return sequences, err
 }
 
+func (s *subject) Discard(ctx context.Context, e *contract.Event) error {
+	return s.Store.Discard(ctx, &readmodel.ParkedMessage{AggregateID: e.AggregateID, Sequence: e.Sequence, EventID: e.ID, Message: contract.Message{Body: []byte("x")}})
+}
+
 func (s *subject) PutForeign(ctx context.Context, collection string, id any) error {
 	_, err := s.db.Collection(collection).InsertOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "mine", Value: 1}})
 	return err
@@ -139,7 +167,7 @@ func set(aggregate string, n int64) projection.Write {
 	}
 }
 
-func TestABatchIsOneRoundTripAndARepeatedOneThree(t *testing.T) {
+func TestStore_ABatchIsOneRoundTripAndARepeatedOneThree(t *testing.T) {
 	t.Parallel()
 	var r recorder
 	s := newSubject(t, r.monitor())
@@ -168,7 +196,7 @@ func TestABatchIsOneRoundTripAndARepeatedOneThree(t *testing.T) {
 	}
 }
 
-func TestEveryCommandAsksForAMajority(t *testing.T) {
+func TestStore_EveryCommandAsksForAMajority(t *testing.T) {
 	t.Parallel()
 	var r recorder
 	s := newSubject(t, r.monitor())
@@ -203,7 +231,7 @@ func TestEveryCommandAsksForAMajority(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestADocumentCarriesItsPosition(t *testing.T) {
+func TestStore_ADocumentCarriesItsPosition(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	before := time.Now().Truncate(time.Millisecond)
@@ -236,7 +264,7 @@ func TestADocumentCarriesItsPosition(t *testing.T) {
 	}
 }
 
-func TestAnotherUniqueIndexIsNotTakenForARepeat(t *testing.T) {
+func TestStore_AnotherUniqueIndexIsNotTakenForARepeat(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	_, err := s.db.Collection("c").Indexes().CreateOne(t.Context(), mongo.IndexModel{
@@ -256,7 +284,7 @@ func TestAnotherUniqueIndexIsNotTakenForARepeat(t *testing.T) {
 	}
 }
 
-func TestADocumentThatGrowsTooLargeIsRejected(t *testing.T) {
+func TestStore_ADocumentThatGrowsTooLargeIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	big := func(n int64, size int) projection.Write {
@@ -280,7 +308,7 @@ func TestADocumentThatGrowsTooLargeIsRejected(t *testing.T) {
 	}
 }
 
-func TestSetupMakesCollectionsAndIndexesOnceAndAgain(t *testing.T) {
+func TestStore_SetupMakesCollectionsAndIndexesOnceAndAgain(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	for range 2 {
@@ -307,7 +335,7 @@ func TestSetupMakesCollectionsAndIndexesOnceAndAgain(t *testing.T) {
 	t.Errorf("indexes: got %+v, want tombstones with an hour", specs)
 }
 
-func TestAnIndexWithAnotherTimeIsToldAndTheOthersAreMade(t *testing.T) {
+func TestStore_AnIndexWithAnotherTimeIsToldAndTheOthersAreMade(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	if err := s.Setup(t.Context(), []string{"c"}, time.Hour); err != nil {
@@ -323,7 +351,7 @@ func TestAnIndexWithAnotherTimeIsToldAndTheOthersAreMade(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableServerPasses(t *testing.T) {
+func TestStore_AnUnreachableServerPasses(t *testing.T) {
 	t.Parallel()
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1/?directConnection=true").
 		SetServerSelectionTimeout(200 * time.Millisecond))

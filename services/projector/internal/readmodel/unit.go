@@ -17,6 +17,8 @@ type unit struct {
 	fold   fold
 	// closed: the unit holds one write that nothing can be folded with.
 	closed bool
+	// again: an earlier unit has written the document for the first event of this one.
+	again bool
 }
 
 // first and last are the writes at the ends of the unit.
@@ -30,11 +32,18 @@ func (u *unit) last(writes []projection.Write) *projection.Write {
 // sequence that does not rise is a repeat or a twin, which the guard must see.
 func (u *unit) join(writes []projection.Write, place int) bool {
 	w := &writes[place]
-	if u.closed || w.Delete || w.Event.Sequence <= u.last(writes).Event.Sequence || !u.fold.add(w.Update) {
+	// What moves a position alone makes no document, and what comes behind it may.
+	if u.closed || w.Delete || u.first(writes).Kept && !w.Kept || !after(w, u.last(writes)) || !u.fold.add(w.Update) {
 		return false
 	}
 	u.writes = append(u.writes, place)
 	return true
+}
+
+// after tells whether a write is due when another one was made: of a later event, or
+// of the same one where it may change a document more than once.
+func after(w, last *projection.Write) bool {
+	return w.Event.Sequence > last.Event.Sequence || w.Keyed && w.Event == last.Event
 }
 
 // model is the guarded upsert for the unit. It asks for a position below the
@@ -44,6 +53,9 @@ func (u *unit) model(writes []projection.Write, now time.Time) mongo.WriteModel 
 		return model(u.first(writes), now)
 	}
 	last := u.last(writes)
+	if u.first(writes).Kept {
+		return moving(last, u.first(writes).Event.Sequence, now)
+	}
 	return mongo.NewUpdateOneModel().SetFilter(guard(last.ID, u.first(writes).Event.Sequence)).SetUpsert(true).
 		SetUpdate(withSet(u.fold.update(), bson.E{Key: bookkeeping, Value: position(last, now)}))
 }
@@ -77,7 +89,9 @@ func units(writes []projection.Write, pending []int, r reach) []*unit {
 		if u := open[key]; r != alone && u != nil && u.join(writes, place) {
 			continue
 		}
+		before := open[key]
 		u := &unit{writes: []int{place}}
+		u.again = w.Keyed && before != nil && before.last(writes).Event == w.Event
 		u.closed = w.Delete || r == alone || !u.fold.add(w.Update)
 		if r == adjacent {
 			clear(open)

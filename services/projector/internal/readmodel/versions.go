@@ -29,7 +29,9 @@ func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Ver
 	}
 	err := s.own(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: versions(aggregate)}}).Decode(&stored)
 	switch {
-	case errors.Is(err, mongo.ErrNoDocuments), err == nil && stored.Version == nil:
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return s.shownVersion(ctx, aggregate)
+	case err == nil && stored.Version == nil:
 		return contract.Version{}, nil
 	case err != nil:
 		return contract.Version{}, fmt.Errorf("read a version in %q: %w", projection.Positions, err)
@@ -39,6 +41,45 @@ func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Ver
 		return contract.Version{}, err
 	}
 	return contract.VersionOf(*stored.Version), nil
+}
+
+// clocksApart is how far the clocks of projectors and server may be apart.
+const clocksApart = time.Minute
+
+// shownVersion is the version of an aggregate that has no note, by its own documents:
+// one that was written since versions are noted tells that the note is lost. It shows no
+// event that its projection passed by.
+func (s *Store) shownVersion(ctx context.Context, aggregate string) (shown contract.Version, err error) {
+	f, err := s.feeding(ctx)
+	if err != nil || f == nil || f.NotedSince.IsZero() {
+		return contract.Version{}, err
+	}
+	since := f.NotedSince
+	if f.UnnotedAt.After(since) {
+		since = f.UnnotedAt
+	}
+	for _, collection := range s.marked {
+		var stored struct {
+			Relay struct {
+				Version *int64 `bson:"aggregateVersion"`
+			} `bson:"_relay"`
+		}
+		err := s.db.Collection(collection).FindOne(ctx, bson.D{
+			{Key: "_id", Value: aggregate},
+			{Key: ofAggregates, Value: nil},
+			{Key: bookkeeping + ".updatedAt", Value: bson.D{{Key: "$gt", Value: since.Add(clocksApart)}}},
+		}, options.FindOne().SetProjection(bson.D{{Key: bookkeeping + ".aggregateVersion", Value: 1}})).Decode(&stored)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			continue
+		}
+		if err != nil {
+			return contract.Version{}, fmt.Errorf("read a version in %q: %w", collection, err)
+		}
+		if v := stored.Relay.Version; v != nil && (!shown.Known || *v > shown.Number) {
+			shown = contract.VersionOf(*v)
+		}
+	}
+	return shown, nil
 }
 
 // doubtful tells whether later versions may have been applied than the one that was

@@ -29,21 +29,40 @@ type VersionState struct {
 // keeps its position.
 var shown = bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: bookkeeping + ".deletedAt", Value: nil}}}}}
 
-// Present makes a view, unless there is something of that name already.
+// Present makes a view that is not there, for the first time or because it was lost:
+// that stands again on what readers saw. ErrUnseen where nobody knows what that was.
 func (s *Store) Present(ctx context.Context, v projection.View) (made bool, err error) {
-	err = s.db.CreateView(ctx, v.Name, v.On, shown)
-	if hasCode(err, namespaceExists) {
-		return false, nil
+	if !v.Versioned() {
+		return s.create(ctx, v.Name, v.On)
+	}
+	on, err := s.seen(ctx, v)
+	if errors.Is(err, ErrUnseen) {
+		// A role that may not list collections may look into the view.
+		if there, lookErr := s.there(ctx, v.Name, bson.D{}); lookErr == nil && there {
+			return false, nil
+		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("create view %q: %w", v.Name, err)
+		return false, err
+	}
+	if made, err = s.create(ctx, v.Name, on); err != nil || !made {
+		return false, err
+	}
+	// Without the right the view itself says what readers see, as long as it is there.
+	if err := s.note(ctx, v.Name, on); err != nil && !IsUnauthorized(err) {
+		return true, err
 	}
 	return true, nil
 }
 
 // Refresh has a view that is there show what it is to show, on the collection it
-// stands on. ErrNotAView where a collection has its name.
+// stands on, and notes which that is, unless a switch has noted another meanwhile.
+// ErrNotAView where a collection has its name.
 func (s *Store) Refresh(ctx context.Context, v projection.View) error {
+	was, err := s.lookUpNote(ctx, v.Name)
+	if err != nil {
+		return err
+	}
 	found, err := s.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: v.Name}})
 	if err != nil {
 		return fmt.Errorf("look up view %q: %w", v.Name, err)
@@ -58,6 +77,11 @@ func (s *Store) Refresh(ctx context.Context, v projection.View) error {
 		}
 		if err := bson.Unmarshal(found[i].Options, &view); err != nil {
 			return fmt.Errorf("read what view %q stands on: %w", v.Name, err)
+		}
+		if v.Versioned() {
+			if err := s.noteUnless(ctx, v.Name, view.On, was); err != nil && !IsUnauthorized(err) {
+				return err
+			}
 		}
 		if len(view.Pipeline) == 0 {
 			return s.stand(ctx, v.Name, view.On)
@@ -118,9 +142,32 @@ func (s *Store) Versions(ctx context.Context, v *projection.Version) ([]VersionS
 	return states, nil
 }
 
-// Stand has the view stand on this version, in one step for every reader.
+// Stand has readers see this version, in one step for all of them. It is noted
+// before, so that a view that is lost does not show an earlier one again, and after,
+// over what a Refresh in between has noted.
 func (s *Store) Stand(ctx context.Context, v *projection.Version) error {
-	return s.stand(ctx, v.View, v.Collection())
+	if err := s.note(ctx, v.View, v.Collection()); err != nil {
+		return err
+	}
+	if _, err := s.create(ctx, v.View, v.Collection()); err != nil {
+		return err
+	}
+	if err := s.stand(ctx, v.View, v.Collection()); err != nil {
+		return err
+	}
+	return s.note(ctx, v.View, v.Collection())
+}
+
+// create makes a view, unless there is something of that name already.
+func (s *Store) create(ctx context.Context, view, on string) (made bool, err error) {
+	err = s.db.CreateView(ctx, view, on, shown)
+	if hasCode(err, namespaceExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("create view %q: %w", view, err)
+	}
+	return true, nil
 }
 
 func (s *Store) stand(ctx context.Context, view, on string) error {

@@ -1,6 +1,8 @@
 package sandboxtest
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -22,16 +24,34 @@ type Proxy struct {
 // NewProxy reserves an address; the way to target is cut until Open.
 func NewProxy(t *testing.T, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}, frozen: map[net.Conn]struct{}{}}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	p := &Proxy{Addr: free(t), target: target, conns: map[net.Conn]struct{}{}, frozen: map[net.Conn]struct{}{}}
 	t.Cleanup(p.Cut)
 	return p
+}
+
+// lowPort and ports are a range below the one that systems take the ports of outgoing
+// connections and of listeners of port 0 from: while a way is cut, nobody is given its
+// port but by another call.
+const (
+	lowPort = 20_000
+	ports   = 12_000
+)
+
+// free returns an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowPort+rand.IntN(ports))); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return l.Addr().String()
+		}
+	}
+	t.Fatalf("find a free address: %v", err)
+	return ""
 }
 
 // Open lets connections through.

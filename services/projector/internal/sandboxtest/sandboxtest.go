@@ -145,12 +145,18 @@ func (e *Endpoints) launch(binary string, config Config, more []string) error {
 		}
 		args = append(args, "--config", path)
 	}
-	cmd := exec.Command(binary, args...)
+	// The shell ends the sandbox when its own input ends, which it does with this
+	// process, however that may end.
+	cmd := exec.Command("sh", append([]string{"-c", `"$0" "$@" </dev/null & exec >/dev/null; cat; kill -9 $!; wait $! 2>/dev/null`, binary}, args...)...)
 	logs, err := os.Create(filepath.Join(e.workingDirectory, "sandbox.log"))
 	if err != nil {
 		return err
 	}
 	cmd.Stderr = logs
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -159,8 +165,8 @@ func (e *Endpoints) launch(binary string, config Config, more []string) error {
 		return fmt.Errorf("start the sandbox: %w", err)
 	}
 	e.stop = func() error {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = hold.Close()
+		_ = cmd.Wait() // it was killed
 		return logs.Close()
 	}
 	if err := e.readAddresses(stdout); err != nil {

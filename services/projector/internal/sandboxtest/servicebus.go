@@ -49,14 +49,31 @@ func (e *Endpoints) Client(t *testing.T) *azservicebus.Client {
 // Send sends messages to a topic, in order.
 func Send(t *testing.T, e *Endpoints, topic string, messages ...contract.Message) {
 	t.Helper()
+	all := make([]*azservicebus.AMQPAnnotatedMessage, len(messages))
+	for i := range messages {
+		all[i] = annotated(messages[i])
+	}
+	sendAll(t, e, topic, all...)
+}
+
+// SendBody sends a message with another body than its own to a topic.
+func SendBody(t *testing.T, e *Endpoints, topic string, m contract.Message, body azservicebus.AMQPAnnotatedMessageBody) {
+	t.Helper()
+	message := annotated(m)
+	message.Body = body
+	sendAll(t, e, topic, message)
+}
+
+func sendAll(t *testing.T, e *Endpoints, topic string, messages ...*azservicebus.AMQPAnnotatedMessage) {
+	t.Helper()
 	sender, err := e.Client(t).NewSender(topic, nil)
 	if err != nil {
 		t.Fatalf("open a sender: %v", err)
 	}
 	defer func() { _ = sender.Close(t.Context()) }()
 	for _, m := range messages {
-		if err := sender.SendAMQPAnnotatedMessage(t.Context(), annotated(m), nil); err != nil {
-			t.Fatalf("send %q: %v", m.ID, err)
+		if err := sender.SendAMQPAnnotatedMessage(t.Context(), m, nil); err != nil {
+			t.Fatalf("send %q: %v", m.Properties.MessageID, err)
 		}
 	}
 }

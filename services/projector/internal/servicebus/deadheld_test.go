@@ -69,9 +69,9 @@ func TestDiscard_KeepsTheLocksOfWhatItPassesAndNotTheBodies(t *testing.T) {
 	const letters = 40
 	queue := &deadQueue{letters: letters}
 	var removed []int64
-	err := (&DeadLetters{receiver: queue}).Discard(t.Context(), time.Hour, []int64{20, letters}, func(d DeadLetter) error {
+	err := (&DeadLetters{receiver: queue}).Discard(t.Context(), time.Hour, []int64{20, letters}, func(d DeadLetter, remove Removal) error {
 		removed = append(removed, d.SequenceNumber)
-		return nil
+		return remove()
 	})
 	if err != nil || !slices.Equal(removed, []int64{20, letters}) || !slices.Equal(queue.completed, []int{20, letters}) {
 		t.Fatalf("removed %v and %v, %v; want the two", removed, queue.completed, err)

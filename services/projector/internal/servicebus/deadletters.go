@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -35,8 +34,27 @@ type DeadLetter struct {
 	Reason, Description string
 }
 
-// deadPage is how many messages are asked for at once. Each comes with its body.
-const deadPage = 20
+// How many messages are asked for at once, each of which comes with its body.
+const (
+	deadPage = 20
+	// deadPageBytes bounds what they weigh, unless one alone weighs more, or they are
+	// much heavier than those before them.
+	deadPageBytes = 4 << 20
+)
+
+// pager says how many messages are asked for next.
+type pager struct{ most int }
+
+// next is one at first. After a page of others it is as many as would weigh
+// deadPageBytes if all were as heavy as the heaviest of them, and twice as many at most.
+func (p *pager) next(page []*azservicebus.ReceivedMessage) int {
+	heaviest := 1
+	for _, m := range page {
+		heaviest = max(heaviest, len(m.Body))
+	}
+	p.most = max(1, min(2*p.most, deadPage, deadPageBytes/heaviest))
+	return p.most
+}
 
 // OpenDeadLetters opens the dead-letter queue of the configured subscription.
 func OpenDeadLetters(cfg Config) (*DeadLetters, error) {
@@ -59,9 +77,11 @@ func (d *DeadLetters) Close(ctx context.Context) error {
 
 // Peek calls each for the dead letters there are, without taking their locks.
 func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) error {
-	for {
+	var page []*azservicebus.ReceivedMessage
+	var err error
+	for pages := (pager{}); ; {
 		// The client goes on behind the last message that it has peeked at.
-		page, err := d.receiver.PeekMessages(ctx, deadPage, nil)
+		page, err = d.receiver.PeekMessages(ctx, pages.next(page), nil)
 		if e, ok := errors.AsType[*azservicebus.Error](err); ok && e.Code == azservicebus.CodeNotFound {
 			return fmt.Errorf("peek at dead letters: %w: %w", ErrNoEntity, err)
 		}
@@ -73,22 +93,6 @@ func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) err
 		}
 		for _, m := range page {
 			if err := each(deadLetter(m)); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// DiscardAll removes every dead letter, and calls each for those that it has
-// removed, until none comes for wait.
-func (d *DeadLetters) DiscardAll(ctx context.Context, wait time.Duration, each func(DeadLetter) error) error {
-	for {
-		page, err := d.receive(ctx, wait, deadPage)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, m := range page {
-			if err := d.remove(ctx, m, each); err != nil {
 				return err
 			}
 		}
@@ -108,11 +112,28 @@ func (d *DeadLetters) At(ctx context.Context, number int64) (DeadLetter, bool, e
 	return deadLetter(page[0]), true, nil
 }
 
-// Discard removes dead letters by their numbers, and calls each for them. Those
-// before them are locked meanwhile and given back; of each only the lock is kept. It
-// asks for one at a time: credit that is left over would take back what is given back.
-func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers []int64, each func(DeadLetter) error) error {
-	left := slices.Clone(numbers)
+// Removal removes a dead letter that was received.
+type Removal func() error
+
+// Discard removes dead letters by their numbers: it calls each for them, which does so
+// by the Removal. Others, and what each fails for, are locked meanwhile and given back; of each only
+// the lock is kept. It asks for one at a time: credit that is left over would take
+// back what is given back. It ends without an error when no more come for wait.
+func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers []int64, each func(DeadLetter, Removal) error) error {
+	return d.discard(ctx, wait, numbers, func([]*azservicebus.ReceivedMessage) int { return 1 }, each)
+}
+
+// DiscardMany is Discard for numbers of which most are wanted: it asks for several at
+// a time.
+func (d *DeadLetters) DiscardMany(ctx context.Context, wait time.Duration, numbers []int64, each func(DeadLetter, Removal) error) error {
+	return d.discard(ctx, wait, numbers, (&pager{}).next, each)
+}
+
+func (d *DeadLetters) discard(ctx context.Context, wait time.Duration, numbers []int64, most func([]*azservicebus.ReceivedMessage) int, each func(DeadLetter, Removal) error) error {
+	left := make(map[int64]bool, len(numbers))
+	for _, number := range numbers {
+		left[number] = true
+	}
 	var locks [][16]byte
 	defer func() {
 		for _, lock := range locks {
@@ -120,29 +141,34 @@ func (d *DeadLetters) Discard(ctx context.Context, wait time.Duration, numbers [
 			_ = d.receiver.AbandonMessage(context.WithoutCancel(ctx), &azservicebus.ReceivedMessage{LockToken: lock}, nil)
 		}
 	}()
+	var page []*azservicebus.ReceivedMessage
+	var err error
 	for len(left) > 0 {
-		page, err := d.receive(ctx, wait, 1)
+		page, err = d.receive(ctx, wait, most(page))
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		place := slices.Index(left, value(page[0].SequenceNumber))
-		if place < 0 {
-			locks = append(locks, page[0].LockToken)
-			continue
+		for _, m := range page {
+			if number := value(m.SequenceNumber); err == nil && left[number] {
+				delete(left, number)
+				if err = each(deadLetter(m), func() error { return d.remove(ctx, m) }); err == nil {
+					continue
+				}
+			}
+			locks = append(locks, m.LockToken)
 		}
-		if err := d.remove(ctx, page[0], each); err != nil {
+		if err != nil {
 			return err
 		}
-		left = slices.Delete(left, place, place+1)
 	}
 	return nil
 }
 
-func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessage, each func(DeadLetter) error) error {
+func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessage) error {
 	if err := d.receiver.CompleteMessage(ctx, m, nil); err != nil {
 		return fmt.Errorf("remove dead letter %d: %w", value(m.SequenceNumber), err)
 	}
-	return each(deadLetter(m))
+	return nil
 }
 
 // receive takes the next dead letters; none once wait is over.

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/projector/internal/namespace"
 )
 
-func TestAClientConnectsOnceInItsLife(t *testing.T) {
+func TestDial_AClientConnectsOnceInItsLife(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -30,6 +30,7 @@ func convert(m *azservicebus.ReceivedMessage) session.Message {
 		if raw.Properties != nil {
 			converted.ContentEncoding = value(raw.Properties.ContentEncoding)
 		}
+		converted.OtherBody = session.OtherBody(raw.Body.Value, raw.Body.Sequence)
 		// AMQP 1.0, section 3.2.6: a body may be cut into several data sections.
 		if len(raw.Body.Data) > 1 {
 			converted.Body = bytes.Join(raw.Body.Data, nil)

@@ -103,7 +103,7 @@ func TestSubscription_IsAsTheEngineAsks(t *testing.T) {
 	})
 }
 
-func TestAMessageThatTheClientCanNotReadIsAnErrorAndNoPanic(t *testing.T) {
+func TestSubscription_AMessageThatTheClientCanNotReadIsAnErrorAndNoPanic(t *testing.T) {
 	t.Parallel()
 	odd := message("1", "a")
 	odd.Properties = map[string]any{"DeadLetterReason": int64(1)}
@@ -117,7 +117,7 @@ func TestAMessageThatTheClientCanNotReadIsAnErrorAndNoPanic(t *testing.T) {
 	release(t, r)
 }
 
-func TestAConnectionStringIsNotQuoted(t *testing.T) {
+func TestSubscription_AConnectionStringIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	_, err := servicebus.New(servicebus.Config{ConnectionString: "Endpoint=sb://x;SharedAccessKey=canary"}, zerolog.Nop())
 	if err == nil || strings.Contains(err.Error(), "canary") {

@@ -8,7 +8,7 @@ import (
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
-func TestSessionsWithMessagesAreCounted(t *testing.T) {
+func TestWaiting_SessionsWithMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := open(t, "waiting", "projector")
 	count := func(most, want int) {

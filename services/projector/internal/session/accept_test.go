@@ -12,7 +12,7 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-func TestAcceptsThatFailBackOffAndRecover(t *testing.T) {
+func TestAccept_AcceptsThatFailBackOffAndRecover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -43,7 +43,7 @@ func TestAcceptsThatFailBackOffAndRecover(t *testing.T) {
 	})
 }
 
-func TestNoSessionIsNoTroubleAndNoBusyLoop(t *testing.T) {
+func TestAccept_NoSessionIsNoTroubleAndNoBusyLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -68,7 +68,7 @@ func TestNoSessionIsNoTroubleAndNoBusyLoop(t *testing.T) {
 	})
 }
 
-func TestAcceptsGrowWithTheBacklog(t *testing.T) {
+func TestAccept_AcceptsGrowWithTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -94,7 +94,7 @@ func TestAcceptsGrowWithTheBacklog(t *testing.T) {
 	})
 }
 
-func TestAHungAcceptIsGivenUpAndItsLateSessionGivenBack(t *testing.T) {
+func TestAccept_AHungAcceptIsGivenUpAndItsLateSessionGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -130,7 +130,7 @@ func TestAHungAcceptIsGivenUpAndItsLateSessionGivenBack(t *testing.T) {
 	})
 }
 
-func TestAcceptsThatHangForEverAreAStall(t *testing.T) {
+func TestAccept_AcceptsThatHangForEverAreAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -154,7 +154,7 @@ func TestAcceptsThatHangForEverAreAStall(t *testing.T) {
 	})
 }
 
-func TestALateSessionIsGivenBackUntouched(t *testing.T) {
+func TestAccept_ALateSessionIsGivenBackUntouched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -180,7 +180,7 @@ func TestALateSessionIsGivenBackUntouched(t *testing.T) {
 	})
 }
 
-func TestABrokerThatAnswersNothingIsTrouble(t *testing.T) {
+func TestAccept_ABrokerThatAnswersNothingIsTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

@@ -34,6 +34,9 @@ type claim struct {
 
 func newBudget(total int64) *budget { return &budget{total: total, waiting: list.New()} }
 
+// each is what one hold may have.
+func (b *budget) each() int64 { return b.total / sideBySide }
+
 // share is what one hold has of the budget. It belongs to the hold's goroutine
 // but for a claim that waits.
 type share struct {
@@ -45,7 +48,7 @@ type share struct {
 // it is. One that is empty becomes least at least, however long that takes.
 func (s *share) ask(ctx context.Context, want, least int64) (int64, error) {
 	b := s.budget
-	want = max(min(want, b.total/sideBySide), least)
+	want = max(min(want, b.each()), least)
 	b.mu.Lock()
 	if s.has > 0 {
 		defer b.mu.Unlock()

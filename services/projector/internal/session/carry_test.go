@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,21 @@ type carrying struct {
 	*broker
 	// busy tells that the connection carries what is for others.
 	busy bool
+	// slow has a receive bring three messages at most, and all but the first one only
+	// when its time is over.
+	slow bool
+	// far has what was asked for come only while it is received.
+	far  bool
+	seen *asking
+}
+
+// asking is what was asked for ahead.
+type asking struct {
+	mu    sync.Mutex
+	asks  int
+	vain  int // messages on their way to a session when it was given back
+	bytes int // that were asked for or not settled at once, at most, with each this heavy
+	each  int
 }
 
 func (c carrying) Accept(ctx context.Context, slot int) (session.Receiver, error) {
@@ -24,28 +40,77 @@ func (c carrying) Accept(ctx context.Context, slot int) (session.Receiver, error
 	if err != nil {
 		return nil, err
 	}
-	return &carrier{receiver: r.(*receiver), busy: c.busy}, nil
+	return &carrier{r.(*receiver), c}, nil
 }
 
 type carrier struct {
 	*receiver
-	busy bool
+	at carrying
 }
 
 func (c *carrier) Carried() int {
+	if c.at.far {
+		return 0
+	}
+	return c.onItsWay()
+}
+
+func (c *carrier) onItsWay() int {
 	c.broker.mu.Lock()
 	defer c.broker.mu.Unlock()
 	return min(len(c.queue.messages)-(c.given-c.settled), c.credit)
 }
 
-func (c *carrier) Busy() bool { return c.busy }
+func (c *carrier) Turn(_ context.Context, limit int, _ int64) (int, error) { return limit, nil }
+
+func (c *carrier) Busy() bool { return c.at.busy }
+
+func (c *carrier) Ask(n int) error {
+	c.broker.mu.Lock()
+	defer c.broker.mu.Unlock()
+	c.credit = max(c.credit, n)
+	c.at.seen.asked(c.broker)
+	return nil
+}
+
+// asked is called with the broker's mu held.
+func (a *asking) asked(b *broker) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asks++
+	messages := 0
+	for _, q := range b.sessions {
+		if q.holder != nil {
+			messages += q.holder.credit + q.holder.given - q.holder.settled
+		}
+	}
+	a.bytes = max(a.bytes, messages*a.each)
+}
+
+func (c *carrier) Close(ctx context.Context) error {
+	if c.at.seen != nil {
+		c.at.seen.mu.Lock()
+		c.at.seen.vain += c.onItsWay()
+		c.at.seen.mu.Unlock()
+	}
+	return c.receiver.Close(ctx)
+}
 
 func (c *carrier) Receive(ctx context.Context, limit int) ([]session.Message, error) {
 	c.broker.mu.Lock()
-	owed := c.credit
+	owed, first, most := c.credit, c.given == 0, limit
 	c.credit = 0
 	c.broker.mu.Unlock()
-	messages, err := c.receiver.Receive(ctx, limit)
+	if c.at.slow {
+		most = min(limit, 3)
+	}
+	if c.at.slow && !first {
+		<-ctx.Done()
+	}
+	messages, err := c.receiver.Receive(ctx, most)
 	c.broker.mu.Lock()
 	defer c.broker.mu.Unlock()
 	c.credit = max(owed, limit) - len(messages)
@@ -102,7 +167,7 @@ func TestHold_WaitsWhileTheConnectionIsBusy(t *testing.T) {
 			b.put("a", 10)
 			cfg := small()
 			cfg.MaxSessions, cfg.AcceptFloor, cfg.KeepTime = 1, 1, 0
-			e := session.New(cfg, carrying{b, busy}, h, zerolog.Nop())
+			e := session.New(cfg, carrying{broker: b, busy: busy}, h, zerolog.Nop())
 			ctx, stop := context.WithCancel(t.Context())
 			ran := make(chan error, 1)
 			go func() { ran <- e.Run(ctx) }()

@@ -19,6 +19,7 @@ type circuit struct {
 	open   bool            // guarded by mu
 	wait   backoff.Backoff // guarded by mu
 	advice time.Duration   // guarded by mu: the least pause before the next probe
+	last   time.Time       // guarded by mu: when an accept was last answered
 }
 
 func newCircuit(initial, most time.Duration) *circuit {
@@ -65,12 +66,17 @@ func (c *circuit) pause() time.Duration {
 	return max(c.wait.Next(), c.advice)
 }
 
-// failed opens the circuit.
+// failed opens the circuit. One that is throttled at the end of a window, in which
+// others were answered, does not: they go on in the next.
 func (c *circuit) failed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	busy, throttled := asBusy(err)
+	if throttled && !c.open && time.Since(c.last) < window {
+		return
+	}
 	c.open, c.advice = true, 0
-	if busy, is := asBusy(err); is {
+	if throttled {
 		c.advice = busy.Pause
 	}
 }
@@ -79,6 +85,6 @@ func (c *circuit) failed(err error) {
 func (c *circuit) answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open, c.advice = false, 0
+	c.open, c.advice, c.last = false, 0, time.Now()
 	c.wait.Reset()
 }

@@ -4,7 +4,8 @@ import "time"
 
 // Config bounds the engine. Every field must be above 0, but KeepTime.
 type Config struct {
-	// MaxSessions is how many sessions are held at once at most.
+	// MaxSessions is how many sessions are held at once at most, but for those that are
+	// about to be given back: as many besides.
 	MaxSessions int
 	// AcceptFloor is how many accepts wait while there is nothing to do; they
 	// grow to MaxSessions as soon as sessions come.
@@ -75,7 +76,7 @@ func Defaults() Config {
 		RestInitial:      time.Second,
 		RestMax:          30 * time.Second,
 		RetryTime:        time.Minute,
-		MaxSettles:       32,
+		MaxSettles:       128,
 		SettleTime:       5 * time.Second,
 		CloseTime:        5 * time.Second,
 		DrainTime:        17 * time.Second,

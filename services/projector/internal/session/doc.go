@@ -16,8 +16,15 @@
 //
 // Invariants:
 //
-//   - Serial. Inside a session one batch is received, applied and settled
-//     before the next is asked for. Sessions run side by side.
+//   - Serial. Inside a session one batch is applied before the next one is, and
+//     settled before the next one is. Sessions run side by side. A session of which
+//     more is waiting is a pipeline, where the receiver is a Carrier: while a batch is
+//     applied, the next ones are on their way and the one before is settled. See
+//     pipeline.
+//   - A slot does not wait for answers. Where messages come at once, the last batch of
+//     a session is settled, and the session given back, while the slot takes the next
+//     one and works on it: one such session besides for each slot, of which nothing is
+//     received any more. See ending.
 //   - Written before settled. A message is settled only after Handler returned
 //     its verdict, and Handler returns one only for what is stored for good.
 //   - Nothing after the lock. Work runs under a context that ends a margin
@@ -38,9 +45,12 @@
 //     asked again only after it brought everything that was asked for; a short
 //     receive is the last of its hold. A Carrier keeps late arrivals instead, and
 //     what was asked for counts for the next receive: it is asked again as long as
-//     some have come while a batch was worked on.
+//     some have come while a batch was worked on. What a Carrier was asked for ahead
+//     is received before the session is given back for having had its share.
 //   - Bytes are bounded. A hold asks for as many messages as its share of the
-//     budget is for, by what messages have weighed lately. See budget.
+//     budget is for, by what messages have weighed lately: what is on its way, in
+//     hand, and being settled. See budget. A Carrier besides has it wait for its turn
+//     on the connection, which does not count as waiting for messages.
 //   - Rising sequence numbers. Inside a hold the broker's sequence numbers must
 //     rise. Where they do not, the batch is not applied at all and the session
 //     goes back: a message that was overtaken and then refused by the position

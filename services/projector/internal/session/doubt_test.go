@@ -13,7 +13,7 @@ import (
 
 // Each step of a hold meets the end of its lock. The broker notes whatever is
 // applied or settled without it.
-func TestNothingIsDoneAfterTheLock(t *testing.T) {
+func TestDoubt_NothingIsDoneAfterTheLock(t *testing.T) {
 	t.Parallel()
 	noRenewal := func(context.Context, *receiver) error { return errors.New("link detached") }
 	tests := []struct {
@@ -76,16 +76,13 @@ func TestNothingIsDoneAfterTheLock(t *testing.T) {
 				cfg.SettleTime = time.Hour // the lock alone bounds it here
 				engine, stop := run(t, cfg, b, h)
 				until(t, "the session is dropped", func() bool { return engine.Counts().GivenBack.Load() >= 1 })
-				b.mu.Lock()
-				b.onSettle, b.onRenew = nil, nil
-				b.mu.Unlock()
 				_ = stop()
 			})
 		})
 	}
 }
 
-func TestALockIsRenewedWhileAnApplyTakesLong(t *testing.T) {
+func TestDoubt_ALockIsRenewedWhileAnApplyTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -108,7 +105,7 @@ func TestALockIsRenewedWhileAnApplyTakesLong(t *testing.T) {
 	})
 }
 
-func TestAHungRenewalDoesNotKeepWorkGoingPastTheLock(t *testing.T) {
+func TestDoubt_AHungRenewalDoesNotKeepWorkGoingPastTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -132,7 +129,7 @@ func TestAHungRenewalDoesNotKeepWorkGoingPastTheLock(t *testing.T) {
 	})
 }
 
-func TestASessionThatFailsAgainAndAgainIsNotTakenInAHotLoop(t *testing.T) {
+func TestDoubt_ASessionThatFailsAgainAndAgainIsNotTakenInAHotLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -149,7 +146,7 @@ func TestASessionThatFailsAgainAndAgainIsNotTakenInAHotLoop(t *testing.T) {
 	})
 }
 
-func TestAFailedRenewalEndsTheHoldAtOnce(t *testing.T) {
+func TestDoubt_AFailedRenewalEndsTheHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -175,7 +172,7 @@ func TestAFailedRenewalEndsTheHoldAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFailedSettlementEndsTheHoldAndIsHarmless(t *testing.T) {
+func TestDoubt_AFailedSettlementEndsTheHoldAndIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -200,7 +197,7 @@ func TestAFailedSettlementEndsTheHoldAndIsHarmless(t *testing.T) {
 	})
 }
 
-func TestASettlementHasItsOwnDeadline(t *testing.T) {
+func TestDoubt_ASettlementHasItsOwnDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -226,7 +223,7 @@ func TestASettlementHasItsOwnDeadline(t *testing.T) {
 	})
 }
 
-func TestNoMoreSettlementsRunAtOnceThanAllowed(t *testing.T) {
+func TestDoubt_NoMoreSettlementsRunAtOnceThanAllowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -249,7 +246,7 @@ func TestNoMoreSettlementsRunAtOnceThanAllowed(t *testing.T) {
 	})
 }
 
-func TestAReceiveThatFailsDropsTheReceiver(t *testing.T) {
+func TestDoubt_AReceiveThatFailsDropsTheReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

@@ -16,7 +16,7 @@ import (
 
 var nop = zerolog.Nop()
 
-func TestDrainFinishesTheBatchSettlesItAndGivesTheSessionBack(t *testing.T) {
+func TestDrain_DrainFinishesTheBatchSettlesItAndGivesTheSessionBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -56,7 +56,7 @@ func TestDrainFinishesTheBatchSettlesItAndGivesTheSessionBack(t *testing.T) {
 	})
 }
 
-func TestDrainEndsInItsTime(t *testing.T) {
+func TestDrain_DrainEndsInItsTime(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	tests := []struct {
@@ -110,7 +110,7 @@ func TestDrainEndsInItsTime(t *testing.T) {
 	}
 }
 
-func TestAnIdleEngineStopsAtOnce(t *testing.T) {
+func TestDrain_AnIdleEngineStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, stop := run(t, small(), newBroker(), newHandler(newBroker()))
@@ -125,7 +125,7 @@ func TestAnIdleEngineStopsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnAcceptThatNeverEndsIsReported(t *testing.T) {
+func TestDrain_AnAcceptThatNeverEndsIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

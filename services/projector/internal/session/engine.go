@@ -28,6 +28,7 @@ type Engine struct {
 	rests    rests
 	budget   *budget
 	scales   scales
+	pace     *pace
 
 	accepting Outage
 	applying  Outage
@@ -41,6 +42,8 @@ type Engine struct {
 
 	// accepts are calls of Accept that nobody may be waiting for any more.
 	accepts sync.WaitGroup
+	// endings are holds whose slots have gone on.
+	endings sync.WaitGroup
 }
 
 // New returns an engine that takes sessions from the acceptor and gives their
@@ -54,6 +57,7 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 		gate:     newGate(cfg.AcceptFloor, cfg.MaxSessions),
 		inHand:   inHand{since: map[*hold]time.Time{}},
 		budget:   newBudget(cfg.MaxBytes),
+		pace:     newPace(),
 		circuit:  newCircuit(cfg.RetryInitial, cfg.RetryMax),
 		rests:    rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, last: map[string]rest{}},
 		keeping:  newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
@@ -137,6 +141,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		})
 	}
 	_ = slots.Wait()
+	e.endings.Wait()
 	e.rests.resting.Wait()
 	close(drained)
 	_ = drain.Wait()
@@ -146,6 +151,7 @@ func (e *Engine) Run(ctx context.Context) error {
 // slot accepts a session, holds it, and starts over, until ctx ends.
 func (e *Engine) slot(ctx, work context.Context, slot int) {
 	wait := backoff.Backoff{Initial: e.cfg.RetryInitial, Max: e.cfg.RetryMax}
+	var before *ending // the hold before, while it ends beside this slot
 	for e.gate.enter(ctx) && e.resumed(ctx) && e.budget.room(ctx) {
 		done, ok := e.circuit.enter(ctx)
 		if !ok {
@@ -160,7 +166,17 @@ func (e *Engine) slot(ctx, work context.Context, slot int) {
 		case e.paused():
 			e.release(ctx, receiver) // it came to an accept that waited when the pause began
 		default:
-			err = e.hold(ctx, work, receiver)
+			this := e.hold(ctx, work, receiver)
+			if before != nil { // no more than one ends beside the one that is held
+				err = before.wait()
+			}
+			known := before != nil
+			if before = this; this.over() {
+				err, before, known = errors.Join(err, this.wait()), nil, true
+			}
+			if !known {
+				continue
+			}
 		}
 		switch {
 		case err == nil || errors.Is(err, ErrNoSession) || errors.Is(err, ErrRest) && !errors.Is(err, errCrowded):
@@ -168,9 +184,18 @@ func (e *Engine) slot(ctx, work context.Context, slot int) {
 		case ctx.Err() != nil:
 			return
 		default:
-			_ = wait.Wait(ctx)
+			_ = e.afterFailure(ctx, &wait, receiver == nil, err)
 		}
 	}
+}
+
+// afterFailure waits before the slot accepts again: as long as the broker asks to,
+// where it throttled this accept and lets others in.
+func (e *Engine) afterFailure(ctx context.Context, wait *backoff.Backoff, accepting bool, err error) error {
+	if busy, throttled := asBusy(err); throttled && accepting && !e.circuit.isOpen() {
+		return busy.wait(ctx)
+	}
+	return wait.Wait(ctx)
 }
 
 // resumeEvery is how often a paused slot looks whether it may go on.

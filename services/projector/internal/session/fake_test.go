@@ -363,7 +363,13 @@ func (h *handler) calls() int {
 // the end of the test.
 func run(t *testing.T, cfg session.Config, b *broker, h *handler) (engine *session.Engine, stop func() error) {
 	t.Helper()
-	engine = session.New(cfg, b, h, zerolog.Nop())
+	return runAt(t, cfg, b, b, h)
+}
+
+// runAt is run with what hands out the broker's sessions.
+func runAt(t *testing.T, cfg session.Config, at session.Acceptor, b *broker, h *handler) (engine *session.Engine, stop func() error) {
+	t.Helper()
+	engine = session.New(cfg, at, h, zerolog.Nop())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- engine.Run(ctx) }()

@@ -15,12 +15,13 @@ import (
 // Reasons for which a hold ends with messages that are not settled.
 var (
 	errInversion = errors.New("the broker delivered messages out of order")
-	errCrowded   = errors.New("too many sessions are left alone")
+	errCrowded   = errors.New("there is no room to leave the session alone")
 	errGaveUp    = errors.New("the messages could not be applied for too long")
 )
 
 // hold is one session for as long as this process works on it. All fields but
-// the lock belong to the goroutine of the slot.
+// the lock belong to the goroutine of the slot. What settles behind it only reads
+// what does not change.
 type hold struct {
 	*Engine
 	receiver Receiver
@@ -36,9 +37,12 @@ type hold struct {
 	// quickest is the least time between a message's enqueuing, by the broker's
 	// clock, and its receipt, by ours; of a steady session.
 	quickest time.Duration
-	// owed is how many messages of the last receive may still come: credit that is
+	// owed is how many messages may still come that were asked for: credit that is
 	// left on the link.
 	owed int
+	// short: the last receive brought fewer messages than it waited for.
+	short bool
+	pipeline
 	// empty: the session had run empty when the hold ended.
 	empty bool
 	// firstReceive is how long the first message took: what a round trip costs
@@ -48,12 +52,10 @@ type hold struct {
 	lastNumber   int64
 }
 
-// hold works on one session until it is to be given back, and has it given back. It
-// returns an error when the session went back with messages not settled.
-func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
+// hold works on one session until it is to be given back, and has it given back. What
+// it returns ends with an error when the session went back with messages not settled.
+func (e *Engine) hold(draining, work context.Context, receiver Receiver) *ending {
 	e.counts.Held.Add(1)
-	defer e.counts.Held.Add(-1)
-
 	ctx, end := context.WithCancelCause(work)
 	h := &hold{
 		Engine:   e,
@@ -64,20 +66,37 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) error {
 		share:    share{budget: e.budget},
 		began:    time.Now(),
 		steady:   e.keeping.began(receiver.SessionID()),
+		pipeline: pipeline{end: end, wary: e.rests.lately(receiver.SessionID())},
 	}
-	defer func() { e.keeping.ended(receiver.SessionID(), h.empty) }()
 	var keeper sync.WaitGroup
 	keeper.Go(func() { end(h.lock.keep(ctx, receiver.RenewLock)) })
 
 	err := h.run(draining, ctx)
+	finish := func() error {
+		defer e.counts.Held.Add(-1)
+		defer func() { e.keeping.ended(receiver.SessionID(), h.empty) }()
+		return h.finish(draining, ctx, &keeper, err)
+	}
+	if err == nil && h.settler != nil {
+		return e.behind(finish)
+	}
+	return ended(finish())
+}
+
+// finish waits for what is settled behind the hold, ends it, which had ended with err,
+// and has its session given back.
+func (h *hold) finish(draining, ctx context.Context, keeper *sync.WaitGroup, err error) error {
+	if failed := h.settled(); err == nil {
+		err = failed
+	}
+	h.inHand.note(h, nil)
 	h.share.set(0)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}
-	end(errReleased)
+	h.end(errReleased)
 	keeper.Wait()
-	lockEnds, _ := h.lock.end()
-	if !e.giveBack(draining, ctx, receiver, err, lockEnds) && errors.Is(err, ErrRest) {
+	if !h.giveBack(draining, ctx, h.receiver, err, h.restsUntil()) && errors.Is(err, ErrRest) {
 		err = errors.Join(errCrowded, err)
 	}
 	return h.report(err)
@@ -100,15 +119,25 @@ func (h *hold) run(draining, ctx context.Context) error {
 		if err := h.checkOrder(messages); err != nil {
 			return err
 		}
+		if err == nil && draining.Err() == nil {
+			err = h.askAhead(ctx)
+		}
 		if err := h.process(draining, ctx, messages); err != nil {
 			return err
 		}
-		h.share.set(int64(h.owed) * h.expect())
-		if err != nil || draining.Err() != nil || h.carried() == 0 && (h.owed > 0 || h.spent()) {
-			h.empty = err == nil && h.owed > 0
+		h.present = 0
+		h.account()
+		if err != nil || draining.Err() != nil || h.over() {
+			h.empty = err == nil && h.short
 			return err
 		}
 	}
+}
+
+// over tells whether nothing more is to come: what was asked for has not come while
+// it was waited for, or the session has had its share, and all of what was asked for.
+func (h *hold) over() bool {
+	return h.carried() == 0 && (h.short || h.spent() && h.owed == 0)
 }
 
 // carried is how many messages have come that nobody has asked for yet.
@@ -138,19 +167,26 @@ func (h *hold) checkOrder(messages []Message) error {
 func (h *hold) process(draining, ctx context.Context, messages []Message) error {
 	wait := backoff.Backoff{Initial: h.cfg.RetryInitial, Max: h.cfg.RetryMax}
 	began := time.Now()
-	defer h.inHand.note(h, nil)
-	h.inHand.note(h, messages)
+	h.noteInHand(messages)
 	for {
 		h.step.Store(time.Now().UnixNano())
 		if _, err := h.lock.end(); err != nil {
 			return err
 		}
 		verdicts, failure := h.applier.Apply(ctx, messages)
+		if err := h.settled(); err != nil {
+			return err
+		}
+		if failure == nil && h.maySettleBehind(verdicts) {
+			h.settleBehind(ctx, messages, verdicts)
+			h.recovered()
+			return nil
+		}
 		if err := h.settle(ctx, messages[:len(verdicts)], verdicts); err != nil {
 			return err
 		}
 		messages = messages[len(verdicts):]
-		h.inHand.note(h, messages)
+		h.noteInHand(messages)
 		if failure == nil {
 			h.recovered()
 			return nil

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-func TestTheOldestMessageInHandIsKnownUntilItIsSettled(t *testing.T) {
+func TestInHand_TheOldestMessageInHandIsKnownUntilItIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -52,7 +52,7 @@ func TestTheOldestMessageInHandIsKnownUntilItIsSettled(t *testing.T) {
 	})
 }
 
-func TestAMessageOfASessionThatWentBackIsNotInHand(t *testing.T) {
+func TestInHand_AMessageOfASessionThatWentBackIsNotInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheDeadlineIsAMarginBeforeTheLock(t *testing.T) {
+func TestLock_TheDeadlineIsAMarginBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name        string

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -17,6 +18,18 @@ type Message struct {
 	EnqueuedAt time.Time
 	// Handle is the receiver's own, for settling.
 	Handle any
+}
+
+// OtherBody is the text of a body that is no data but an AMQP value or sequence; ""
+// where there is neither (AMQP 1.0, section 3.2).
+func OtherBody(value any, sequence [][]any) string {
+	switch {
+	case value != nil:
+		return fmt.Sprintf("AMQP value: %v", value)
+	case len(sequence) > 0:
+		return fmt.Sprintf("AMQP sequence: %v", sequence)
+	}
+	return ""
 }
 
 // Verdict says how a message is settled. The zero Verdict completes it.
@@ -75,7 +88,7 @@ type Acceptor interface {
 }
 
 // Receiver is a held session. RenewLock is called by one goroutine, the others
-// by another; Settle by several at once.
+// by another; Settle by several at once, of a Carrier also while the others are called.
 type Receiver interface {
 	// SessionID is the aggregate's id.
 	SessionID() string
@@ -97,7 +110,7 @@ type Receiver interface {
 type Fitter interface {
 	Receiver
 	// Fits is how many messages, of so many bytes each and at most limit, come in a
-	// time that leaves the lock room; 1 at least. It is called before each Receive, by
+	// time that leaves the lock room; it may be 0. It is called before each Receive, by
 	// the goroutine that receives.
 	Fits(limit int, each int64) int
 }
@@ -108,10 +121,18 @@ type Fitter interface {
 // instead. Its methods are called by the goroutine that receives.
 type Carrier interface {
 	Receiver
+	// Turn waits until ctx ends for what is received next to come in good time, beside
+	// what others have asked for on the connection. It returns how many messages, of so
+	// many bytes each and at most limit, the next Receive is to be of. What was asked
+	// for before needs no turn.
+	Turn(ctx context.Context, limit int, each int64) (int, error)
 	// Carried is how many messages have come. A receive of as many asks for no
 	// more.
 	Carried() int
-	// Busy tells whether anything, for whomever, has come on the connection since the
-	// last Receive began: then what that one has asked for may be on its way behind it.
+	// Busy tells whether what comes on the connection is for others that asked before the
+	// last Receive: then what that one has asked for may be on its way behind it.
 	Busy() bool
+	// Ask asks for messages that may come before the next Receive: n in all, with
+	// those that were asked for and not received before.
+	Ask(n int) error
 }

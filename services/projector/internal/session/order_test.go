@@ -12,7 +12,7 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-func TestEverySessionIsAppliedInOrderAndOneBatchAtATime(t *testing.T) {
+func TestOrder_EverySessionIsAppliedInOrderAndOneBatchAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -39,7 +39,7 @@ func TestEverySessionIsAppliedInOrderAndOneBatchAtATime(t *testing.T) {
 	})
 }
 
-func TestAReceiverIsAskedAgainOnlyAfterAFullReceive(t *testing.T) {
+func TestOrder_AReceiverIsAskedAgainOnlyAfterAFullReceive(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
@@ -70,7 +70,7 @@ func TestAReceiverIsAskedAgainOnlyAfterAFullReceive(t *testing.T) {
 	}
 }
 
-func TestAnEmptySessionIsGivenBackInMilliseconds(t *testing.T) {
+func TestOrder_AnEmptySessionIsGivenBackInMilliseconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -84,7 +84,7 @@ func TestAnEmptySessionIsGivenBackInMilliseconds(t *testing.T) {
 	})
 }
 
-func TestMessagesOutOfOrderAreNotAppliedAndComeAgainInOrder(t *testing.T) {
+func TestOrder_MessagesOutOfOrderAreNotAppliedAndComeAgainInOrder(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -133,7 +133,7 @@ func TestMessagesOutOfOrderAreNotAppliedAndComeAgainInOrder(t *testing.T) {
 	}
 }
 
-func TestAHotSessionLeavesRoomForOthers(t *testing.T) {
+func TestOrder_AHotSessionLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -170,7 +170,7 @@ func TestAHotSessionLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestWhatFailsIsTriedAgainInPlace(t *testing.T) {
+func TestOrder_WhatFailsIsTriedAgainInPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -199,7 +199,7 @@ func TestWhatFailsIsTriedAgainInPlace(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatHasAVerdictIsSettled(t *testing.T) {
+func TestOrder_OnlyWhatHasAVerdictIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -227,7 +227,7 @@ func TestOnlyWhatHasAVerdictIsSettled(t *testing.T) {
 	})
 }
 
-func TestASessionThatCanNotBeAppliedIsGivenBack(t *testing.T) {
+func TestOrder_ASessionThatCanNotBeAppliedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -250,7 +250,7 @@ func TestASessionThatCanNotBeAppliedIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestASessionThatWaitsForAMessageIsGivenBackAndSeesItCome(t *testing.T) {
+func TestOrder_ASessionThatWaitsForAMessageIsGivenBackAndSeesItCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

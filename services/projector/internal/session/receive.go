@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// asks is how many messages the next receive asks for, those that were asked for
+// asks is how many messages the next receive waits for, those that were asked for
 // before and may still come included. It waits for a share of the budget where
 // this hold has none. It is 0 when draining begins: then nothing more is received.
 func (h *hold) asks(draining, ctx context.Context) (int, error) {
@@ -14,21 +14,53 @@ func (h *hold) asks(draining, ctx context.Context) (int, error) {
 	case h.steady:
 		most = 1
 	case h.received > 0 && h.spent():
-		return min(h.carried(), most), nil // what is here is not carried in vain
+		return min(h.owed, most), nil // it is not carried in vain
 	}
 	each := h.expect()
-	if fitter, ok := h.receiver.(Fitter); ok {
-		most = fitter.Fits(most, each)
+	carrier, carries := h.receiver.(Carrier)
+	switch stages := h.stages(); {
+	case stages > 1 && h.owed > 0:
+		// All that has come, and beyond that no more than leaves others on their way.
+		most = max(min(h.fits(stages*most, each), int(h.budget.each()/each))/stages, min(h.carried(), most))
+	case stages > 1:
+		most = min(most, int(h.budget.each()/each)/stages)
+	case !carries:
+		most = h.fits(most, each)
 	}
+	most = max(most, 1)
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(draining, func() { cancel(errReleased) })
 	defer stop()
-	bytes, err := h.share.ask(waiting, int64(most)*each, each)
+	bytes, err := h.share.ask(waiting, h.unsettled+int64(most)*each, each)
+	if err == nil && bytes-h.unsettled < each && draining.Err() == nil {
+		// All that there is for this hold is what is being settled.
+		if err = h.settled(); err == nil {
+			bytes, err = h.share.ask(waiting, int64(most)*each, each)
+		}
+	}
 	if draining.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	return max(min(int(bytes/each), most), 1), err
+	if err != nil {
+		return 0, err
+	}
+	most = max(min(int((bytes-h.unsettled)/each), most), 1)
+	if carries {
+		most, err = carrier.Turn(waiting, most, each)
+	}
+	if draining.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return most, err
+}
+
+// fits is how many messages, of at most limit, come in a time that leaves the lock room.
+func (h *hold) fits(limit int, each int64) int {
+	if fitter, ok := h.receiver.(Fitter); ok {
+		return fitter.Fits(limit, each)
+	}
+	return limit
 }
 
 // expect is what a message of this session may weigh, by those before it, or by
@@ -46,7 +78,14 @@ func (h *hold) weigh(messages []Message, asked int) {
 	h.scales.note(heaviest)
 	h.Engine.scales.note(heaviest)
 	h.owed = max(h.owed, asked) - len(messages)
-	h.share.set(sum + int64(h.owed)*heaviest)
+	h.short = len(messages) < asked
+	h.present = sum
+	h.account()
+}
+
+// account makes the share what is in hand, what is being settled, and what may come.
+func (h *hold) account() {
+	h.share.set(h.present + h.unsettled + int64(h.owed)*h.expect())
 }
 
 // patience is how long the next receive waits for a message.
@@ -63,22 +102,26 @@ func (h *hold) patience() time.Duration {
 
 // receive asks for the next messages. A receive that runs out of time is not an
 // error. Where others' messages come in that time, these may be on their way behind
-// them, and are waited for again.
-func (h *hold) receive(draining, ctx context.Context, limit int) ([]Message, error) {
+// them, and are waited for again, and so is the rest where the time ran out while
+// messages came.
+func (h *hold) receive(draining, ctx context.Context, limit int) (messages []Message, err error) {
 	began := time.Now()
+	carrier, carries := h.receiver.(Carrier)
 	for {
-		messages, err := h.receiveOnce(draining, ctx, limit)
-		carrier, carries := h.receiver.(Carrier)
-		if len(messages) > 0 || err != nil || !carries || h.steady || h.received == 0 || draining.Err() != nil {
+		more, cut, err := h.receiveOnce(draining, ctx, limit-len(messages))
+		messages = append(messages, more...)
+		if err != nil || !carries || h.steady || h.received == 0 || draining.Err() != nil {
 			return messages, err
 		}
-		if time.Since(began) > h.cfg.FirstMessageTime || !carrier.Busy() {
-			return nil, nil
+		if again := len(more) > 0 && cut || len(messages) == 0 && carrier.Busy(); !again ||
+			len(messages) == limit || time.Since(began) > h.cfg.FirstMessageTime {
+			return messages, nil
 		}
 	}
 }
 
-func (h *hold) receiveOnce(draining, ctx context.Context, limit int) ([]Message, error) {
+// receiveOnce receives once, and tells whether that ended with its time.
+func (h *hold) receiveOnce(draining, ctx context.Context, limit int) (messages []Message, cut bool, err error) {
 	attempt, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	stop := context.AfterFunc(draining, cancel)
@@ -88,7 +131,7 @@ func (h *hold) receiveOnce(draining, ctx context.Context, limit int) ([]Message,
 	}
 
 	asked := time.Now()
-	messages, err := h.receiver.Receive(attempt, limit)
+	messages, err = h.receiver.Receive(attempt, limit)
 	if h.received == 0 {
 		h.firstReceive = time.Since(asked)
 	}
@@ -97,10 +140,11 @@ func (h *hold) receiveOnce(draining, ctx context.Context, limit int) ([]Message,
 	}
 	h.received += len(messages)
 	h.counts.Received.Add(int64(len(messages)))
+	h.pace.note(time.Now(), len(messages))
 	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
 		err = nil
 	}
-	return messages, err
+	return messages, attempt.Err() != nil, err
 }
 
 // waitedFor tells whether a message was not there yet when it was asked for. One

@@ -58,6 +58,14 @@ func (r *rests) note(id string, err error, lockEnds time.Time) time.Duration {
 	return length
 }
 
+// lately tells whether the session was left alone and has not been applied since.
+func (r *rests) lately(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.last[id]
+	return found
+}
+
 func (r *rests) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,14 +30,18 @@ func (h *hold) settle(ctx context.Context, messages []Message, verdicts []Verdic
 
 // settleOne settles one message. Where the broker throttles it waits as long as it
 // is asked to, while the lock is renewed: to give the session back would cost an
-// accept, a receive and a write on top.
+// accept, a receive and a write on top. All settlements then keep a pace.
 func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 	for {
+		if err := h.pace.wait(ctx); err != nil {
+			return err
+		}
 		err := h.trySettle(ctx, m, v)
 		busy, throttled := asBusy(err)
 		if !throttled {
 			return err
 		}
+		h.pace.refuse(time.Now())
 		h.counts.SettlesThrottled.Add(1)
 		if h.settling.Failed(err) {
 			h.log.Warn().Err(err).Msg("settling messages is throttled, waiting")
@@ -49,16 +53,13 @@ func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 	}
 }
 
-// trySettle settles one message within SettleTime, and never past the lock.
+// trySettle settles one message within SettleTime, and never past the lock, with which
+// ctx ends: the lock may be renewed while the answer is on its way.
 func (h *hold) trySettle(ctx context.Context, m Message, v Verdict) error {
-	deadline, err := h.lock.end()
-	if err != nil {
+	if _, err := h.lock.end(); err != nil {
 		return err
 	}
-	if limit := time.Now().Add(h.cfg.SettleTime); limit.Before(deadline) {
-		deadline = limit
-	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.SettleTime)
 	defer cancel()
 	if err := h.receiver.Settle(ctx, m, v); err != nil {
 		if _, throttled := asBusy(err); !throttled {
@@ -66,6 +67,7 @@ func (h *hold) trySettle(ctx context.Context, m Message, v Verdict) error {
 		}
 		return fmt.Errorf("settle message %d: %w", m.SequenceNumber, err)
 	}
+	h.pace.note(time.Now(), 1)
 	if lasted, ended := h.settling.Recovered(); ended {
 		h.log.Info().Dur("lasted_ms", lasted).Msg("settling messages works again")
 	}

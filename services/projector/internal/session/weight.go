@@ -17,7 +17,7 @@ const (
 // Weight is about how many bytes of memory a message takes, once: its body, and
 // where that is compressed, what it says it becomes.
 func (m *Message) Weight() int64 {
-	w := int64(len(m.Body) + besideBody)
+	w := int64(len(m.Body) + len(m.OtherBody) + besideBody)
 	if m.ContentEncoding == "gzip" && len(m.Body) >= 4 {
 		// RFC 1952, section 2.3.1: the last four bytes are the length of the original.
 		w += min(int64(binary.LittleEndian.Uint32(m.Body[len(m.Body)-4:])), inflatedMost)

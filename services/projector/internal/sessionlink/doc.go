@@ -4,13 +4,13 @@
 // where the official client needs some fifteen exchanges more.
 //
 //	connection ──┬── $cbs           one pair of links: a claim for each entity, put again before its end
-//	             ├── $management    one pair of links, opened when a lock is first renewed
+//	             ├── $management    one pair of links, opened before any lock is renewed
 //	             └── lane, lane …   an AMQP session each, with the link of one held session
 //
 // A held session, on the wire:
 //
 //	attach (session filter null, timeout) ─▶ attach (the session's id, locked until)
-//	flow (credit) ─▶ transfers             as many as a receive asks for, no more
+//	flow (credit) ─▶ transfers             as many as were asked for, no more
 //	dispositions ─▶ dispositions           many under way at once, each answered
 //	detach ─▶ detach                       what is not settled is free again, uncounted
 //
@@ -20,10 +20,14 @@
 //     has ended stays with the link, in order, for the next one; a message is
 //     never handed back by itself, which would let a later one overtake it. So
 //     nothing has to be drained: the detach takes back all of it at once.
+//   - What has just been asked for is waited for. Messages may be asked for while those
+//     before them are on their way, and come a round trip later: a receive between the
+//     two does not take the session for empty.
 //   - What is under way fits the connection. No more is asked for than comes in
-//     about a second, so that renewals and settlements do not stand behind it for
-//     long, and a receive lingers for as long as a message that waits at the broker
-//     takes to come here. See pace.
+//     a quarter of a second and the way, so that renewals and settlements do not stand
+//     behind it for long: who would ask for more waits for its turn. How much that is
+//     starts small, and follows what has come. A receive lingers for as long as a
+//     message that waits at the broker takes to come here. See pace.
 //   - A session that was granted is held by somebody or given back. An attach is
 //     never cancelled; the service is asked to wait a little shorter than the
 //     caller does, and what comes when the caller has left is detached.

@@ -22,7 +22,7 @@ const (
 // contract names them.
 func convert(m *amqp.Message) session.Message {
 	converted := session.Message{
-		Message: contract.Message{Properties: m.ApplicationProperties},
+		Message: contract.Message{Properties: m.ApplicationProperties, OtherBody: session.OtherBody(m.Value, m.Sequence)},
 		Handle:  m,
 	}
 	if p := m.Properties; p != nil {

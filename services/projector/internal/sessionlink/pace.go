@@ -1,6 +1,8 @@
 package sessionlink
 
 import (
+	"container/list"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,13 +12,18 @@ import (
 
 const (
 	// underWay is how long what all receives of a connection have asked for may take
-	// to come. Renewals and settlements stand behind it on the connection.
-	underWay = time.Second
+	// to come, beside the way. Renewals and settlements stand behind it on the connection.
+	underWay = 250 * time.Millisecond
 	// startRate is how many bytes a connection is taken to carry in a second until it
-	// has shown what it does.
-	startRate = 64 << 20
-	// rateBytes is how much has to come for a rate to be told.
+	// has shown what it does, and leastRate how many it is at least taken to carry.
+	startRate = 256 << 10
+	leastRate = 16 << 10
+	// rateBytes is how much has to come, or rateTime how long it has to take, for a rate
+	// to be told.
 	rateBytes = 64 << 10
+	rateTime  = 100 * time.Millisecond
+	// wayMost bounds what is taken for the way of messages alone.
+	wayMost = time.Second
 	// lingerMost bounds how long a receive waits for another message.
 	lingerMost = time.Second
 	// clockDoubt is more than the clocks of the broker and of this machine differ by,
@@ -27,44 +34,99 @@ const (
 // pace is what one connection has shown of how messages come on it: how many
 // bytes in a second, and how far apart. So it knows how much may be asked for,
 // and how long a message that waits at the broker may take to come.
+//
+// It starts small. While what is asked for comes in good time, and is not much less
+// than what may be, the rate grows by what came; once messages stand behind each
+// other, it is how fast they come.
 type pace struct {
 	least   time.Duration
 	carried *atomic.Int64 // bytes that have come
 
 	mu      sync.Mutex
-	rate    int64         // guarded by mu: bytes a second; 0 until known
+	rate    int64         // guarded by mu: bytes a second
+	way     time.Duration // guarded by mu: the least that a message took to come once it was asked for; 0 until known
 	longest time.Duration // guarded by mu: of the gaps between messages that were waiting, lately
-	// usual is how many messages a receive brings; guarded by mu.
+	// usual is about the most messages that receives bring lately; guarded by mu.
 	usual float64
-	// expected are the bytes that receives wait for, by what is usual; guarded by mu.
+	// heavy is about the most bytes that a message has lately; 0 until one has come.
+	// Guarded by mu.
+	heavy int64
+	// expected are the bytes that receives wait for, and those that were asked for
+	// ahead; guarded by mu.
 	expected  int64
-	receiving int // guarded by mu: how many receives wait
+	receiving int        // guarded by mu: how many receivers have asked
+	waiting   *list.List // guarded by mu: of *turn, the longest waiting first
+	// idleFrom is what had been carried when somebody who waits last looked, and
+	// idleSince since when; guarded by mu.
+	idleFrom  int64
+	idleSince time.Time
 }
 
 func newPace(linger time.Duration, carried *atomic.Int64) *pace {
-	return &pace{least: linger, carried: carried}
+	return &pace{least: linger, carried: carried, rate: startRate, usual: 1, waiting: list.New()}
 }
 
-// perSecond is how many bytes come in a second. Called with mu held.
-func (p *pace) perSecond() int64 {
-	if p.rate == 0 {
-		return startRate
-	}
-	return p.rate
+// window is how many bytes may be under way. Called with mu held.
+func (p *pace) window() int64 {
+	return int64(float64(p.rate) * (underWay + min(p.way, wayMost)).Seconds())
 }
 
 // fits is how many messages of so many bytes each come in good time, as one of
-// all the receives that are under way.
+// all the receives that are under way; 0 where not even one does.
 func (p *pace) fits(limit int, each int64) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := p.perSecond() * int64(underWay) / int64(time.Second) / int64(p.receiving+1)
-	return int(max(min(int64(limit), part/max(each, 1)), 1))
+	return int(min(int64(limit), p.share()/max(each, 1)))
+}
+
+// share is what one more receive may ask for. Called with mu held.
+func (p *pace) share() int64 { return p.window() / int64(p.receiving+1) }
+
+// credit is how many messages a receive asks for that expects some: at least one more.
+func (p *pace) credit(some int, each int64) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(some+1, int(max(p.share(), p.window()/8)/max(each, 1)))
+}
+
+// underWay is how many bytes have come, and how many will have when all that is
+// expected has.
+func (p *pace) underWay() (carried, then int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	carried = p.carried.Load()
+	return carried, carried + p.expected
+}
+
+// weight is what a message may weigh that a receiver takes to weigh so much: no more
+// than those that come. Called with mu held.
+func (p *pace) weight(each int64) int64 {
+	if p.heavy > 0 {
+		return min(each, p.heavy)
+	}
+	return each
+}
+
+// expects is how many messages a receive of at most limit may bring, by what is usual.
+func (p *pace) expects(limit int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return min(limit, int(math.Ceil(p.usual)))
+}
+
+// ahead notes that what one receiver has asked for ahead of its next receive was
+// some bytes, and is others now.
+func (p *pace) ahead(before, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected += now - before
+	p.receiving += int(min(now, 1)) - int(min(before, 1))
+	p.grant()
 }
 
 // time is how long bytes take. Called with mu held.
 func (p *pace) time(bytes int64) time.Duration {
-	return time.Duration(float64(bytes) / float64(p.perSecond()) * float64(time.Second))
+	return time.Duration(float64(bytes) / float64(p.rate) * float64(time.Second))
 }
 
 // vain notes how a session was given back: with messages on their way to it, that
@@ -79,72 +141,22 @@ func (p *pace) vain(some bool) {
 	p.longest -= p.longest / 16
 }
 
-// arrival is when a message came, by our clock and by the broker's.
-type arrival struct{ at, enqueued time.Time }
+// arrival is when a message came, by our clock and by the broker's, and its size.
+type arrival struct {
+	at, enqueued time.Time
+	bytes        int64
+}
 
-func arrived(m *session.Message) arrival { return arrival{time.Now(), m.EnqueuedAt} }
+// besideBody is more than what a message has beside its body, as a rule.
+const besideBody = 1 << 10
+
+func arrived(m *session.Message) arrival {
+	return arrival{time.Now(), m.EnqueuedAt, int64(len(m.Body)) + besideBody}
+}
 
 // delayed tells whether a message was at the broker when the one before it came,
 // so that the way here made the gap between them, and not the sender: the two were
 // enqueued closer to each other than they came, or this one long ago.
 func (a arrival) delayed(before arrival) bool {
 	return a.enqueued.Sub(before.enqueued) < a.at.Sub(before.at)/2 || before.at.Sub(a.enqueued) > clockDoubt
-}
-
-// measure is one receive, which shows the connection's pace by the messages that
-// it waits for.
-type measure struct {
-	*pace
-	expects int64         // part of pace.expected
-	came    int           // messages
-	took    time.Duration // between messages that were waiting at the broker
-	bytes   int64         // that came in that time
-	last    int64         // of carried, when the last message came
-}
-
-// begin begins a receive of messages of so many bytes each, at most limit; end
-// ends it.
-func (p *pace) begin(limit int, each int64) *measure {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := &measure{pace: p, expects: int64(min(float64(limit), p.usual) * float64(each))}
-	p.receiving++
-	p.expected += m.expects
-	return m
-}
-
-// note notes a message that has come; before is the one before it, of this receive.
-func (m *measure) note(before, now arrival) {
-	m.came++
-	carried := m.carried.Load()
-	if !before.at.IsZero() && now.delayed(before) {
-		gap := now.at.Sub(before.at)
-		m.took += gap
-		m.bytes += carried - m.last
-		m.mu.Lock()
-		m.longest = max(m.longest, min(gap, lingerMost))
-		m.mu.Unlock()
-	}
-	m.last = carried
-}
-
-// linger is how long the receive waits for another message, from the last one on:
-// quiet while nothing comes on the connection at all, and most while something
-// does, which others may have asked for before.
-func (m *measure) linger() (quiet, most time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	quiet = max(m.least, min(3*m.longest, lingerMost))
-	return quiet, max(quiet, min(m.time(m.expected-m.expects), lingerMost))
-}
-
-func (m *measure) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.receiving--
-	m.expected -= m.expects
-	m.usual += (float64(m.came) - m.usual) / 8
-	if m.took > 0 && m.bytes >= rateBytes {
-		m.rate = m.perSecond() + (m.bytes*int64(time.Second)/int64(m.took)-m.perSecond())/4
-	}
 }

@@ -20,6 +20,8 @@ type receiver struct {
 	link      *amqp.Receiver
 	sessionID string
 	granted   time.Time
+	// full: the last receive brought all that it waited for, so the next one may.
+	full bool
 	// owed is how many messages were asked for and have not been returned: credit
 	// on the link, and what has come in the meantime.
 	owed int
@@ -27,9 +29,16 @@ type receiver struct {
 	kept []*amqp.Message
 	// last is the latest message that was returned.
 	last arrival
-	// each is what a message may weigh, and before what the connection had carried
-	// when the last receive began, in bytes.
-	each, before int64
+	// each is what a message may weigh, before what the connection had carried when
+	// messages were last asked for, and behind up to where what was under way then has
+	// come; in bytes.
+	each, before, behind int64
+	// ahead is what was asked for ahead may weigh, as far as the pace knows of it.
+	ahead int64
+	// asked is when messages were last asked for, and trip how long the first one took
+	// from then: what has just been asked for is not here sooner.
+	asked time.Time
+	trip  time.Duration
 	// doubted tells that a call has failed. The answer to it may still come, or the
 	// service has ended the link: nothing more is put on this lane.
 	doubted atomic.Bool
@@ -51,15 +60,15 @@ func (r *receiver) LockedUntil() time.Time { return r.granted }
 // Receive implements session.Receiver. What comes after a receive has ended
 // stays with the link, in order, for the next one.
 func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
-	r.before = r.wire.pace.carried.Load()
-	measure := r.wire.pace.begin(limit, r.each)
+	r.announce(0)
+	measure := r.wire.pace.begin(int64(r.expects(limit)), r.each)
+	measure.fresh, measure.first = r.owed == 0, r.last.at.IsZero()
 	defer measure.end()
-	if credit := limit - r.owed; credit > 0 {
-		if err := r.link.IssueCredit(uint32(credit)); err != nil {
-			return nil, r.failed("receive from", err)
-		}
-		r.owed += credit
+	r.full = false
+	if err := r.credit(limit); err != nil {
+		return nil, err
 	}
+	measure.began, measure.from = r.asked, r.before
 	m, err := r.first(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -68,6 +77,9 @@ func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, e
 		return nil, r.failed("receive from", err)
 	}
 	r.wire.heard()
+	if r.last.at.IsZero() {
+		r.trip = time.Since(r.asked)
+	}
 	var before arrival
 	messages := make([]session.Message, 0, min(limit, 128))
 	for {
@@ -77,6 +89,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, e
 		measure.note(before, r.last)
 		before = r.last
 		if len(messages) == limit {
+			r.full = true
 			return messages, nil
 		}
 		if m, err = r.another(ctx, measure); m == nil {
@@ -85,17 +98,43 @@ func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, e
 	}
 }
 
-// another waits for another message, from the last one on: as long as something
-// comes on the connection that may stand before it, within bounds. It is nil where
-// none comes.
+// credit has n messages asked for in all.
+func (r *receiver) credit(n int) error {
+	if n <= r.owed {
+		return nil
+	}
+	if err := r.link.IssueCredit(uint32(n - r.owed)); err != nil {
+		return r.failed("receive from", err)
+	}
+	r.before, r.behind = r.wire.pace.underWay()
+	r.owed, r.asked = n, time.Now()
+	return nil
+}
+
+// Ask implements session.Carrier.
+func (r *receiver) Ask(n int) error {
+	r.announce(int64(n) * r.each)
+	return r.credit(n)
+}
+
+// announce notes what comes to this receiver until its next receive.
+func (r *receiver) announce(bytes int64) {
+	r.wire.pace.ahead(r.ahead, bytes)
+	r.ahead = bytes
+}
+
+// another waits for another message, from the last one on, or until one that has
+// just been asked for can be here: as long as something comes on the connection that
+// may stand before it, within bounds. It is nil where none comes.
 func (r *receiver) another(ctx context.Context, measure *measure) (*amqp.Message, error) {
 	if m := r.next(); m != nil {
 		return m, nil
 	}
 	quiet, most := measure.linger()
-	for waited := quiet; ; waited += quiet {
+	wait := max(quiet, r.soonest(time.Now())+quiet)
+	for waited := wait; ; waited += wait {
 		before := r.wire.pace.carried.Load()
-		linger, cancel := context.WithTimeout(ctx, quiet)
+		linger, cancel := context.WithTimeout(ctx, wait)
 		m, err := r.link.Receive(linger, nil)
 		over := linger.Err() != nil
 		cancel()
@@ -108,8 +147,12 @@ func (r *receiver) another(ctx context.Context, measure *measure) (*amqp.Message
 		case ctx.Err() != nil, waited >= most, r.wire.pace.carried.Load() == before:
 			return nil, nil
 		}
+		wait = quiet
 	}
 }
+
+// soonest is in what time a message can be here that was asked for last.
+func (r *receiver) soonest(now time.Time) time.Duration { return r.asked.Add(r.trip).Sub(now) }
 
 // Carried implements session.Carrier.
 func (r *receiver) Carried() int {
@@ -122,11 +165,41 @@ func (r *receiver) Carried() int {
 // Fits implements session.Fitter.
 func (r *receiver) Fits(limit int, each int64) int {
 	r.each = each
+	r.announce(0)
 	return r.wire.pace.fits(limit, each)
 }
 
+// Turn implements session.Carrier.
+func (r *receiver) Turn(ctx context.Context, limit int, each int64) (int, error) {
+	r.each = each
+	r.announce(0)
+	if r.owed > 0 {
+		return min(limit, max(r.owed, r.wire.pace.fits(limit, each))), nil
+	}
+	some := r.expects(limit)
+	var err error
+	if r.ahead, err = r.wire.pace.enter(ctx, some, each); err != nil {
+		return 0, err
+	}
+	// More than come show that these were all.
+	return min(limit, r.wire.pace.credit(some, each)), nil
+}
+
+// expects is how many messages of at most limit may come: what is usual, and where the
+// last receive brought all that it asked for, as much as may come.
+func (r *receiver) expects(limit int) int {
+	some := r.wire.pace.expects(limit)
+	if r.full {
+		return max(some, r.wire.pace.fits(limit, r.each))
+	}
+	return some
+}
+
 // Busy implements session.Carrier.
-func (r *receiver) Busy() bool { return r.wire.pace.carried.Load() > r.before }
+func (r *receiver) Busy() bool {
+	carried := r.wire.pace.carried.Load()
+	return carried > r.before && carried < r.behind
+}
 
 // next is the next message that has come, if there is one.
 func (r *receiver) next() *amqp.Message {
@@ -178,6 +251,7 @@ func (r *receiver) request(ctx context.Context, operation string, body map[strin
 // the lock and everything that is not settled, uncounted. Past ctx's end that
 // goes on in the background.
 func (r *receiver) Close(ctx context.Context) error {
+	r.announce(0)
 	err := r.link.Close(ctx)
 	if err == nil && r.owed > 0 && !r.last.at.IsZero() {
 		r.wire.pace.vain(r.inVain())

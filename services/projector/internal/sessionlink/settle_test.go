@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/session"
@@ -68,9 +67,7 @@ func TestSettle_WhatIsThrottledIsSettledLater(t *testing.T) {
 			if err := r.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if again, err := accept(t, s, 2*time.Second); !errors.Is(err, session.ErrNoSession) {
-				t.Errorf("got %v and %v, want that nothing is left in the session", again, err)
-			}
+			wantNone(t, s) // for nothing is left in the session
 		})
 	}
 }

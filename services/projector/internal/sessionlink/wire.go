@@ -76,6 +76,8 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 		return nil, err
 	}
 	w.running.Go(func() { w.claims.run(background) })
+	// The first renewal does not wait for the exchanges that this takes, behind messages.
+	w.running.Go(func() { _, _ = w.management.open(background) }) // it is tried again when it is needed
 	return w, nil
 }
 

@@ -16,7 +16,7 @@ type spec struct {
 	Optional string        `envconfig:"TEST_SETTINGS_OPTIONAL" desc:"may be missing"`
 }
 
-func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+func TestSettings_EveryProblemIsReportedAtOnce(t *testing.T) {
 	t.Setenv("TEST_SETTINGS_TTL", "15")
 	t.Setenv("TEST_SETTINGS_COUNT", "many")
 	var s spec
@@ -133,7 +133,7 @@ func TestLoad_SaysWhatAValueOfItsOwnTypeMayBe(t *testing.T) {
 	}
 }
 
-func TestAnEmptyVariableCountsAsNotSet(t *testing.T) {
+func TestSettings_AnEmptyVariableCountsAsNotSet(t *testing.T) {
 	t.Setenv("TEST_SETTINGS_URI", "mongodb://db")
 	t.Setenv("TEST_SETTINGS_TTL", "")
 	var s spec
@@ -149,7 +149,7 @@ func TestAnEmptyVariableCountsAsNotSet(t *testing.T) {
 	}
 }
 
-func TestASecretIsNeverPrinted(t *testing.T) {
+func TestSettings_ASecretIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	s := spec{URI: "canary"}
 	marshalled, err := json.Marshal(s)
@@ -166,7 +166,7 @@ func TestASecretIsNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestUsageListsEveryVariableWithItsDefault(t *testing.T) {
+func TestSettings_UsageListsEveryVariableWithItsDefault(t *testing.T) {
 	t.Parallel()
 	var usage strings.Builder
 	if err := Usage(&usage, &spec{}); err != nil {

@@ -80,7 +80,7 @@ func message(properties map[string]any) *session.Message {
 	return &session.Message{Message: contract.Message{ID: "id-42", Properties: properties, Body: []byte("{}")}, EnqueuedAt: time.Unix(1763823600, 0)}
 }
 
-func TestAMessageContinuesTheSendersSpanElseTheEventsTrace(t *testing.T) {
+func TestMessages_AMessageContinuesTheSendersSpanElseTheEventsTrace(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	p := provider(t, c.URL, io.Discard)
@@ -127,7 +127,7 @@ func TestAMessageContinuesTheSendersSpanElseTheEventsTrace(t *testing.T) {
 	}
 }
 
-func TestACollectorThatRefusesIsSaidOnceWithoutItsKey(t *testing.T) {
+func TestMessages_ACollectorThatRefusesIsSaidOnceWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	c.answer = http.StatusServiceUnavailable

@@ -7,7 +7,7 @@ import (
 	"changerelay/services/projector/internal/tracing"
 )
 
-func TestTheEndpointOfTracesGoesBeforeTheCommonOne(t *testing.T) {
+func TestOptions_TheEndpointOfTracesGoesBeforeTheCommonOne(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ base, traces, want string }{
 		{"http://collector:4318", "", "http://collector:4318/v1/traces"},
@@ -28,7 +28,7 @@ func TestTheEndpointOfTracesGoesBeforeTheCommonOne(t *testing.T) {
 	}
 }
 
-func TestHeadersAreReadOrRefusedWithoutQuotingThem(t *testing.T) {
+func TestOptions_HeadersAreReadOrRefusedWithoutQuotingThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                      "",
@@ -51,7 +51,7 @@ func TestHeadersAreReadOrRefusedWithoutQuotingThem(t *testing.T) {
 	}
 }
 
-func TestWhatTheSDKWouldNotUnderstandIsSaid(t *testing.T) {
+func TestOptions_WhatTheSDKWouldNotUnderstandIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		environment map[string]string

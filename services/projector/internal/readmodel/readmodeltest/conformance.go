@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
-	"changerelay/services/projector/internal/session"
 )
 
 // ReadModel is what the suite is about, and what it needs to look into it.
@@ -22,10 +20,12 @@ type ReadModel interface {
 	delivery.Store
 	delivery.Parking
 	delivery.HaltedAggregates
-	delivery.Shelf
+	delivery.ParkedMessages
 	delivery.Versions
 	delivery.HaltTimes
 	delivery.Unhalted
+	// Discard takes an event's parked message away by an operator's decision.
+	Discard(ctx context.Context, e *contract.Event) error
 	AcceptHalts(ctx context.Context) (int64, error)
 
 	// Fields returns a document without its bookkeeping, as Canonical writes
@@ -92,8 +92,11 @@ func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("shell", func(t *testing.T) { t.Parallel(); shellSuite(t, fresh) })
 	t.Run("parked again", func(t *testing.T) { t.Parallel(); keepsSuite(t, fresh) })
 	t.Run("missing", func(t *testing.T) { t.Parallel(); missingSuite(t, fresh) })
+	t.Run("unhalted", func(t *testing.T) { t.Parallel(); unhaltedSuite(t, fresh) })
+	t.Run("discarding", func(t *testing.T) { t.Parallel(); discardingSuite(t, fresh) })
 	t.Run("lifting", func(t *testing.T) { t.Parallel(); liftingSuite(t, fresh) })
 	t.Run("several collections", func(t *testing.T) { t.Parallel(); jointSuite(t, fresh) })
+	t.Run("depending on the document", func(t *testing.T) { t.Parallel(); dependingSuite(t, fresh) })
 	t.Run("positions", func(t *testing.T) { t.Parallel(); positionsSuite(t, fresh) })
 	t.Run("halts that count", func(t *testing.T) { t.Parallel(); countingSuite(t, fresh) })
 	t.Run("marks", func(t *testing.T) { t.Parallel(); marksSuite(t, fresh) })
@@ -256,240 +259,5 @@ func rejectionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 				t.Errorf("document: got %s and %v, want %s", got, err, tt.want)
 			}
 		})
-	}
-}
-
-func parkingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	m := fresh(t)
-	ctx := t.Context()
-	if halt, err := m.Halted(ctx, "a"); err != nil || halt != "" {
-		t.Fatalf("before: got halt %q and %v, want none", halt, err)
-	}
-	halt := stop(t, m, Event("a", 3))
-	if again := stop(t, m, Event("a", 3)); again != halt {
-		t.Errorf("halted again: got halt %q, want %q as it was", again, halt)
-	}
-	other := stop(t, m, Event("b", 1))
-	for _, n := range []int64{3, 4, 3, 10, 9} {
-		p := delivery.Parked{Message: parkedMessage(n), Event: *Event("a", n), Failed: n == 3, Reason: "because"}
-		if err := m.Park(ctx, []delivery.Parked{p}); err != nil {
-			t.Fatalf("park %d: %v", n, err)
-		}
-	}
-	if got, err := m.Halted(ctx, "a"); err != nil || got != halt {
-		t.Errorf("after: got halt %q and %v, want %q", got, err, halt)
-	}
-	if got, err := m.List(ctx, 10); err != nil || !maps.Equal(got, map[string]delivery.HaltID{"a": halt, "b": other}) {
-		t.Errorf("list: got %v and %v, want a and b", got, err)
-	}
-	if got, err := m.List(ctx, 1); err != nil || len(got) != 1 {
-		t.Errorf("list of one: got %v and %v, want one", got, err)
-	}
-	want := []contract.Sequence{Event("a", 3).Sequence, Event("a", 4).Sequence, Event("a", 9).Sequence, Event("a", 10).Sequence}
-	if got, err := m.Parked(ctx, "a"); err != nil || !slices.Equal(got, want) {
-		t.Errorf("parked: got %v and %v, want %v", got, err, want)
-	}
-}
-
-// shellSuite parks the place of a message, and then the message.
-func shellSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	m := fresh(t)
-	stop(t, m, Event("a", 1))
-	whole := parkedMessage(1)
-	place := whole
-	place.Body, place.Properties = nil, nil
-	for _, message := range []session.Message{place, whole, place} {
-		if err := m.Park(t.Context(), []delivery.Parked{{Message: message, Event: *Event("a", 1), Reason: "because"}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, done, err := m.Next(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done(); len(got) != 1 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
-		t.Errorf("next: got %+v, want the message whole", got)
-	}
-}
-
-// keepsSuite parks a message that has some part of its own again, as another: it
-// stays as it is.
-func keepsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	for name, m := range map[string]contract.Message{
-		"a body":                {Subject: "first", Body: []byte("x")},
-		"a property":            {Subject: "first", Properties: map[string]any{"plain": "x"}},
-		"a property's odd name": {Subject: "first", Properties: map[string]any{"$odd.name": "x"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model := fresh(t)
-			stop(t, model, Event("a", 1))
-			for _, message := range []session.Message{{Message: m}, parkedMessage(1)} {
-				if err := model.Park(t.Context(), []delivery.Parked{{Message: message, Event: *Event("a", 1), Reason: "because"}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got, done, err := model.Next(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if done(); len(got) != 1 || got[0].Subject != "first" || string(got[0].Body) != string(m.Body) {
-				t.Errorf("next: got %+v, want the first as it was", got)
-			}
-		})
-	}
-}
-
-// missingSuite counts what was parked and nobody has taken away.
-func missingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	m := fresh(t)
-	ctx := t.Context()
-	stop(t, m, Event("a", 2))
-	for _, n := range []int64{1, 2, 2, 3} {
-		if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *Event("a", n)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	missing := func(want int64) {
-		t.Helper()
-		if got, err := m.Missing(ctx, "a"); err != nil || got != want {
-			t.Errorf("missing: got %d and %v, want %d", got, err, want)
-		}
-	}
-	missing(0)
-	got, done, err := m.Next(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done(); len(got) < 2 || !got[0].Behind || got[1].Behind {
-		t.Errorf("next: got %+v, want the one before the halt's event behind it, and no other", got)
-	}
-	for _, n := range []int64{1, 1} {
-		if _, err := m.Unpark(ctx, Event("a", n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	missing(0)
-	if _, err := m.Unpark(ctx, Event("a", 3)); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(3), Event: *Event("a", 3)}}); err != nil {
-		t.Fatal(err)
-	}
-	got, done, err = m.Next(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done(); len(got) != 2 || got[0].Behind || !got[1].Behind {
-		t.Errorf("next: got %+v, want the one that was taken away and came again behind it", got)
-	}
-	missing(0)
-	for n, want := range map[int64]bool{1: false, 2: true} {
-		if there, err := m.Shelved(ctx, Event("a", n)); err != nil || there != want {
-			t.Errorf("shelved %d: got %t and %v, want %t", n, there, err, want)
-		}
-	}
-	if events, err := m.Unhalted(ctx); err != nil || len(events) != 0 {
-		t.Errorf("unhalted: got %v and %v, want none", events, err)
-	}
-}
-
-func liftingSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	m := fresh(t)
-	ctx := t.Context()
-	park := func(n int64) error {
-		return m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *Event("a", n)}})
-	}
-	if err := park(1); !errors.Is(err, delivery.ErrLifted) {
-		t.Errorf("park without a halt: got %v, want ErrLifted", err)
-	}
-	if got, err := m.Parked(ctx, "a"); err != nil || len(got) != 0 {
-		t.Errorf("parked without a halt: got %v and %v, want nothing", got, err)
-	}
-	halt := stop(t, m, Event("a", 1))
-	if err := errors.Join(park(2), park(1)); err != nil {
-		t.Fatal(err)
-	}
-	twin := *Event("a", 2)
-	twin.ID = "a-2-again"
-	if err := m.Park(ctx, []delivery.Parked{{Message: parkedMessage(2), Event: twin}}); err != nil {
-		t.Fatal(err)
-	}
-	if lifted, err := m.Lift(ctx, "a"); err != nil || lifted {
-		t.Errorf("lift with messages parked: got %t and %v, want not", lifted, err)
-	}
-	got, done, err := m.Next(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done(); len(got) < 2 || string(got[0].Body) != `{"n":1}` || got[0].Properties["number"] != int64(1) {
-		t.Errorf("next: got %+v, want the first ones", got)
-	}
-	if got, done, err := m.Next(ctx, "b"); err != nil || done == nil || len(got) != 0 {
-		t.Errorf("next of another: got %+v and %v, want none", got, err)
-	}
-	for _, e := range []*contract.Event{Event("a", 1), Event("a", 2), &twin} {
-		for _, want := range []bool{true, false} {
-			if there, err := m.Unpark(ctx, e); err != nil || there != want {
-				t.Errorf("unpark %s: got %t and %v, want %t", e.ID, there, err, want)
-			}
-		}
-	}
-	for range 2 {
-		if lifted, err := m.Lift(ctx, "a"); err != nil || !lifted {
-			t.Errorf("lift: got %t and %v, want lifted", lifted, err)
-		}
-	}
-	if got, err := m.Halted(ctx, "a"); err != nil || got != "" {
-		t.Errorf("after: got halt %q and %v, want none", got, err)
-	}
-	if again := stop(t, m, Event("a", 1)); again == halt {
-		t.Errorf("halted again after a lift: got halt %q, want another than before", again)
-	}
-}
-
-// stop halts an event's aggregate.
-func stop(t *testing.T, m ReadModel, e *contract.Event) delivery.HaltID {
-	t.Helper()
-	halt, err := m.Halt(t.Context(), delivery.Halt{Event: *e, Reason: "because"})
-	if err != nil || halt == "" {
-		t.Fatalf("halt %q: got halt %q and %v", e.AggregateID, halt, err)
-	}
-	return halt
-}
-
-// raceSuite parks and lifts at once: nothing is ever parked without a halt.
-func raceSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
-	m := fresh(t)
-	ctx := t.Context()
-	for n := range int64(30) {
-		e := Event("a", n+1)
-		stop(t, m, e)
-		parked := make(chan error, 1)
-		go func() { parked <- m.Park(ctx, []delivery.Parked{{Message: parkedMessage(n), Event: *e}}) }()
-		lifted, liftErr := m.Lift(ctx, "a")
-		parkErr := <-parked
-		if liftErr != nil || parkErr != nil && !errors.Is(parkErr, delivery.ErrLifted) {
-			t.Fatalf("lift: %v, park: %v", liftErr, parkErr)
-		}
-		messages, err := m.Parked(ctx, "a")
-		if err != nil || lifted != (len(messages) == 0) || lifted != (parkErr != nil) {
-			t.Fatalf("lifted %t, park %v, parked %v (%v): want it either lifted or parked", lifted, parkErr, messages, err)
-		}
-		if _, err := m.Unpark(ctx, e); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func parkedMessage(n int64) session.Message {
-	return session.Message{
-		Message: contract.Message{
-			ID: "id", SessionID: "a", Subject: "Happened", ContentType: contract.ContentTypeJSON,
-			Properties: map[string]any{"text": "x", "number": n, "big": uint64(1 << 63), "when": time.Now(), "odd": struct{}{}},
-			Body:       []byte(`{"n":1}`),
-		},
-		SequenceNumber: n,
-		EnqueuedAt:     time.Now(),
 	}
 }

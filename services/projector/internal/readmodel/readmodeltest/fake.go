@@ -38,8 +38,12 @@ type Fake struct {
 	haltedAt map[string]time.Time
 	halted   int
 	parked   []delivery.Parked // guarded by mu
+	// discarded are the events that an operator has discarded. Guarded by mu.
+	discarded []contract.Event
 	// kept and behind are those of the store. Guarded by mu.
-	kept   map[string]int64
+	kept map[string]int64
+	// noted are the events that aggregates are halted at. Guarded by mu.
+	noted  map[string]contract.Event
 	behind map[string]bool // by event id
 	taken  map[string]contract.Sequence
 	// open and mostOpen count pages of parked messages. Guarded by mu.
@@ -67,14 +71,14 @@ var (
 	_ delivery.Store            = (*Fake)(nil)
 	_ delivery.Parking          = (*Fake)(nil)
 	_ delivery.HaltedAggregates = (*Fake)(nil)
-	_ delivery.Shelf            = (*Fake)(nil)
+	_ delivery.ParkedMessages   = (*Fake)(nil)
 	_ delivery.Versions         = (*Fake)(nil)
 	_ delivery.Unhalted         = (*Fake)(nil)
 )
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, behind: map[string]bool{}, taken: map[string]contract.Sequence{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, noted: map[string]contract.Event{}, behind: map[string]bool{}, taken: map[string]contract.Sequence{}}
 }
 
 func (f *Fake) fail(operation string) error {

@@ -6,7 +6,7 @@ import (
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
 
-func TestTheFakeBehaves(t *testing.T) {
+func TestFake_TheFakeBehaves(t *testing.T) {
 	t.Parallel()
 	readmodeltest.Conformance(t, func(*testing.T) readmodeltest.ReadModel { return readmodeltest.NewFake() })
 }

@@ -24,6 +24,16 @@ func (f *Fake) Halt(_ context.Context, h delivery.Halt) (delivery.HaltID, error)
 		if !h.Uncounted {
 			f.haltedAt[h.Event.AggregateID] = time.Now()
 		}
+		for i := range f.parked {
+			if f.parked[i].Event.AggregateID == h.Event.AggregateID {
+				f.kept[h.Event.AggregateID]++
+				delete(f.behind, f.parked[i].Event.ID)
+			}
+		}
+		if h.Deleted {
+			f.kept[h.Event.AggregateID] = max(f.kept[h.Event.AggregateID], 1)
+		}
+		f.noted[h.Event.AggregateID] = h.Event
 		f.mark(h.Event.AggregateID, h.Reason)
 	}
 	return f.haltIDs[h.Event.AggregateID], nil
@@ -82,7 +92,7 @@ func (f *Fake) Halted(_ context.Context, aggregate string) (delivery.HaltID, err
 	return f.haltIDs[aggregate], nil
 }
 
-// Lift implements delivery.Shelf.
+// Lift implements delivery.ParkedMessages.
 func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
 	if err := f.fail("lift"); err != nil {
 		return false, err
@@ -97,11 +107,12 @@ func (f *Fake) Lift(_ context.Context, aggregate string) (bool, error) {
 	delete(f.taken, aggregate)
 	delete(f.haltIDs, aggregate)
 	delete(f.haltedAt, aggregate)
+	delete(f.noted, aggregate)
 	f.mark(aggregate, "")
 	return true, nil
 }
 
-// Mark implements delivery.Shelf.
+// Mark implements delivery.ParkedMessages.
 func (f *Fake) Mark(_ context.Context, aggregate string) (*projection.Halted, error) {
 	if err := f.fail("mark"); err != nil {
 		return nil, err

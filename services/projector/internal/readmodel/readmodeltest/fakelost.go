@@ -8,7 +8,7 @@ import (
 	"changerelay/services/projector/internal/delivery"
 )
 
-// Missing implements delivery.Shelf.
+// Missing implements delivery.ParkedMessages.
 func (f *Fake) Missing(_ context.Context, aggregate string) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -21,27 +21,33 @@ func (f *Fake) Missing(_ context.Context, aggregate string) (int64, error) {
 	return max(0, f.kept[aggregate]-there), nil
 }
 
-// Shelved implements delivery.Shelf.
-func (f *Fake) Shelved(_ context.Context, e *contract.Event) (bool, error) {
+// IsParked implements delivery.ParkedMessages.
+func (f *Fake) IsParked(_ context.Context, e *contract.Event) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.parked, func(p delivery.Parked) bool { return sameEvent(&p.Event, e) }), nil
 }
 
 // Unhalted implements delivery.Unhalted.
-func (f *Fake) Unhalted(_ context.Context, aggregates ...string) ([]contract.Event, error) {
+func (f *Fake) Unhalted(_ context.Context, aggregates ...string) ([]delivery.LostHalt, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var events []contract.Event
-	for i := range f.parked {
-		e := f.parked[i].Event
-		_, halted := f.halts[e.AggregateID]
-		known := slices.ContainsFunc(events, func(o contract.Event) bool { return o.AggregateID == e.AggregateID })
-		if !halted && !known && (len(aggregates) == 0 || slices.Contains(aggregates, e.AggregateID)) {
-			events = append(events, e)
+	var lost []delivery.LostHalt
+	add := func(l delivery.LostHalt) {
+		aggregate := l.Event.AggregateID
+		_, halted := f.halts[aggregate]
+		known := slices.ContainsFunc(lost, func(o delivery.LostHalt) bool { return o.Event.AggregateID == aggregate })
+		if !halted && !known && (len(aggregates) == 0 || slices.Contains(aggregates, aggregate)) {
+			lost = append(lost, l)
 		}
 	}
-	return events, nil
+	for i := range f.parked {
+		add(delivery.LostHalt{Event: f.parked[i].Event})
+	}
+	for _, e := range f.noted {
+		add(delivery.LostHalt{Event: e, Deleted: true})
+	}
+	return lost, nil
 }
 
 // Lose deletes an aggregate's halt, or its parked messages, as nobody should.

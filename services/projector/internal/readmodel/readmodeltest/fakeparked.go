@@ -17,19 +17,22 @@ func (f *Fake) Park(_ context.Context, messages []delivery.Parked) error {
 		if err := f.fail("park"); err != nil {
 			return err
 		}
-		if !f.park(messages[i]) {
-			return delivery.ErrLifted
+		if err := f.park(messages[i]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (f *Fake) park(p delivery.Parked) (halted bool) {
+func (f *Fake) park(p delivery.Parked) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	halt, halted := f.halts[p.Event.AggregateID]
-	if !halted {
-		return false
+	switch {
+	case !halted:
+		return delivery.ErrLifted
+	case slices.ContainsFunc(f.discarded, func(e contract.Event) bool { return sameEvent(&e, &p.Event) }):
+		return delivery.ErrDiscarded
 	}
 	at := slices.IndexFunc(f.parked, func(q delivery.Parked) bool { return sameEvent(&q.Event, &p.Event) })
 	switch {
@@ -41,7 +44,29 @@ func (f *Fake) park(p delivery.Parked) (halted bool) {
 		p.Failed = f.parked[at].Failed
 		f.parked[at] = p
 	}
-	return true
+	return nil
+}
+
+// Discard takes a parked message away by an operator's decision.
+func (f *Fake) Discard(ctx context.Context, e *contract.Event) error {
+	there, err := f.Unpark(ctx, e)
+	if err != nil || !there {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.discarded = append(f.discarded, *e)
+	return nil
+}
+
+// Discarded implements delivery.Parking.
+func (f *Fake) Discarded(_ context.Context, e *contract.Event) (bool, error) {
+	if err := f.fail("discarded"); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.discarded, func(d contract.Event) bool { return sameEvent(&d, e) }), nil
 }
 
 func sameEvent(a, b *contract.Event) bool {
@@ -65,8 +90,8 @@ func (f *Fake) Parked(_ context.Context, aggregate string) ([]contract.Sequence,
 // fakePage is how many messages the fake has room for at once.
 const fakePage = 2
 
-// Next implements delivery.Shelf.
-func (f *Fake) Next(_ context.Context, aggregate string) (messages []delivery.Shelved, done func(), err error) {
+// Next implements delivery.ParkedMessages.
+func (f *Fake) Next(_ context.Context, aggregate string) (messages []delivery.ParkedMessage, done func(), err error) {
 	if err := f.fail("next"); err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +103,7 @@ func (f *Fake) Next(_ context.Context, aggregate string) (messages []delivery.Sh
 	})
 	for i := range parked {
 		if parked[i].Event.AggregateID == aggregate && len(messages) < fakePage {
-			messages = append(messages, delivery.Shelved{Message: parked[i].Message.Message, FollowedBy: f.FollowedBy, Returned: parked[i].Returned, Behind: f.behind[parked[i].Event.ID]})
+			messages = append(messages, delivery.ParkedMessage{Message: parked[i].Message.Message, FollowedBy: f.FollowedBy, Returned: parked[i].Returned, Behind: f.behind[parked[i].Event.ID]})
 		}
 	}
 	f.open++
@@ -98,7 +123,7 @@ func (f *Fake) Pages() (open, most int) {
 	return f.open, f.mostOpen
 }
 
-// Position implements delivery.Shelf.
+// Position implements delivery.ParkedMessages.
 func (f *Fake) Position(_ context.Context, w *projection.Write) (contract.Sequence, string, error) {
 	if err := f.fail("position"); err != nil {
 		return "", "", err
@@ -117,7 +142,7 @@ func (f *Fake) Position(_ context.Context, w *projection.Write) (contract.Sequen
 	return "", "", nil
 }
 
-// Unpark implements delivery.Shelf.
+// Unpark implements delivery.ParkedMessages.
 func (f *Fake) Unpark(_ context.Context, e *contract.Event) (bool, error) {
 	if err := f.fail("unpark"); err != nil {
 		return false, err

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -102,6 +104,23 @@ func (f *Fake) writeAll(ctx context.Context, writes []projection.Write) ([]deliv
 	return outcomes, f.writeKeyed(ctx, writes, outcomes, keyed)
 }
 
+// completed is a write that depends on its document.
+func completed(w *projection.Write, d *document) (done *projection.Write, problem string) {
+	var state bson.Raw
+	if d.sequence != "" && !d.deleted {
+		var err error
+		if state, err = bson.Marshal(d.fields); err != nil {
+			return nil, err.Error()
+		}
+	}
+	made, err := w.Complete(state)
+	if err != nil {
+		return nil, err.Error()
+	}
+	made.By, made.Halted = w.By, w.Halted
+	return &made, ""
+}
+
 func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,6 +128,9 @@ func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem str
 		f.documents[w.Collection] = map[any]*document{}
 	}
 	d := f.documents[w.Collection][w.ID]
+	if w.Kept && (d == nil || d.deleted || d.foreign || d.sequence >= w.Event.Sequence) {
+		return delivery.Applied, ""
+	}
 	switch {
 	case d == nil:
 		d = &document{fields: map[string]any{}}
@@ -118,6 +140,11 @@ func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem str
 		return 0, "two events of the aggregate have one sequence"
 	case d.sequence >= w.Event.Sequence:
 		return delivery.Repeated, ""
+	}
+	if w.Complete != nil {
+		if w, problem = completed(w, d); problem != "" || w.Kept && (d.sequence == "" || d.deleted) {
+			return delivery.Applied, problem
+		}
 	}
 	next := &document{fields: maps.Clone(d.fields), sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete}
 	if w.Delete {

@@ -35,6 +35,12 @@ func keyedSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	several := keyedCounts("a", 1, 2, 3)
 	several = append(several, several[2])
 	several[3].ID = "other"
+	// The elements of one event, of which two have one document.
+	elements := keyedCounts("a", 1, 1, 1, 2, 2)
+	elements[1].ID = "other"
+	elements[1].Event, elements[2].Event, elements[4].Event = elements[0].Event, elements[0].Event, elements[3].Event
+	removed := keyedCounts("a", 1, 1, 2)
+	removed[1].Event, removed[1].Update, removed[1].Delete = removed[0].Event, nil, true
 	type call struct {
 		writes []projection.Write
 		want   []delivery.Outcome
@@ -66,6 +72,25 @@ func keyedSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 				{several[2:], []delivery.Outcome{repeated, repeated}},
 			},
 			`{"events":3}{"last":3}{"seen":[1,2,3]}`,
+		},
+		{
+			"an event may change a document more than once",
+			[]call{
+				{elements[:3], []delivery.Outcome{applied, applied, applied}},
+				{elements, []delivery.Outcome{repeated, repeated, repeated, applied, applied}},
+				{elements[3:], []delivery.Outcome{repeated, repeated}},
+			},
+			`{"events":4}{"last":2}{"seen":[1,2,2]}`,
+		},
+		{
+			"an event may change a document more than once in a batch",
+			[]call{{elements, slices.Repeat([]delivery.Outcome{applied}, 5)}, {elements, slices.Repeat([]delivery.Outcome{repeated}, 5)}},
+			`{"events":4}{"last":2}{"seen":[1,2,2]}`,
+		},
+		{
+			"an event may change and delete a document",
+			[]call{{removed, slices.Repeat([]delivery.Outcome{applied}, 3)}, {removed, slices.Repeat([]delivery.Outcome{repeated}, 3)}},
+			`{"events":1}{"last":2}{"seen":[2]}`,
 		},
 		{
 			"another aggregate begins a deleted document anew",

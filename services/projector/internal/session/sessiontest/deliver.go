@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -49,6 +51,44 @@ func (s suite) orderOverManyReceives(t *testing.T) {
 			complete(t, r, m)
 		}
 	}
+	release(t, r)
+}
+
+// What is asked for ahead comes while the messages before it are settled, in order,
+// and no more than was asked for.
+func (s suite) askedAheadComesMeanwhile(t *testing.T) {
+	const n, each, ahead = 300, 50, 200
+	s.send(t, numbered(n)...)
+	r, carries := mustAccept(t, s.at(t)).(session.Carrier)
+	if !carries {
+		t.Skip("what comes between two receives is handed back by this adapter, so nothing is asked for ahead")
+	}
+	next := 1
+	var settling sync.WaitGroup
+	take := func() {
+		t.Helper()
+		messages := receive(t, r, each)
+		for _, m := range messages {
+			if m.ID != fmt.Sprint(next) {
+				t.Fatalf("got message %q, want %d", m.ID, next)
+			}
+			next++
+		}
+		settling.Go(func() { complete(t, r, messages...) })
+	}
+	take()
+	if err := r.Ask(ahead); err != nil {
+		t.Fatalf("ask ahead: %v", err)
+	}
+	for range ahead / each {
+		take()
+	}
+	settling.Wait()
+	if came := r.Carried(); came != 0 {
+		t.Errorf("%d messages have come that nobody asked for", came)
+	}
+	take()
+	settling.Wait()
 	release(t, r)
 }
 
@@ -165,5 +205,21 @@ func (s suite) oddMessageIsNoPanic(t *testing.T) {
 	if (err == nil) == (len(messages) == 0) {
 		t.Errorf("got %d messages and %v, want one or the other", len(messages), err)
 	}
+	release(t, r)
+}
+
+// A body that is no data is not taken for none.
+func (s suite) otherBodyIsNoData(t *testing.T) {
+	for i, body := range []azservicebus.AMQPAnnotatedMessageBody{{Value: "hello"}, {Sequence: [][]any{{"hello", int64(1)}}}, {}} {
+		sandboxtest.SendBody(t, s.servers, topic(t), message(fmt.Sprint(i), "a"), body)
+	}
+	r := mustAccept(t, s.at(t))
+	messages := receive(t, r, 3)
+	for i, want := range []string{"AMQP value: hello", "AMQP sequence: [[hello 1]]", ""} {
+		if got := messages[i]; got.OtherBody != want || len(got.Body) != 0 {
+			t.Errorf("message %d: got %q and a body of %d bytes, want %q", i, got.OtherBody, len(got.Body), want)
+		}
+	}
+	complete(t, r, messages...)
 	release(t, r)
 }

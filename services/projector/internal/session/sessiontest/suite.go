@@ -52,6 +52,7 @@ func Topics() []string { return slices.Sorted(maps.Keys(tests)) }
 var tests = map[string]func(suite, *testing.T){
 	"whole":        suite.messageComesWhole,
 	"order":        suite.orderOverManyReceives,
+	"ahead":        suite.askedAheadComesMeanwhile,
 	"none":         suite.noSessionIsSaidInTime,
 	"given":        suite.notSettledComesAgainUncounted,
 	"dead":         suite.deadLetterKeepsItsReason,
@@ -76,6 +77,7 @@ var tests = map[string]func(suite, *testing.T){
 	"sidebyside":   suite.manySessionsSideBySide,
 	"closed":       suite.closeEndsEverything,
 	"foreignparts": suite.oddMessageIsNoPanic,
+	"otherbody":    suite.otherBodyIsNoData,
 }
 
 // Run runs the suite against an adapter.

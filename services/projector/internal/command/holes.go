@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/config"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/servicebus"
+	"changerelay/services/projector/internal/watch"
+)
+
+// holes is what may be missing in a version although it is further on: what is
+// halted or parked in its group, and what is dead-lettered in the subscription that
+// feeds it and in those that did, which no position shows. What cannot be looked at
+// may be there.
+func (s *scope) holes(ctx context.Context) ([]string, error) {
+	var reasons []string
+	halted, err := s.store.CountHalted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parked, err := s.store.CountParked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if halted > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d aggregates are halted: see projector parked list", halted))
+	}
+	if halted == 0 && parked > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d messages are parked: see projector parked list", parked))
+	}
+	feeds, err := s.store.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, feed := range feeds {
+		found := deadEvents(ctx, feed)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !feed.Beside(feeds[0]) {
+			found.unseen = fmt.Errorf("they are in the namespace %q", feed.Namespace)
+		}
+		if i > 0 && errors.Is(found.unseen, servicebus.ErrNoEntity) {
+			continue // it was deleted after the group had been moved from it, and its dead letters with it
+		}
+		if reason := found.reason(feed); reason != "" {
+			reasons = append(reasons, s.cfg.Service().Redactor().Text(reason))
+		}
+	}
+	return reasons, nil
+}
+
+// foundDead is what was found in a dead-letter queue.
+type foundDead struct {
+	letters    int
+	aggregates map[string]bool
+	unseen     error // why it cannot be looked at
+}
+
+// reason is what that says against a version, "" for nothing.
+func (f *foundDead) reason(feed readmodel.Feed) string {
+	of := fmt.Sprintf("subscription %q of topic %q", feed.Subscription, feed.Topic)
+	switch {
+	case f.unseen != nil:
+		return fmt.Sprintf("the dead letters of %s cannot be looked at, so nobody knows what is missing: %s", of, strings.Join(strings.Fields(f.unseen.Error()), " "))
+	case f.letters > 0:
+		return fmt.Sprintf("%d messages of %d aggregates are dead-lettered in %s: see projector dlq list and redrive", f.letters, len(f.aggregates), of)
+	}
+	return ""
+}
+
+// add counts a dead letter. One that the projector has found to be no event is
+// none; of what cannot be placed, the session is taken for the aggregate.
+func (f *foundDead) add(d servicebus.DeadLetter) {
+	if d.Reason == delivery.ReasonForeign {
+		return
+	}
+	f.letters++
+	aggregate := d.SessionID
+	if event, placed := contract.Place(d.Message.Message); placed {
+		aggregate = event.AggregateID
+	}
+	f.aggregates[aggregate] = true
+}
+
+// deadEvents looks for dead letters that are events, in a subscription of the
+// environment's namespace.
+func deadEvents(ctx context.Context, feed readmodel.Feed) *foundDead {
+	ctx, cancel := context.WithTimeout(ctx, watch.DeadTime)
+	defer cancel()
+	found := &foundDead{aggregates: map[string]bool{}}
+	cfg, err := config.LoadBus()
+	if err == nil {
+		cfg.Topic, cfg.Subscription = feed.Topic, feed.Subscription
+		err = cfg.ReachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
+			return letters.Peek(ctx, func(d servicebus.DeadLetter) error {
+				found.add(d)
+				return nil
+			})
+		})
+	}
+	found.unseen = err
+	return found
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/config"
+	"changerelay/services/projector/internal/readmodel"
+)
+
+// ledgerTime bounds the last word about a decision, which a command that is
+// interrupted says, too.
+const ledgerTime = 10 * time.Second
+
+// decide carries out what leaves events out or accepts something unproven, between
+// its line in the ledger and that line's end: where the line cannot be written,
+// nothing is done.
+func decide(ctx context.Context, store *readmodel.Store, d *readmodel.Decision, do func() error) error {
+	d.By = cli.Operator()
+	if err := store.Open(ctx, d); err != nil {
+		return err
+	}
+	err := do()
+	if err != nil {
+		d.Error = err.Error()
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTime)
+	defer cancel()
+	return errors.Join(err, store.Close(closing, d))
+}
+
+// decide does so as a command's scope has it.
+func (s *scope) decide(ctx context.Context, d *readmodel.Decision, do func() error) error {
+	if s.flags.OtherProjections {
+		d.Command += " --other-projections"
+	}
+	return decide(ctx, s.store, d, do)
+}
+
+// listDecisions prints the ledger.
+func (s *scope) listDecisions(ctx context.Context) error {
+	found := false
+	err := s.store.Decisions(ctx, func(d readmodel.Decision) error {
+		found = true
+		return s.lines.Encode(d)
+	})
+	if err != nil || found {
+		return err
+	}
+	return s.inhabited(ctx)
+}
+
+// moved is what projector move prints.
+type moved struct {
+	readmodel.Move
+	Group  string `json:"group"`
+	Moved  bool   `json:"moved"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// move makes the read collections of the environment its group's own, and its
+// subscription what feeds the group.
+func move(ctx context.Context, stdout io.Writer, dry bool) error {
+	cfg, projections, err := config.Load()
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
+		plan, err := store.PlanMove(ctx, projections.Collections())
+		if err != nil {
+			return err
+		}
+		done := moved{Move: *plan, Group: cfg.Group, DryRun: dry}
+		if !plan.None() && !dry {
+			d := &readmodel.Decision{Command: "move", Why: movedFrom(plan)}
+			if err := decide(ctx, store, d, func() error { return store.Move(ctx, plan, cli.Operator()) }); err != nil {
+				return err
+			}
+			done.Moved = true
+		}
+		return json.NewEncoder(stdout).Encode(done)
+	})
+}
+
+// movedFrom says whose everything was.
+func movedFrom(m *readmodel.Move) []string {
+	var was []string
+	for _, name := range slices.Sorted(maps.Keys(m.Collections)) {
+		was = append(was, fmt.Sprintf("collection %q was of the group %q", name, m.Collections[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Positions)) {
+		was = append(was, fmt.Sprintf("positions of projection %q were of the group %q", name, m.Positions[name]))
+	}
+	if m.Taken != nil {
+		was = append(was, fmt.Sprintf("%s has fed the group %q", m.To, *m.Taken))
+	}
+	if m.From != nil {
+		was = append(was, "the group was fed by "+m.From.String())
+	}
+	return was
+}

@@ -1,0 +1,123 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/config"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+)
+
+// scope is what a command works on: the group's part of a read database, with
+// the projections of the environment. Whoever only looks takes it as it is;
+// whoever changes something asks for it with changing, which has the environment
+// compared with the projectors' own first.
+type scope struct {
+	cfg         config.Read
+	store       *readmodel.Store
+	projections projection.Projections
+	versions    delivery.Versions // of a command that changes something; nil where gaps do not matter
+	lines       *json.Encoder
+	flags       changeFlags
+}
+
+// onScope runs a command on the read database that the environment names.
+func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Context, s *scope) error) error {
+	s := &scope{lines: json.NewEncoder(stdout)}
+	var err error
+	if s.projections, err = s.cfg.Load(); err != nil {
+		return cli.Misconfigured(err)
+	}
+	return onReadDatabase(ctx, s.cfg.Service(), s.projections, func(store *readmodel.Store) error {
+		s.store = store
+		return command(ctx, s)
+	})
+}
+
+// errOutOfScope means that the environment is not that of the projectors whose
+// data a command would change.
+var errOutOfScope = errors.New("refused, nothing is changed")
+
+// admit compares the environment with what the group's projectors have noted.
+func (s *scope) admit(ctx context.Context) error {
+	deployments, err := s.store.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(deployments, func(d readmodel.Deployment) bool {
+		return strings.EqualFold(d.Topic, s.cfg.Topic) && strings.EqualFold(d.Subscription, s.cfg.Subscription)
+	})
+	if at < 0 {
+		return fmt.Errorf("%w: no projector of topic %q and subscription %q in the group %q of %q has started (%s): "+
+			"set SERVICEBUS_TOPIC, SERVICEBUS_SUBSCRIPTION, READMODEL_GROUP and READMODEL_DATABASE as the projectors have them",
+			errOutOfScope, s.cfg.Topic, s.cfg.Subscription, s.cfg.Group, s.cfg.Database, known(deployments))
+	}
+	// Gaps matter where they do to the projectors, whatever the environment says,
+	// and where an older release has not noted whether they do.
+	if deployments[at].OnGap != config.GapReport {
+		s.versions = s.store
+	}
+	if err := s.store.CheckOwner(ctx, s.projections.Collections()); err != nil {
+		return fmt.Errorf("%w: %w", errOutOfScope, err)
+	}
+	if s.flags.OtherProjections {
+		return nil
+	}
+	if differences := projection.Differences(s.projections.Parts(), deployments[at].Projections); len(differences) > 0 {
+		return fmt.Errorf("%w: the projections are not those that %s started with at %s: %s. Set PROJECTIONS and LATEST_COLLECTION as the projectors have them, "+
+			"or roll out what has changed first; --other-projections goes on with those of this environment",
+			errOutOfScope, deployments[at].StartedBy, deployments[at].StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
+	}
+	return nil
+}
+
+// errUnknownHere means that a command has looked where nothing is to be seen.
+var errUnknownHere = errors.New("nothing is known here")
+
+// inhabited is an error unless a projector has started in the group, of the topic
+// and the subscription where the environment names them. What is empty without
+// one is most likely the wrong place.
+func (s *scope) inhabited(ctx context.Context) error {
+	deployments, err := s.store.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(deployments, func(d readmodel.Deployment) bool {
+		return (s.cfg.Topic == "" || strings.EqualFold(s.cfg.Topic, d.Topic)) && (s.cfg.Subscription == "" || strings.EqualFold(s.cfg.Subscription, d.Subscription))
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%w: no projector%s in the group %q of %q has started (%s): "+
+		"set READMODEL_MONGODB_URI, READMODEL_DATABASE, READMODEL_GROUP, SERVICEBUS_TOPIC and SERVICEBUS_SUBSCRIPTION as the projectors have them",
+		errUnknownHere, s.cfg.Subscribed(), s.cfg.Group, s.cfg.Database, known(deployments))
+}
+
+// known names the deployments of a group.
+func known(deployments []readmodel.Deployment) string {
+	if len(deployments) == 0 {
+		return "none has there at all, or only an older release"
+	}
+	names := make([]string, len(deployments))
+	for i, d := range deployments {
+		names[i] = fmt.Sprintf("topic %q with subscription %q", d.Topic, d.Subscription)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// changeFlags are what changing commands take besides their own arguments.
+type changeFlags struct {
+	// DryRun has a command print what it would change, and change nothing.
+	DryRun bool
+	// OtherProjections lets the projections differ from the projectors' own.
+	OtherProjections bool
+	// AcceptGaps, AcceptUnfollowed and AcceptLost are those of a redrive.
+	AcceptGaps, AcceptUnfollowed, AcceptLost bool
+}

@@ -1,0 +1,103 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/watch"
+)
+
+// GroupView is what projector status prints: what the read database knows of the
+// group of the environment.
+type GroupView struct {
+	Database string `json:"read_database"`
+	Group    string `json:"group,omitempty"`
+	// Feed is what feeds the group; absent where no projector has started.
+	Feed *readmodel.Feed `json:"feed,omitempty"`
+	// Projectors are those that live, or fell silent within the last day.
+	Projectors       []readmodel.Member `json:"projectors"`
+	HaltedAggregates int64              `json:"halted_aggregates"`
+	ParkedMessages   int64              `json:"parked_messages"`
+	// ParkedGone counts messages that were parked and are gone, though nobody has
+	// redriven or discarded them.
+	ParkedGone int64 `json:"parked_gone,omitempty"`
+	// Emptied are read collections that were emptied or dropped, though no event did.
+	Emptied []string     `json:"emptied_collections,omitempty"`
+	Ledger  watch.Ledger `json:"ledger"`
+	// Warnings are what is not as it should be, each with what to do.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// status prints what the read database knows of the group, from any machine. It
+// fails where nothing is known: that is most likely the wrong place.
+func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error {
+	if err := s.inhabited(ctx); err != nil {
+		return err
+	}
+	view := GroupView{Database: s.cfg.Database, Group: s.cfg.Group}
+	feeds, err := s.store.Feeds(ctx)
+	if err != nil {
+		return err
+	}
+	if len(feeds) > 0 {
+		view.Feed = &feeds[0]
+	}
+	if view.Projectors, err = s.store.Members(ctx); err != nil {
+		return err
+	}
+	if view.HaltedAggregates, err = s.store.CountHalted(ctx); err != nil {
+		return err
+	}
+	if view.ParkedMessages, err = s.store.CountParked(ctx); err != nil {
+		return err
+	}
+	gone, err := s.store.Gone(ctx)
+	if err != nil {
+		return err
+	}
+	view.ParkedGone = gone.Messages()
+	if view.Ledger.Latest, view.Ledger.Lines, err = s.store.LatestDecision(ctx); err != nil {
+		return err
+	}
+	emptied, err := s.store.Emptied(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range emptied {
+		view.Emptied, view.Warnings = append(view.Emptied, e.Collection), append(view.Warnings, e.String())
+	}
+	view.warn()
+	encoder := json.NewEncoder(stdout)
+	if !asJSON {
+		encoder.SetIndent("", "  ")
+	}
+	return encoder.Encode(view)
+}
+
+func (v *GroupView) warn() {
+	lives := false
+	for _, m := range v.Projectors {
+		lives = lives || m.Lives
+		if !m.Lives {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%s has said nothing since %s: it was killed, or cannot reach the read database", m.Instance, m.HeardOf.UTC().Format("2006-01-02T15:04:05Z")))
+		}
+	}
+	if !lives {
+		v.Warnings = append(v.Warnings, "no projector of the group lives, so nothing is applied: start one")
+	}
+	if v.ParkedGone > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d messages that were parked are gone, and nobody has redriven or discarded them: see projector parked list", v.ParkedGone))
+	}
+	switch {
+	case v.HaltedAggregates > 0:
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d aggregates are halted, with %d messages parked: see projector parked list", v.HaltedAggregates, v.ParkedMessages))
+	case v.ParkedMessages > 0:
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d messages are parked, and no aggregate is halted: see projector parked list", v.ParkedMessages))
+	}
+	if latest := v.Ledger.Latest; latest != nil && latest.ClosedAt == nil {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s of %s is not finished, or was killed and may be done in part: see projector ledger", latest.Command, latest.By))
+	}
+}

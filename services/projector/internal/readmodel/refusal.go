@@ -1,0 +1,161 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
+	"changerelay/services/projector/internal/projection"
+)
+
+// refusedError means that the server refuses to change the documents: for one
+// unit where the server names it. In a transaction it refuses whole commands.
+type refusedError struct {
+	unit    *unit // nil where unknown
+	failure mongo.WriteError
+}
+
+func (e *refusedError) Error() string { return e.reason() }
+
+// reason is the driver's own text where it could not encode what it was given.
+func (e *refusedError) reason() string {
+	if e.failure.Code == 0 {
+		return e.failure.Message
+	}
+	return reasonOf(e.failure.Code, e.failure.Raw)
+}
+
+// refused is what an error says about units that were sent, if it is about them.
+func refused(err error, sent []*unit) (*refusedError, bool) {
+	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
+	if ok && len(bulk.WriteErrors) > 0 && bulk.WriteErrors[0].Index < len(sent) {
+		failure := bulk.WriteErrors[0]
+		return &refusedError{sent[failure.Index], failure.WriteError}, failure.Code == duplicateKey || classify(failure.Code) == data
+	}
+	if e, ok := errors.AsType[mongo.CommandError](err); ok {
+		failure := mongo.WriteError{Code: int(e.Code), Message: e.Message, Raw: e.Raw}
+		return &refusedError{nil, failure}, failure.Code == duplicateKey || classify(failure.Code) == data
+	}
+	return &refusedError{nil, mongo.WriteError{Message: fmt.Sprint(err)}}, isAboutData(err)
+}
+
+// seenError means that the ledger is not below the first event of an account.
+type seenError struct{ account account }
+
+func (e *seenError) Error() string { return "the ledger is not below the event" }
+
+// judge decides about what was refused. Nothing of its transaction is stored.
+func (p *joint) judge(ctx context.Context, sent []int, refusal *refusedError) error {
+	taken := refusal.failure.Code == duplicateKey && !ofAnotherIndex(refusal.failure)
+	switch {
+	case refusal.unit != nil && taken && p.writes[refusal.unit.writes[0]].Keyed:
+		sent = refusal.unit.writes
+	case refusal.unit != nil && (taken || len(refusal.unit.writes) == 1):
+		sent = refusal.unit.writes[:1]
+	case refusal.unit != nil && p.fold != alone, refusal.unit == nil && !p.single:
+		p.fold, p.single = alone, refusal.unit == nil
+		return nil
+	}
+	if !taken {
+		return reject(sent[0], refusal.reason())
+	}
+	before := len(p.pending)
+	for _, place := range sent {
+		if err := p.taken(ctx, place); err != nil {
+			return err
+		}
+	}
+	if len(p.pending) < before {
+		return nil
+	}
+	return fmt.Errorf("write %s: another write got in between", p.about())
+}
+
+// taken deals with a write whose document, or another one of its event, is there:
+// it may be of somebody else, or at the event already.
+func (p *joint) taken(ctx context.Context, place int) error {
+	w := &p.writes[place]
+	if w.Keyed {
+		return p.foreign(ctx, place)
+	}
+	sequence, _, err := p.store.Position(ctx, w)
+	if err == nil && sequence == "" {
+		err = p.foreign(ctx, place)
+	}
+	if err != nil || sequence < w.Event.Sequence {
+		return err
+	}
+	one := &pass{
+		collection: p.store.db.Collection(w.Collection), witnessed: p.store.witnessed, writes: p.writes, outcomes: p.outcomes,
+		pending: inCollection(p.writes, p.pending, w.Collection),
+	}
+	if err := one.confirm(ctx, place); err != nil {
+		return err
+	}
+	p.settle()
+	return nil
+}
+
+// settle takes those writes out of the pending ones that have an outcome.
+func (p *joint) settle() {
+	p.pending = slices.DeleteFunc(slices.Clone(p.pending), func(w int) bool { return p.outcomes[w] != delivery.Unknown })
+}
+
+// foreign rejects a write whose document is not of the projector, or shows an event of
+// the aggregate that the ledger has lost.
+func (p *joint) foreign(ctx context.Context, place int) error {
+	w := &p.writes[place]
+	document, err := p.store.db.Collection(w.Collection).FindOne(ctx, bson.D{{Key: "_id", Value: w.ID}}).Raw()
+	shows := func(field string) string {
+		text, _ := document.Lookup(bookkeeping, field).StringValueOK()
+		return text
+	}
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read a document of %q: %w", w.Collection, err)
+	case document.Lookup(bookkeeping, "sequence").Type == 0:
+		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
+	}
+	d := shownEvent{document.Lookup("_id"), shows("aggregateId"), contract.Sequence(shows("sequence"))}
+	if !w.Keyed || d.AggregateID != w.Event.AggregateID || d.Sequence < w.Event.Sequence {
+		return nil
+	}
+	if noted, err := p.store.noted(ctx, w.Projection, d); err != nil || noted {
+		return err
+	}
+	return reject(place, lost(w.Projection, w.Collection, d).Error())
+}
+
+// confirm looks up how far an account of the ledger is, and takes its writes up
+// to there for repeats.
+func (p *joint) confirm(ctx context.Context, a account) error {
+	var stored entry
+	err := p.store.db.Collection(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: a}}).Decode(&stored)
+	mine := ofAccount(p.writes, p.pending, a)
+	first := &p.writes[mine[0]]
+	switch {
+	case err != nil && !errors.Is(err, mongo.ErrNoDocuments):
+		return fmt.Errorf("read the position of aggregate %q in projection %q: %w", a.AggregateID, a.Projection, err)
+	case err != nil, stored.Sequence < first.Event.Sequence:
+		return fmt.Errorf("write projection %q: another write got in between, or a majority does not have it yet", a.Projection)
+	case twins(first.Event, stored.Sequence, stored.EventID) && !first.Passed:
+		return reject(mine[0], twinned(first.Event, stored.EventID))
+	}
+	for _, place := range mine {
+		w := &p.writes[place]
+		if w.Event.Sequence > stored.Sequence || twins(w.Event, stored.Sequence, stored.EventID) && !w.Passed {
+			break
+		}
+		p.outcomes[place] = delivery.Repeated
+	}
+	p.settle()
+	return nil
+}

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// window is the time in which the broker counts what it allows: what is beyond
+	// that is refused until the next one begins.
+	window = time.Second
+	// paceHold is how long a pace stays after a refusal before it grows again.
+	paceHold = 3 * time.Second
+	// firstStep is the part by which a pace grows in a second where the limit is
+	// near. When it is beyond what the limit was by that part, each second without a
+	// refusal doubles the step, up to largestStep.
+	firstStep   = 0.01
+	largestStep = 1.0
+	beyond      = 1.05
+	// below is the part of what was allowed, or of the pace, that it becomes after a
+	// refusal, leastKept the part of itself that it keeps at least.
+	below     = 0.97
+	leastKept = 0.5
+	// slowest bounds a pace from below, in settlements a second.
+	slowest = 20
+	// paceBurst is how much of a pace may be caught up with after a delay.
+	paceBurst = 100 * time.Millisecond
+	// paceForget is how long after the last refusal there is no pace any more.
+	paceForget = 10 * time.Minute
+)
+
+// pace bounds the settlements of all holds, once the broker has refused some for
+// being too many. It finds how many the broker allows in a second, and follows that:
+// a refusal lessens it, once in a window, and seconds without one in which it was
+// used up have it grow. What is settled makes room for new sessions, so it bounds what
+// is received as well, which comes out of the same allowance.
+type pace struct {
+	// turn has a token for the one who is next.
+	turn chan struct{}
+
+	mu       sync.Mutex
+	rate     float64   // guarded by mu: settlements a second; 0 is no bound
+	limit    float64   // guarded by mu: what the broker allows, as the last refusal showed; 0 for unknown
+	step     float64   // guarded by mu
+	next     time.Time // guarded by mu: when the next one may go
+	growAt   time.Time // guarded by mu
+	refused  time.Time // guarded by mu: when the broker last refused one
+	lessened time.Time // guarded by mu: when that last lessened the pace
+	done     meter     // guarded by mu: messages that were received, and those settled
+}
+
+func newPace() *pace { return &pace{turn: make(chan struct{}, 1)} }
+
+// wait waits until a settlement may go, one after another.
+func (p *pace) wait(ctx context.Context) error {
+	if !p.bounds(time.Now()) {
+		return nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.turn }()
+	wait := p.take(time.Now())
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// bounds tells whether there is a pace, and still is.
+func (p *pace) bounds(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.refused) > paceForget {
+		p.rate, p.limit = 0, 0
+	}
+	return p.rate > 0
+}
+
+// take tells in what time the next settlement may go.
+func (p *pace) take(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rate == 0 {
+		return 0
+	}
+	p.grow(now)
+	if earliest := now.Add(-paceBurst); p.next.Before(earliest) {
+		p.next = earliest
+	}
+	wait := p.next.Sub(now)
+	p.next = p.next.Add(time.Duration(float64(time.Second) / p.rate))
+	return wait
+}
+
+// grow makes the pace faster while it is what bounds settling. Called with mu held.
+func (p *pace) grow(now time.Time) {
+	switch {
+	case now.Before(p.growAt):
+		return
+	case p.settled(now) >= 0.9*p.rate:
+		p.rate *= 1 + p.step
+		if p.rate > beyond*p.limit {
+			p.step = min(2*p.step, largestStep)
+		}
+	default:
+		p.step = firstStep
+	}
+	p.growAt = now.Add(window)
+}
+
+// note notes messages that were received or settled.
+func (p *pace) note(now time.Time, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done.add(now, n)
+}
+
+// settled is about how many a second can go, as far as was seen: as many as come.
+// Called with mu held.
+func (p *pace) settled(now time.Time) float64 { return p.done.perSecond(now) / 2 }
+
+// refuse notes one that it has refused for being too many. Those of one window are
+// one sign: they were on their way when it came.
+func (p *pace) refuse(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = now
+	if now.Sub(p.lessened) < window {
+		return
+	}
+	p.lessened = now
+	allowed := below * p.settled(now)
+	if p.rate > 0 {
+		allowed = min(max(allowed, leastKept*p.rate), below*p.rate)
+		p.limit = allowed / below
+	}
+	p.rate, p.step, p.growAt = max(allowed, slowest), firstStep, now.Add(paceHold)
+	if allowed < slowest {
+		p.step, p.growAt = largestStep, now.Add(window) // the limit is not known
+	}
+}
+
+// meter counts what happens in a second, by those of the clock.
+type meter struct {
+	began     time.Time
+	last, now int
+}
+
+func (m *meter) add(now time.Time, n int) {
+	m.turn(now)
+	m.now += n
+}
+
+// perSecond is about what happened in the last second.
+func (m *meter) perSecond(now time.Time) float64 {
+	m.turn(now)
+	part := now.Sub(m.began).Seconds()
+	return float64(m.now) + float64(m.last)*(1-part)
+}
+
+func (m *meter) turn(now time.Time) {
+	switch past := now.Sub(m.began); {
+	case past < time.Second:
+		return
+	case past < 2*time.Second:
+		m.last, m.began = m.now, m.began.Add(time.Second)
+	default:
+		m.last, m.began = 0, now
+	}
+	m.now = 0
+}

@@ -1,0 +1,161 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// purse is what a broker allows in a second: receiving and settling a message cost
+// one each, and where nothing is left settlements and accepts are refused.
+type purse struct {
+	mu     sync.Mutex
+	each   int
+	left   int
+	second time.Time
+}
+
+func newPurse(b *broker, each int) *purse {
+	p := &purse{each: each}
+	b.onAccept = func(context.Context, int) error { return p.refuse(0) }
+	b.onSettle = func(context.Context, *receiver, session.Message) error { return p.refuse(1) }
+	b.onReceive = func(r *receiver) error {
+		for {
+			b.mu.Lock()
+			n := len(r.queue.messages)
+			b.mu.Unlock()
+			wait := p.take(n)
+			if wait == 0 {
+				return nil
+			}
+			time.Sleep(wait)
+		}
+	}
+	return p
+}
+
+// take takes credits, or tells in what time there are new ones.
+func (p *purse) take(n int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if passed := time.Since(p.second); passed >= time.Second {
+		p.second, p.left = time.Now(), min(p.left, 0)+p.each
+	}
+	if p.left <= 0 {
+		return time.Until(p.second.Add(time.Second))
+	}
+	p.left -= n
+	return 0
+}
+
+func (p *purse) refuse(n int) error {
+	if p.take(n) > 0 {
+		return throttled(2 * time.Second)
+	}
+	return nil
+}
+
+// Under a limit the projector does nearly what the broker allows, with few refusals,
+// and no session is given back for them.
+func TestPace_IsNearWhatTheBrokerAllows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, messages, credits = 800, 10, 400
+		b := newBroker()
+		b.lockTime = 5 * time.Minute
+		for i := range sessions {
+			b.put(fmt.Sprintf("order-%04d", i), messages)
+		}
+		newPurse(b, credits)
+		cfg := session.Defaults()
+		cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions = 1<<40, 0, 24
+		engine, stop := run(t, cfg, b, newHandler(b))
+		c := engine.Counts()
+		refused := func() int64 { return c.SettlesThrottled.Load() + c.AcceptsFailed.Load() }
+		time.Sleep(10 * time.Second) // what all slots brought before there was a limit is refused
+		first, began, left := refused(), time.Now(), float64(b.left())
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		took := time.Since(began).Seconds()
+		_ = stop()
+		if rate := left / took; rate < 0.9*credits/2 {
+			t.Errorf("%.0f messages a second, want nearly %d", rate, credits/2)
+		}
+		if a := float64(refused()-first) / took; first == 0 || a > 5 {
+			t.Errorf("%d refusals at first, and then %.1f a second, want some, and then a few", first, a)
+		}
+		if accepts, _, _ := b.counts(); accepts != sessions || c.GivenBack.Load() != 0 {
+			t.Errorf("%d sessions taken %d times, and %d given back; want each once", sessions, accepts, c.GivenBack.Load())
+		}
+	})
+}
+
+// Where the limit is gone the pace is, in time, and where it was never met there is none.
+func TestPace_GrowsWhenTheLimitIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.lockTime = 5 * time.Minute
+		for i := range 100 {
+			b.put(fmt.Sprintf("order-%04d", i), 10)
+		}
+		p := newPurse(b, 100)
+		cfg := session.Defaults()
+		cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions = 1<<40, 0, 24
+		engine, stop := run(t, cfg, b, newHandler(b))
+		until(t, "half is settled", func() bool { return b.left() <= 500 })
+		if engine.Counts().SettlesThrottled.Load() == 0 {
+			t.Error("nothing was throttled at the limit")
+		}
+		p.mu.Lock()
+		p.each = 1 << 40
+		p.mu.Unlock()
+		for i := range 200 {
+			b.put(fmt.Sprintf("later-%04d", i), 25)
+		}
+		began := time.Now()
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("5,500 messages without a limit took %s, want the pace doubled again and again", took)
+		}
+		_ = stop()
+	})
+}
+
+// An accept that is refused at the end of a window, in which others were answered,
+// waits by itself: it is answered while no other is on its way, which would tell
+// that the broker takes them again.
+func TestAccept_OneThatIsThrottledBesideOthersStopsNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		for i := range 100 {
+			b.put(fmt.Sprintf("order-%04d", i), 10)
+		}
+		var tries atomic.Int64
+		b.onAccept = func(context.Context, int) error {
+			if tries.Add(1) == 10 {
+				time.Sleep(50 * time.Millisecond)
+				return throttled(time.Minute)
+			}
+			return nil
+		}
+		h := newHandler(b)
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			time.Sleep(100 * time.Millisecond)
+			return make([]session.Verdict, len(messages)), nil
+		}
+		began := time.Now()
+		engine, stop := run(t, small(), b, h)
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		if took := time.Since(began); took > 30*time.Second || engine.Counts().AcceptsFailed.Load() != 1 {
+			t.Errorf("took %s with %d accepts refused, want the others to go on beside one", took, engine.Counts().AcceptsFailed.Load())
+		}
+		_ = stop()
+	})
+}
