@@ -5,10 +5,10 @@ package container
 import (
 	"testing"
 
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
 )
 
-func TestAKilledLeaderIsFollowed(t *testing.T) {
+func TestFailover_AKilledLeaderIsFollowed(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	old, term := s.sendingLeader(t, 0, 100)
@@ -20,7 +20,7 @@ func TestAKilledLeaderIsFollowed(t *testing.T) {
 	s.judge(t)
 }
 
-func TestAFrozenLeaderMovesNothingBack(t *testing.T) {
+func TestFailover_AFrozenLeaderMovesNothingBack(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	old, term := s.sendingLeader(t, 0, 100)
@@ -35,7 +35,7 @@ func TestAFrozenLeaderMovesNothingBack(t *testing.T) {
 	s.judge(t, witness.OverlappingTerms)
 }
 
-func TestALeaderCutOffIsFollowedAndComesBackAsStandby(t *testing.T) {
+func TestFailover_ALeaderCutOffIsFollowedAndComesBackAsStandby(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	old, term := s.sendingLeader(t, 0, 100)
@@ -48,7 +48,7 @@ func TestALeaderCutOffIsFollowedAndComesBackAsStandby(t *testing.T) {
 	s.judge(t, witness.OverlappingTerms)
 }
 
-func TestAProjectorCutOffLosesItsSessionsAndNothingElse(t *testing.T) {
+func TestFailover_AProjectorCutOffLosesItsSessionsAndNothingElse(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	victim := s.projectors[0]
@@ -68,7 +68,7 @@ func TestAProjectorCutOffLosesItsSessionsAndNothingElse(t *testing.T) {
 	s.judge(t)
 }
 
-func TestAKilledProjectorLosesAndDoublesNothing(t *testing.T) {
+func TestFailover_AKilledProjectorLosesAndDoublesNothing(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	victim := s.projectors[0]

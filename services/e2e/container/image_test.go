@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/e2e/internal/docker"
+	"changerelay/services/e2e/internal/harness/docker"
 )
 
 // The containers of all tests have a read-only root file system and no
 // capabilities; what is left to see is that an image says what it is.
-func TestAnImageIsHealthyUnprivilegedAndSaysItsVersion(t *testing.T) {
+func TestImage_AnImageIsHealthyUnprivilegedAndSaysItsVersion(t *testing.T) {
 	s := start(t, 1)
 	for service, c := range map[string]*docker.Container{"publisher": s.publishers[0], "projector": s.projectors[0]} {
 		await(t, c.Name+" to be healthy by its own check", func(context.Context) (bool, string) {

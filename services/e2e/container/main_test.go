@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/e2e/internal/docker"
+	"changerelay/services/e2e/internal/harness/docker"
 )
 
 // systems bounds how many tests, repeats included, can have a system of their own; the

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"testing"
 
-	"changerelay/services/e2e/internal/docker"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/docker"
 )
 
 // A database that is away, and comes back under another address, holds the relay
 // up and makes it lose nothing. Whoever led may be followed meanwhile.
-func TestADatabaseCutOffHoldsUpAndLosesNothing(t *testing.T) {
+func TestOutage_ADatabaseCutOffHoldsUpAndLosesNothing(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	old, _ := s.sendingLeader(t, 0, 100)
@@ -29,7 +29,7 @@ func TestADatabaseCutOffHoldsUpAndLosesNothing(t *testing.T) {
 	s.judge(t, witness.OverlappingTerms)
 }
 
-func TestABrokerCutOffHoldsUpAndLosesNothing(t *testing.T) {
+func TestOutage_ABrokerCutOffHoldsUpAndLosesNothing(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	leader, _ := s.sendingLeader(t, 0, 100)

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"changerelay/services/e2e/internal/docker"
+	"changerelay/services/e2e/internal/harness/docker"
 )
 
-func TestARollingRestartLosesNothing(t *testing.T) {
+func TestRollout_ARollingRestartLosesNothing(t *testing.T) {
 	s := start(t, 2)
 	stop := s.writing(t)
 	_, term := s.sendingLeader(t, 0, 100)
@@ -27,7 +27,7 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	s.judge(t)
 }
 
-func TestScalingUnderLoadLosesNothing(t *testing.T) {
+func TestRollout_ScalingUnderLoadLosesNothing(t *testing.T) {
 	s := start(t, 1)
 	stop := s.writing(t)
 	s.sendingLeader(t, 0, 100)

@@ -13,14 +13,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/docker"
-	"changerelay/services/e2e/internal/load"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/payload"
-	"changerelay/services/e2e/internal/poll"
-	"changerelay/services/e2e/internal/source"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/docker"
+	"changerelay/services/e2e/internal/harness/load"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/payload"
+	"changerelay/services/e2e/internal/harness/poll"
+	"changerelay/services/e2e/internal/harness/source"
 )
 
 // patience is how long any one state is waited for: far longer than it takes, so

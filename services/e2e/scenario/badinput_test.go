@@ -9,12 +9,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/orders"
 )
 
-func TestAnEventWithoutAggregateIsParkedAndTheRestFlows(t *testing.T) {
+func TestBadInput_AnEventWithoutAggregateIsParkedAndTheRestFlows(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.write(t, 300)
@@ -43,7 +43,7 @@ func TestAnEventWithoutAggregateIsParkedAndTheRestFlows(t *testing.T) {
 	r.judge(t, witness.ParkedChanges)
 }
 
-func TestAForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
+func TestBadInput_AForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.write(t, 300)

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/e2e/internal/clock"
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/clock"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // One publisher's clock is an hour ahead of the servers', the other's an hour
 // behind, and each follows the other: the one ahead takes no lease before its
 // time, and the one behind does not wait for hours.
-func TestPublishersWhoseClocksAreHoursApartFollowEachOther(t *testing.T) {
+func TestClock_PublishersWhoseClocksAreHoursApartFollowEachOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := cluster.Root()

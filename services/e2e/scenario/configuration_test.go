@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestABadConfigurationNamesEveryProblemAtOnce(t *testing.T) {
+func TestConfiguration_ABadConfigurationNamesEveryProblemAtOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -69,7 +69,7 @@ func TestABadConfigurationNamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestSecretsStayOutOfWhatABadConfigurationSays(t *testing.T) {
+func TestConfiguration_SecretsStayOutOfWhatABadConfigurationSays(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2hunter2"
 	for _, binary := range []string{binaries.Publisher, binaries.Projector} {

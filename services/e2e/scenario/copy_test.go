@@ -8,7 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // A leader is killed at drawn moments of a copy, and comes back as a standby,
 // while the source is written to: what it has copied and not saved is copied
 // again, by the next one, and nothing is missed or turned around.
-func TestPublishersKilledWhileTheyCopyLoseAndReorderNothing(t *testing.T) {
+func TestCopy_PublishersKilledWhileTheyCopyLoseAndReorderNothing(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testing.T) *relay{
 		"a snapshot at the start":         beginSnapshot,

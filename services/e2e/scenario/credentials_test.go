@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // Credentials that are refused are said to be, and not shown themselves: not in
 // the log, nor on a page, nor in what is stored, where closeAtEnd looks for them.
-func TestRefusedCredentialsAreSaidToBeAndNotShown(t *testing.T) {
+func TestCredentials_RefusedCredentialsAreSaidToBeAndNotShown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		edit func(*cluster.Config)

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // rate is a load under which something is always in flight.
 const rate = 800
 
-func TestAKilledLeaderLosesAndDoublesNothing(t *testing.T) {
+func TestFailover_AKilledLeaderLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	stop := r.writing(t, rate)
@@ -26,7 +26,7 @@ func TestAKilledLeaderLosesAndDoublesNothing(t *testing.T) {
 
 // In a backlog the changes of hot aggregates wait for their turn while later ones
 // of others are long sent: the checkpoint must not run ahead of them.
-func TestALeaderKilledInABacklogLosesNothing(t *testing.T) {
+func TestFailover_ALeaderKilledInABacklogLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	old, term := r.leader(t, 0)
@@ -36,7 +36,7 @@ func TestALeaderKilledInABacklogLosesNothing(t *testing.T) {
 	r.judge(t)
 }
 
-func TestAFrozenLeaderMovesNothingBack(t *testing.T) {
+func TestFailover_AFrozenLeaderMovesNothingBack(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	stop := r.writing(t, rate)
@@ -65,7 +65,7 @@ func TestAFrozenLeaderMovesNothingBack(t *testing.T) {
 	r.judge(t, witness.OverlappingTerms)
 }
 
-func TestAPlannedHandoverDoesNotWaitForTheLease(t *testing.T) {
+func TestFailover_APlannedHandoverDoesNotWaitForTheLease(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(c *cluster.Config) { c.Lease = cluster.LeaseOf(10 * time.Minute) })
 	stop := r.writing(t, rate)
@@ -83,7 +83,7 @@ func TestAPlannedHandoverDoesNotWaitForTheLease(t *testing.T) {
 	r.judge(t)
 }
 
-func TestAKilledProjectorLosesAndDoublesNothing(t *testing.T) {
+func TestFailover_AKilledProjectorLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	stop := r.writing(t, rate)
@@ -105,7 +105,7 @@ func TestAKilledProjectorLosesAndDoublesNothing(t *testing.T) {
 	r.judge(t)
 }
 
-func TestAProjectorAskedToStopLeavesItsSessionsToTheOthers(t *testing.T) {
+func TestFailover_AProjectorAskedToStopLeavesItsSessionsToTheOthers(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	stop := r.writing(t, rate)

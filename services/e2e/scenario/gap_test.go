@@ -9,7 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // steps counts the events of an aggregate and lists them.
@@ -24,7 +24,7 @@ const steps = `projections:
 
 // The publisher parks the second of four events, and sends it once it can be
 // mapped: behind the third and the fourth, which have waited for it.
-func TestAnEventThatIsReplayedLateIsAppliedInItsPlace(t *testing.T) {
+func TestGap_AnEventThatIsReplayedLateIsAppliedInItsPlace(t *testing.T) {
 	t.Parallel()
 	projections := filepath.Join(t.TempDir(), "steps.yaml")
 	if err := os.WriteFile(projections, []byte(steps), 0o600); err != nil {

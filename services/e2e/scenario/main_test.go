@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/cluster/clustertest"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/cluster/clustertest"
 )
 
 // binaries are built once for all scenarios, or taken from the directory that

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // managing is the official client of the management API, which trusts the

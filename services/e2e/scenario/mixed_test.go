@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // whole is a namespace whose topic is not partitioned.
@@ -18,7 +18,7 @@ const whole = `{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Topics":
   ]
 }]}], "Logging": {"Type": "File"}}}`
 
-func TestMixedBatchesKeepEveryOrder(t *testing.T) {
+func TestMixed_MixedBatchesKeepEveryOrder(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "Config.json")
 	if err := os.WriteFile(config, []byte(whole), 0o600); err != nil {

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // The services come up before their servers do, wait, and lose nothing.
-func TestServicesWaitForTheirServers(t *testing.T) {
+func TestOutage_ServicesWaitForTheirServers(t *testing.T) {
 	t.Parallel()
 	mongo, bus := freeAddress(t), freeAddress(t)
 	c := cluster.New(configure(t, func(cfg *cluster.Config) {
@@ -54,7 +54,7 @@ func TestServicesWaitForTheirServers(t *testing.T) {
 
 // Servers that stop answering for a while, connections and all, hold the relay
 // up and make it lose nothing.
-func TestFrozenServersHoldUpAndLoseNothing(t *testing.T) {
+func TestOutage_FrozenServersHoldUpAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	stop := r.writing(t, rate)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
-func TestPublishersShareThePartitionsOverAKillAndAReturn(t *testing.T) {
+func TestPartitions_PublishersShareThePartitionsOverAKillAndAReturn(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(configure(t, func(c *cluster.Config) {
 		c.PublisherEnv = map[string]string{"PARTITIONS": "4"}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEveryEventReachesTheReadModelOnce(t *testing.T) {
+func TestPath_EveryEventReachesTheReadModelOnce(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.write(t, 4000)
@@ -20,7 +20,7 @@ func TestEveryEventReachesTheReadModelOnce(t *testing.T) {
 	}
 }
 
-func TestEveryProcessAnswersOnItsAdminPort(t *testing.T) {
+func TestPath_EveryProcessAnswersOnItsAdminPort(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.write(t, 200)

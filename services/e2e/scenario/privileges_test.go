@@ -15,10 +15,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/load"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/source"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/load"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
 )
 
 // accounts are users and roles as docs/security.md lists them, in the form that
@@ -142,10 +142,10 @@ func refusals(sandbox *cluster.Node) []string {
 	return found
 }
 
-// TestTheDocumentedRolesAreEnough runs the services with the roles of
+// TestPrivileges_TheDocumentedRolesAreEnough runs the services with the roles of
 // docs/security.md through a handover, a change that is parked and an aggregate
 // that is halted.
-func TestTheDocumentedRolesAreEnough(t *testing.T) {
+func TestPrivileges_TheDocumentedRolesAreEnough(t *testing.T) {
 	t.Parallel()
 	c := guardedCluster(t, documented(t), 2, 2)
 	r := watched(t, c)
@@ -212,9 +212,9 @@ var asking = map[string][]string{
 	"createIndex":  {"createIndexes"},
 }
 
-// TestEachDocumentedPrivilegeIsNeeded takes one action away at a time and waits
+// TestPrivileges_EachDocumentedPrivilegeIsNeeded takes one action away at a time and waits
 // for a command that the server then refuses.
-func TestEachDocumentedPrivilegeIsNeeded(t *testing.T) {
+func TestPrivileges_EachDocumentedPrivilegeIsNeeded(t *testing.T) {
 	t.Parallel()
 	documents := documented(t)
 	for _, role := range documents.Roles {

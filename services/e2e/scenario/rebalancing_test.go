@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/validate"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // rebalancingSeed draws who comes and who goes, and how.
@@ -14,7 +14,7 @@ const rebalancingSeed = 8
 
 // Between one and eight projectors are at work while events are written; they
 // are started, killed and asked to stop. No two ever work on one session.
-func TestNoSessionIsWorkedOnByTwoWhileProjectorsComeAndGo(t *testing.T) {
+func TestRebalancing_NoSessionIsWorkedOnByTwoWhileProjectorsComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(c *cluster.Config) { c.Projectors = 8 })
 	rng := rand.New(rand.NewPCG(rebalancingSeed, 0))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // entities is a sandbox configuration with duplicate detection and the lock duration of the projectors'
@@ -44,7 +44,7 @@ func entitiesOf(t *testing.T, detecting bool, duration string) func(*cluster.Con
 
 // Every message again, in any order, over a topic that does not drop repeats: the
 // read model must not change.
-func TestAReplayOfEveryMessageChangesNothing(t *testing.T) {
+func TestReplay_AReplayOfEveryMessageChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, entitiesOf(t, false, "PT30S"))
 	r.write(t, 1200)
@@ -108,7 +108,7 @@ func (r *relay) sendAgain(t *testing.T, client *azservicebus.Client, messages []
 
 // A projector that freezes with sessions in its hands, loses them to another and
 // then goes on where it stood: what it still writes must not count.
-func TestAFrozenProjectorMovesNothingBack(t *testing.T) {
+func TestReplay_AFrozenProjectorMovesNothingBack(t *testing.T) {
 	t.Parallel()
 	r := start(t, locksOf(t, "PT5S"))
 	stop := r.writing(t, rate)

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/load"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/payload"
-	"changerelay/services/e2e/internal/poll"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/load"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/payload"
+	"changerelay/services/e2e/internal/harness/poll"
 )
 
 const (

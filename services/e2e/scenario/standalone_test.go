@@ -14,10 +14,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
-func TestAStandaloneMongoDBIsToldInPlainWords(t *testing.T) {
+func TestStandalone_AStandaloneMongoDBIsToldInPlainWords(t *testing.T) {
 	t.Parallel()
 	address := standalone(t)
 	c := cluster.New(configure(t, func(cfg *cluster.Config) {

@@ -3,7 +3,7 @@ package scenario
 import (
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // TestStop_OrderlyStopsLeaveNothingOnTheServers hands over from one publisher to

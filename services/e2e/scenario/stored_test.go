@@ -12,8 +12,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/releases"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/releases"
 )
 
 var record = flag.Bool("record", false, "write down anew what the last release stores, in testdata/releases")

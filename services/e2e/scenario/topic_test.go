@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // refusal is a way in which a topic takes no messages.
@@ -27,7 +27,7 @@ type refusal struct {
 
 // Whatever a topic refuses messages for, the leader says so on every channel, is
 // not ready, keeps the checkpoint where it is, and goes on by itself.
-func TestATopicThatRefusesIsSaidLoudlyAndLosesNothing(t *testing.T) {
+func TestTopic_ATopicThatRefusesIsSaidLoudlyAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]refusal{
 		"missing":      {missingTopic, "could not be found"},

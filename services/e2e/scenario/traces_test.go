@@ -17,7 +17,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"changerelay/services/e2e/internal/cluster"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // collector is an OTLP collector that keeps the spans of one trace.
@@ -55,7 +55,7 @@ func (c *collector) span(kind tracepb.Span_SpanKind) *tracepb.Span {
 
 // One trace leads from the event through the publisher and the topic to the
 // read model.
-func TestATraceLeadsFromTheEventToTheReadModel(t *testing.T) {
+func TestTraces_ATraceLeadsFromTheEventToTheReadModel(t *testing.T) {
 	t.Parallel()
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	c := &collector{trace: trace, spans: map[string]*tracepb.Span{}}

@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"changerelay/services/e2e/internal/poll"
-	"changerelay/services/e2e/internal/up"
+	"changerelay/services/e2e/internal/harness/poll"
+	"changerelay/services/e2e/internal/harness/up"
 )
 
 // output is what a command prints.
@@ -43,6 +43,24 @@ func upConfig(t *testing.T, args ...string) up.Config {
 	return cfg
 }
 
+// clientOf waits for the addresses that are printed, and connects to MongoDB.
+func clientOf(ctx context.Context, t *testing.T, out *output) *mongo.Client {
+	t.Helper()
+	var uri string
+	if err := poll.Until(ctx, "the addresses", func(context.Context) (bool, string) {
+		uri = regexp.MustCompile(`mongodb://\S+`).FindString(out.String())
+		return uri != "" && strings.Contains(out.String(), "Ctrl-C"), out.String()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(ctx)) })
+	return client
+}
+
 func TestUp_CarriesWhatIsWrittenUntilItIsToldToStop(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(within(t))
@@ -52,18 +70,7 @@ func TestUp_CarriesWhatIsWrittenUntilItIsToldToStop(t *testing.T) {
 	go func() {
 		ended <- up.Run(ctx, upConfig(t, "--database", "mine", "--collection", "log", "--publisher", "FIELD_AGGREGATE_ID=case"), &out)
 	}()
-	var uri string
-	if err := poll.Until(ctx, "the addresses", func(context.Context) (bool, string) {
-		found := regexp.MustCompile(`mongodb://\S+`).FindString(out.String())
-		uri = found
-		return found != "" && strings.Contains(out.String(), "Ctrl-C"), out.String()
-	}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := clientOf(ctx, t, &out)
 	event := bson.D{{Key: "case", Value: "a"}, {Key: "type", Value: "Opened"}, {Key: "version", Value: 1}, {Key: "data", Value: bson.D{{Key: "by", Value: "me"}}}}
 	if _, err := client.Database("mine").Collection("log").InsertOne(ctx, event); err != nil {
 		t.Fatal(err)
@@ -73,9 +80,6 @@ func TestUp_CarriesWhatIsWrittenUntilItIsToldToStop(t *testing.T) {
 		return err == nil && n == 1, out.String()
 	}); err != nil {
 		t.Fatal(err)
-	}
-	if err := client.Disconnect(ctx); err != nil {
-		t.Error(err)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"testing"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/load"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/payload"
-	"changerelay/services/e2e/internal/releases"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/load"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/payload"
+	"changerelay/services/e2e/internal/harness/releases"
 )
 
 // lastRelease is the programs of the last release; where the repository's history

@@ -11,12 +11,12 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/cluster"
-	"changerelay/services/e2e/internal/orders"
-	"changerelay/services/e2e/internal/readmodel"
-	"changerelay/services/e2e/internal/source"
-	"changerelay/services/e2e/internal/validate"
-	"changerelay/services/e2e/internal/witness"
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
 )
 
 // rebuilding is a namespace with a topic to rebuild over, and a subscription
@@ -119,7 +119,7 @@ func (r *relay) awaitSecond(t *testing.T, when string) {
 // Version 2 is built from the start over a topic of its own while version 1 is
 // live and events are written; readers are switched by one command; then it is
 // fed by the topic of all.
-func TestANewVersionIsBuiltBesideTheLiveOneAndSwitchedTo(t *testing.T) {
+func TestVersions_ANewVersionIsBuiltBesideTheLiveOneAndSwitchedTo(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "Config.json")
 	if err := os.WriteFile(config, []byte(rebuilding), 0o600); err != nil {

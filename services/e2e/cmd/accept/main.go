@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/accept"
+	"changerelay/services/e2e/internal/campaign/accept"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/suite"
+	"changerelay/services/e2e/internal/bench/suite"
 )
 
 func main() {

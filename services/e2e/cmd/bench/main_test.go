@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"changerelay/services/e2e/internal/results"
+	"changerelay/services/e2e/internal/bench/results"
 )
 
 func status(t *testing.T, args ...string) (code int, stderr string) {
@@ -15,7 +15,7 @@ func status(t *testing.T, args ...string) (code int, stderr string) {
 	return code, errs.String()
 }
 
-func TestBadUsageEndsWithStatus2(t *testing.T) {
+func TestBench_BadUsageEndsWithStatus2(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--fast"}, {"everything"}, {"--repeats", "-1"}} {
 		if code, stderr := status(t, args...); code != 2 || !strings.Contains(stderr, strings.TrimLeft(args[0], "-")) {
@@ -24,7 +24,7 @@ func TestBadUsageEndsWithStatus2(t *testing.T) {
 	}
 }
 
-func TestOnlyASoundResultEndsWithStatus0(t *testing.T) {
+func TestBench_OnlyASoundResultEndsWithStatus0(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		wrong []string
@@ -47,7 +47,7 @@ func TestOnlyASoundResultEndsWithStatus0(t *testing.T) {
 	}
 }
 
-func TestARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
+func TestBench_ARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
 	t.Parallel()
 	if code, stderr := status(t, "--bin", t.TempDir(), "--dir", t.TempDir()); code != 1 || !strings.Contains(stderr, "find binary") {
 		t.Errorf("got status %d and %q, want 1 and that the binaries are missing", code, stderr)

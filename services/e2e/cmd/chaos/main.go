@@ -16,7 +16,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/chaos"
+	"changerelay/services/e2e/internal/campaign/chaos"
 )
 
 func main() {
@@ -26,11 +26,11 @@ func main() {
 		again, _ := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(again, end)
 	})
-	os.Exit(run(ctx, enough, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, enough, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-func run(ctx, enough context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := chaos.Parse(args, stderr)
+func run(ctx, enough context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	cfg, err := chaos.Parse(args, getenv, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/crashpoint"
+	"changerelay/services/e2e/internal/campaign/crashpoint"
 )
 
 func main() {

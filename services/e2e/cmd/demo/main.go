@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/demo"
+	"changerelay/services/e2e/internal/campaign/demo"
 )
 
 func main() {
@@ -34,8 +34,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	r, _ := demo.New(cfg, stdout).Run(ctx)
-	if err := r.Publish(stdout, cfg.JSON); err != nil {
+	d := demo.New(cfg, stdout)
+	r, _ := d.Run(ctx)
+	err = r.Publish(stdout, cfg.JSON)
+	if err = errors.Join(err, d.Linger(ctx)); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestBadUsageEndsWithStatus2(t *testing.T) {
+func TestDemo_BadUsageEndsWithStatus2(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "events.ndjson")
 	good := `{"aggregateId":"a","type":"T","version":1,"time":"2026-03-01T12:00:00Z","data":{}}`
@@ -39,7 +39,7 @@ func TestBadUsageEndsWithStatus2(t *testing.T) {
 	}
 }
 
-func TestARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
+func TestDemo_ARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr strings.Builder
 	args := []string{"--bin", t.TempDir(), "--dir", t.TempDir()}

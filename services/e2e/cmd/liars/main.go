@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"changerelay/services/e2e/internal/liars"
+	"changerelay/services/e2e/internal/campaign/liars"
 )
 
 func main() {

@@ -1,6 +1,7 @@
 // Command mutate cuts each guard of the services in turn and shows which tests
-// go red. It is called in the root of the repository; an argument limits it to
-// the guards whose name contains it.
+// go red. It is called in the root of the repository; --only limits it to the
+// guards whose name contains a text, --at-once cuts several at a time, --of N to each Nth one, beginning where the
+// seed says, so that N seeds in a row try them all.
 //
 // It exits with 0 when every guard has a test that fails without it, 1 when one
 // has none, 2 when it was called wrongly.
@@ -8,15 +9,16 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
+	"runtime"
 	"strings"
 	"syscall"
 
-	"changerelay/services/e2e/internal/mutation"
+	"changerelay/services/e2e/internal/campaign/mutation"
 )
 
 func main() {
@@ -26,17 +28,30 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	guards := mutation.Guards()
-	if len(args) > 0 {
-		guards = slices.DeleteFunc(guards, func(g mutation.Guard) bool { return !strings.Contains(g.Name, args[0]) })
-	}
-	if len(args) > 1 || len(guards) == 0 {
-		fmt.Fprintln(stderr, "usage: mutate [part of a guard's name]")
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	seed := flags.Uint64("seed", 1, "chooses with --of")
+	only := flags.String("only", "", "a part of the names of the guards to cut")
+	of := flags.Uint64("of", 1, "cut each `N`th guard alone")
+	atOnce := flags.Int("at-once", max(1, runtime.NumCPU()/2), "cut `N` guards at once, each with tests of its own")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *of == 0 || *atOnce < 1 {
+		fmt.Fprintln(stderr, "usage: mutate [--seed N] [--only TEXT] [--of N] [--at-once N]")
 		return 2
 	}
+	var guards []mutation.Guard
+	for i, g := range mutation.Guards() {
+		if strings.Contains(g.Name, *only) && (uint64(i)+*seed)%*of == 0 {
+			guards = append(guards, g)
+		}
+	}
+	if len(guards) == 0 {
+		fmt.Fprintf(stderr, "no guard is called %q, or is one of each %d from seed %d on\n", *only, *of, *seed)
+		return 2
+	}
+	fmt.Fprintf(stdout, "%d of %d guards, seed %d\n", len(guards), len(mutation.Guards()), *seed)
 	root, err := os.Getwd()
 	if err == nil {
-		err = mutation.Run(ctx, root, guards, stdout)
+		err = mutation.Run(ctx, root, guards, *atOnce, stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)

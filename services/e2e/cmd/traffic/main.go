@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/traffic"
+	"changerelay/services/e2e/internal/campaign/traffic"
 )
 
 // version is set by the linker.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheCommandLine(t *testing.T) {
+func TestTraffic_TheCommandLine(t *testing.T) {
 	t.Parallel()
 	whole := map[string]string{"MONGODB_URI": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50", "SERVICEBUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"}
 	for name, tt := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"changerelay/services/e2e/internal/up"
+	"changerelay/services/e2e/internal/harness/up"
 )
 
 func main() {

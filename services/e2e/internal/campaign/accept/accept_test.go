@@ -1,0 +1,99 @@
+package accept
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+const (
+	mongoURI   = "mongodb://user:p%40ss@db.example:27017/?tls=true"
+	connection = "Endpoint=sb://bus.example;SharedAccessKeyName=root;SharedAccessKey=c2VjcmV0"
+)
+
+func TestRead_TakesOneServerOrBoth(t *testing.T) {
+	t.Parallel()
+	sandbox := cluster.Endpoints{MongoURI: "sandbox", ServiceBus: "sandbox"}
+	for _, tt := range []struct{ mongo, bus, wantMongo, wantBus string }{
+		{mongoURI, connection, mongoURI, connection},
+		{mongoURI, "", mongoURI, "sandbox"},
+		{"", connection, "sandbox", connection},
+	} {
+		c, err := Read(func(name string) string { return map[string]string{envMongo: tt.mongo, envServiceBus: tt.bus}[name] })
+		if e := c.over(sandbox); err != nil || e.MongoURI != tt.wantMongo || e.ServiceBus != tt.wantBus {
+			t.Errorf("%+v: got %+v, %v", tt, e, err)
+		}
+	}
+	if _, err := Read(func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), envMongo) {
+		t.Errorf("with neither: got %v, want an error that names the variables", err)
+	}
+}
+
+func TestReport_HoldsNoSecretAndSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	c := Config{MongoURI: mongoURI, ServiceBus: connection}
+	results := []result{
+		{step: step{name: "one"}},
+		{step: step{name: "two"}, err: errors.New("exit status 1"), output: "dial " + mongoURI + " as user p@ss\nusing " + connection + " and c2VjcmV0"},
+	}
+	text, passed := c.report("8.0.1", "abc", results, []string{"a database"})
+	if passed {
+		t.Error("got a pass although a step failed")
+	}
+	for _, secret := range []string{"p@ss", "p%40ss", "c2VjcmV0"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the report shows %q:\n%s", secret, text)
+		}
+	}
+	for _, want := range []string{"db.example:27017, version 8.0.1", "bus.example", "ok ", "FAILED", "NOT RUN", "LEFT     a database", "using ***"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+	if _, passed := c.report("8.0.1", "abc", results[:1], nil); !passed {
+		t.Error("got no pass although all steps passed")
+	}
+}
+
+func TestClean_DropsWhatIsOursAndNothingElse(t *testing.T) {
+	t.Parallel()
+	client, err := mongo.Connect(options.Client().ApplyURI(clustertest.Sandbox(t).MongoURI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(t.Context()) })
+	write := func(names ...string) {
+		for _, name := range names {
+			if _, err := client.Database(name).Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("test_0123456789abcdef01234567", "shop")
+	before, err := client.ListDatabaseNames(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("test_6b033d3ed02a4a0ba3bf37ae", "shop_20261122_190836", "change_relay_20261122_190836", "shop_read_20261122_190836", "accounts", "test_accounts")
+	left := clean(t.Context(), client, before)
+	if len(left) != 2 || !strings.HasPrefix(left[0], "accounts: ") || !strings.HasPrefix(left[1], "test_accounts: ") {
+		t.Errorf("left: got %q, want the two that are not ours", left)
+	}
+	want := append(slices.Clone(before), "accounts", "test_accounts")
+	slices.Sort(want)
+	got, err := client.ListDatabaseNames(t.Context(), bson.D{})
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("databases: got %q, %v, want %q", got, err, want)
+	}
+}

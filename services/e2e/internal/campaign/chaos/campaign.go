@@ -1,0 +1,363 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/campaign/modes"
+	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/load"
+)
+
+// campaign is one run.
+type campaign struct {
+	cfg     Config
+	stop    context.Context // ends when no more faults are wanted
+	out     io.Writer
+	dir     string
+	data    string // of the servers
+	http    *http.Client
+	network *network
+	cluster *cluster.Cluster
+	witness *witness.Witness
+	odder   load.Inserter // of the orders that operators deal with
+	began   time.Time
+
+	binaries cluster.Binaries
+	clocked  cluster.Binaries // with clocks that can be set wrong; none without a build
+	release  cluster.Binaries // the last one; none without its history
+
+	mu       sync.Mutex
+	taken    map[string]bool // guarded by mu: what suffers a fault
+	faults   []report.Fault  // guarded by mu
+	vanished []string        // guarded by mu: processes that ended, and not by a fault
+	done     map[string]int  // guarded by mu: how often each kind of fault was done
+	mistakes []string        // guarded by mu: operators' mistakes that were not refused
+	// odd are the orders that operators deal with, open those that are not dealt with yet.
+	odd  []*odd        // guarded by mu
+	open map[*odd]bool // guarded by mu
+	// leftOut are the events that operators have given up, with the ids of those that
+	// were parked as changes.
+	leftOut map[validate.Event]string // guarded by mu
+	broken  validate.Findings         // guarded by mu: commands that have not done what they promise
+	// restored is the earliest backup that the read database was put back to, until that is
+	// repaired; lacking is what it lacked before. Both are nil where it was not.
+	restored *backup // guarded by mu
+	lacking  *lack   // guarded by mu
+	// besideFile declares the read model of another group.
+	besideFile string
+	// restarting is the longest time that the servers took to be ready again.
+	restarting time.Duration // guarded by mu
+	drained    error
+	recovery   time.Duration
+}
+
+// Run does the campaign and returns its report; no more faults are injected once enough
+// ends. The error is why it could not come to its end. No process is left behind.
+func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report, error) {
+	c := &campaign{
+		stop: enough,
+		cfg:  cfg, out: out, http: &http.Client{Timeout: 2 * time.Second},
+		network: newNetwork(), taken: make(map[string]bool), done: make(map[string]int), began: time.Now(),
+		open: make(map[*odd]bool), leftOut: make(map[validate.Event]string),
+	}
+	r := &report.Report{Title: "Change Relay chaos", Started: c.began.UTC(), Setup: []report.Fact{
+		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},
+		{Name: "faults", Text: fmt.Sprintf("one every %v for %v", cfg.Every, cfg.Duration)},
+		{Name: "load", Text: fmt.Sprintf("at least %s events, %s a second in a steady phase", report.Thousands(int64(cfg.Events)), report.Thousands(int64(cfg.Rate)))},
+		{Name: "cluster", Text: fmt.Sprintf("%d publishers, %d projectors, lease %v", cfg.Publishers, cfg.Projectors, cfg.Lease)},
+		{Name: "settings", Text: cfg.mode().String()},
+	}}
+	err := c.run(ctx, r)
+	if err != nil {
+		r.Stopped = err.Error()
+	}
+	r.Seconds, r.Dir, r.Faults = time.Since(c.began).Seconds(), c.dir, c.faults
+	r.Judge()
+	return r, err
+}
+
+func (c *campaign) run(ctx context.Context, r *report.Report) error {
+	if err := c.layOut(ctx); err != nil {
+		return err
+	}
+	defer c.network.close()
+	defer c.cluster.Close()
+	if err := c.cluster.StartServers(ctx); err != nil {
+		return err
+	}
+	if err := c.cfg.mode().PrepareSource(ctx, c.cluster.Endpoints(), c.cluster.Names()); err != nil {
+		return err
+	}
+	_, judged := c.cfg.mode().ReadModels(c.cfg.Operators != "")
+	w, err := witness.OpenSettling(ctx, c.cluster.Endpoints(), c.cluster.Names(), judged)
+	if err != nil {
+		return err
+	}
+	c.witness = w
+	closeWitness := sync.OnceFunc(func() { w.Close(ctx) })
+	defer closeWitness()
+	if c.cfg.mode().Beside {
+		if err := c.layOutBeside(); err != nil {
+			return err
+		}
+	}
+	c.odder = c.cfg.mode().Writer(w.Client, c.cluster.Names())
+	if err := c.cluster.StartServices(); err != nil {
+		return err
+	}
+	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
+		return err
+	}
+	if err := c.play(ctx); err != nil {
+		return err
+	}
+	return c.judge(ctx, r)
+}
+
+// oplogBytes is how much of its history the source keeps: minutes, as events are
+// many and some are large.
+const oplogBytes = 2 << 30
+
+// layOut prepares the cluster, on addresses that the servers keep when they are
+// killed and come back.
+func (c *campaign) layOut(ctx context.Context) error {
+	c.say("building, unless it is built")
+	place, err := cluster.Prepare(ctx, "chaos", cluster.Wish{Dir: c.cfg.Dir, Bin: c.cfg.Bin})
+	if err != nil {
+		return err
+	}
+	c.dir = place.Dir
+	if err := c.buildMore(ctx, &place); err != nil {
+		return err
+	}
+	c.binaries = place.Binaries
+	c.data = filepath.Join(c.dir, "data")
+	if err := os.MkdirAll(c.data, 0o755); err != nil {
+		return fmt.Errorf("make directory of the run: %w", err)
+	}
+	if c.cfg.Backend != nil {
+		return c.layOutOver(place)
+	}
+	args := []string{"--data", c.data, "--oplog-bytes", fmt.Sprint(oplogBytes)}
+	for _, flag := range []string{"--mongo", "--servicebus", "--management", "--http"} {
+		address, err := cluster.FreeAddress()
+		if err != nil {
+			return err
+		}
+		args = append(args, flag, address)
+	}
+	more, err := c.surroundings(place.Root)
+	if err != nil {
+		return err
+	}
+	args = append(args, more...)
+	mode := c.cfg.mode()
+	declared, _ := mode.ReadModels(false)
+	c.cluster = cluster.New(cluster.Config{
+		Binaries: place.Binaries, Dir: c.dir,
+		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(), Canaries: true,
+		Projections: cluster.Projections(place.Root, declared...),
+		SandboxArgs: args, World: c.cfg.World, Reach: c.network.reach,
+		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
+	})
+	return nil
+}
+
+// layOutOver prepares the services over servers that are given, with databases of this
+// run alone.
+func (c *campaign) layOutOver(place cluster.Place) error {
+	mode := c.cfg.mode()
+	declared, _ := mode.ReadModels(false)
+	c.cluster = cluster.New(cluster.Config{
+		Binaries: place.Binaries, Dir: c.dir, Backend: c.cfg.Backend,
+		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames().OfRun(c.began.Format("20060102_150405")), Canaries: true,
+		Projections:  cluster.Projections(place.Root, declared...),
+		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
+	})
+	return nil
+}
+
+// surroundings writes down what operators, or a second group, need beside the relay, and returns the
+// arguments that the servers take for it.
+func (c *campaign) surroundings(root string) (args []string, err error) {
+	if c.cfg.Operators == "" && !c.cfg.mode().Beside {
+		return nil, nil
+	}
+	if c.besideFile, err = c.cfg.mode().BesideProjection(root, c.dir); err != nil {
+		return nil, err
+	}
+	window := modes.UsualWindow
+	if c.cfg.restores() {
+		window = modes.ShortestWindow
+	}
+	file, err := modes.Entities(c.dir, cluster.DefaultNames(), window, elsewhere, besideSub)
+	return []string{"--config", file}, err
+}
+
+// errPlayed ends the witness when there is nothing more to see.
+var errPlayed = errors.New("played")
+
+// play writes and injects faults, side by side, and waits for recovery and drain.
+func (c *campaign) play(ctx context.Context) error {
+	c.began = time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.witness.Run(ctx) })
+	g.Go(func() error {
+		if err := c.injectAll(ctx); err != nil {
+			return err
+		}
+		c.recover(ctx)
+		return cmp.Or(context.Cause(ctx), errPlayed)
+	})
+	if err := g.Wait(); !errors.Is(err, errPlayed) {
+		return err
+	}
+	return nil
+}
+
+// injectAll carries the plan out while the workload is written, and returns when all
+// is undone.
+func (c *campaign) injectAll(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	faults, over := context.WithCancel(ctx)
+	defer over()
+	work := workload{cfg: c.cfg, to: c.shop(faults.Done()), wrote: c.witness.Ledger.Wrote, counts: c.witness.Ledger.Counts, say: c.say}
+	g.Go(func() error { return work.run(ctx, faults) })
+	g.Go(func() error {
+		defer over()
+		injections, ctx := errgroup.WithContext(ctx)
+		for s := range planned(c.cfg) {
+			if c.enough(s.at) || !sleepUntil(ctx, c.began.Add(s.at)) {
+				break
+			}
+			injections.Go(func() error { return c.inject(ctx, s) })
+		}
+		return injections.Wait()
+	})
+	return g.Wait()
+}
+
+// enough says that no fault is to be injected at that time any more.
+func (c *campaign) enough(at time.Duration) bool {
+	written, _ := c.witness.Ledger.Counts()
+	return c.stop.Err() != nil || at >= c.cfg.Duration && written >= c.cfg.Events
+}
+
+// inject does one fault, waits, and undoes it.
+func (c *campaign) inject(ctx context.Context, s injection) error {
+	what, undo, err := s.fault.do(ctx, c, rand.New(rand.NewPCG(s.draw, 0)))
+	switch {
+	case errors.Is(err, errNobody):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", s.fault.name, err)
+	}
+	outcome := "at once"
+	if undo != nil {
+		outcome = fmt.Sprintf("for %.1f s", s.lasts.Seconds())
+	}
+	c.note(s.fault.name, what, outcome)
+	if undo == nil {
+		return nil
+	}
+	sleepUntil(ctx, time.Now().Add(s.lasts))
+	if err := undo(ctx); err != nil {
+		return fmt.Errorf("end %s: %w", what, err)
+	}
+	return nil
+}
+
+// recover waits until everything that was written has arrived.
+func (c *campaign) recover(ctx context.Context) {
+	c.say("no more faults; waiting for the rest to arrive")
+	began := time.Now()
+	for _, n := range c.cluster.Nodes() {
+		if !n.Running() {
+			if err := c.vanish(n); !errors.Is(err, errNobody) {
+				c.say("%v", err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Settle)
+	defer cancel()
+	if c.cfg.Operators != "" {
+		c.drained = c.remedied(ctx)
+	} else {
+		c.drained = c.witness.AwaitDrain(ctx)
+	}
+	c.recovery = time.Since(began)
+}
+
+// vanish notes a process that ended by itself, and starts it again.
+func (c *campaign) vanish(n *cluster.Node) error {
+	c.mu.Lock()
+	c.vanished = append(c.vanished, fmt.Sprintf("%s ended by itself: see %s", n.Name, n.LogPath()))
+	c.mu.Unlock()
+	c.say("%s ended by itself", n.Name)
+	if err := n.Start(); err != nil {
+		return err
+	}
+	return errNobody
+}
+
+// take reserves what a fault is done to; false when another one has it.
+func (c *campaign) take(what string) (release func(), free bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken[what] {
+		return nil, false
+	}
+	c.taken[what] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.taken, what)
+	}, true
+}
+
+func (c *campaign) note(kind, what, outcome string) {
+	c.mu.Lock()
+	c.done[kind]++
+	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), What: what, Outcome: outcome})
+	c.mu.Unlock()
+	c.say("%s, %s", what, outcome)
+}
+
+// say prints a line of the timeline.
+func (c *campaign) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "%7.1fs  %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (c *campaign) services() []*cluster.Node {
+	return slices.Concat(c.cluster.Publishers, c.cluster.Projectors)
+}
+
+// sleepUntil waits; false when ctx ended first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,133 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+)
+
+// operatorsMay are what operators' mistakes may do, as long as nothing is lost:
+// a checkpoint that is set back is back, and so are the terms that count in it.
+var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OutOfOrder, witness.PositionsBack}
+
+// judge writes the verdict into the report.
+func (c *campaign) judge(ctx context.Context, r *report.Report) error {
+	if c.cfg.Operators != "" {
+		gaps, ofNobody, err := c.witness.Forgive(ctx, c.leftOut)
+		if err != nil {
+			return err
+		}
+		r.Checks = append(r.Checks,
+			report.AtMost(ofNobody.Name, float64(ofNobody.Count), 0, report.Count, ofNobody.Samples...),
+			report.AtMost("commands that did not do what they promise", float64(c.broken.Count), 0, report.Count, c.broken.Samples...))
+		for _, g := range gaps {
+			c.say("the ledger names %s to %s of %s: %s", g.From.Format(time.TimeOnly), g.To.Format(time.TimeOnly), g.Stream, g.Decision)
+		}
+	}
+	v, err := c.witness.Judge(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := c.witness.AtRest(ctx)
+	if err != nil {
+		return err
+	}
+	written, _ := c.witness.Ledger.Counts()
+	r.Figures = []report.Figure{
+		{Name: "faults", Value: float64(len(c.faults)), Unit: report.Count},
+		{Name: "events written", Value: float64(written), Unit: report.Count},
+		{Name: "messages accepted", Value: float64(len(v.Sends)), Unit: report.Count, Note: "repeats within the broker's window of duplicates are dropped and not counted"},
+		{Name: "events in the read model", Value: float64(v.Applied), Unit: report.Count},
+		{Name: "terms of leadership", Value: float64(terms(v)), Unit: report.Count},
+		{Name: "recovery and drain after the last fault", Value: c.recovery.Seconds(), Unit: report.Seconds},
+		{Name: "longest restart of the servers", Value: c.restarting.Seconds(), Unit: report.Seconds},
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.done)) {
+		r.Figures = append(r.Figures, report.Figure{Name: "faults: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
+	}
+	for _, n := range c.cluster.Nodes() {
+		r.Figures = append(r.Figures, report.Figure{Name: "memory of " + n.Name, Value: float64(n.Usage().ResidentBytes), Unit: report.Bytes, Note: "at most"})
+	}
+	if c.cfg.Operators != "" {
+		r.Figures = append(r.Figures,
+			report.Figure{Name: "events that a ledger names", Value: float64(v.Forgiven), Unit: report.Count},
+			report.Figure{Name: "events that operators have left out", Value: float64(len(c.leftOut)), Unit: report.Count},
+			report.Figure{Name: "commands that were not refused", Value: float64(len(c.mistakes)), Unit: report.Count})
+	}
+	if c.lacking != nil {
+		r.Figures = append(r.Figures, c.lacking.figures()...)
+	}
+	for _, f := range slices.Concat(v.Faults, left) {
+		if c.lacking != nil && f.Name == witness.DocumentsWentBack {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
+			continue
+		}
+		if c.cfg.Operators != "" && slices.Contains(operatorsMay, f.Name) {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: a checkpoint that an operator moves begins anew"})
+			continue
+		}
+		if f.Name == witness.WorkedOnAtOnce {
+			// Session locks are taken from holders who cannot know: what they have in
+			// hand they may still write, and the guard judges. Here it is only counted.
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: the broker took the session from a holder at work"})
+			continue
+		}
+		if f.Name == witness.OverlappingTerms {
+			// A leader that is frozen between asking its lease and sending sends late.
+			// That is allowed, and harmless: docs/guarantees.md, G2.
+			r.Figures = append(r.Figures, report.Figure{Name: "messages " + f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: sent by a leader that was frozen in the act"})
+			continue
+		}
+		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+	}
+	r.Checks = append(r.Checks, report.AtMost("processes that ended by themselves", float64(len(c.vanished)), 0, report.Count, c.vanished...))
+	leaks := c.cluster.Leaks(ctx)
+	r.Checks = append(r.Checks, report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...))
+	left, err = c.stopped(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range left {
+		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+	}
+	drain := report.AtMost("recovery and drain after the last fault", c.recovery.Seconds(), c.cfg.Settle.Seconds(), report.Seconds)
+	if c.drained != nil {
+		drain.Passed, drain.Samples = false, []string{fmt.Sprint(c.drained)}
+	}
+	r.Checks = append(r.Checks, drain)
+	if len(c.faults) == 0 || written == 0 {
+		r.Checks = append(r.Checks, report.Impossible("anything at all", 0, report.Count, "no fault was injected, or nothing was written"))
+	}
+	return nil
+}
+
+// unlockTime bounds how long a session stays locked whose holder was killed: the
+// longest lock that the service has is shorter.
+const unlockTime = 6 * time.Minute
+
+// stopped stops all services in good order, and looks at what they leave.
+func (c *campaign) stopped(ctx context.Context) ([]witness.Fault, error) {
+	stop, cancel := context.WithTimeout(ctx, unlockTime)
+	defer cancel()
+	var unwell validate.Findings
+	for _, err := range cluster.Stop(stop, c.services()...) {
+		unwell.Add("%v", err)
+	}
+	left, err := c.witness.AtStop(stop, true)
+	return append(left, witness.Fault{Name: "services that did not stop in good order", Findings: unwell}), err
+}
+
+func terms(v witness.Verdict) int {
+	seen := map[int64]bool{}
+	for _, s := range v.Sends {
+		seen[s.Term] = true
+	}
+	return len(seen)
+}

@@ -1,0 +1,126 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/poll"
+)
+
+// putRight does what the documentation says about an order of which something is set
+// aside, and says whether it is dealt with. What cannot be done now is done at the end.
+func (c *campaign) putRight(ctx context.Context, n *cluster.Node, o *odd) bool {
+	if o.unsent {
+		return c.purge(ctx, n, o)
+	}
+	for range remedies {
+		for _, a := range c.messages(ctx, n, o) {
+			if a.Failed && a.Version == wrongVersion {
+				c.discard(ctx, n, o, a.EventID)
+			}
+		}
+		output, err := n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate)
+		if err != nil && strings.Contains(output, acceptLost) {
+			for _, a := range c.messages(ctx, n, o) {
+				c.giveUp(o.aggregate, a.Version, "")
+			}
+			output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate, acceptLost)
+		}
+		if err == nil || strings.Contains(output, "is not halted") {
+			c.isClosed(o)
+			return true
+		}
+		c.say("%s: %s", o.aggregate, firstLine(output))
+	}
+	return false
+}
+
+// acceptLost goes on over what was lost, where a redrive names it.
+const acceptLost = "--accept-lost"
+
+// purgeChanges gives a parked change up, and removes it, while traffic flows.
+func purgeChanges(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(context.Context) error, error) {
+	n := publisher(ctx, c, rng)
+	o, err := c.writeOdd(ctx, true)
+	if err != nil {
+		return "", nil, err
+	}
+	if !c.awaitAside(ctx, o) || !c.purge(ctx, n, o) {
+		return "", nil, errNobody // it is dealt with at the end
+	}
+	return "a parked change of " + o.aggregate + " discarded and purged", nil, c.goOn(ctx, o, 1)
+}
+
+// purge discards what is parked of an order that cannot be sent, and removes it from
+// the state database. It says whether that is done.
+func (c *campaign) purge(ctx context.Context, n *cluster.Node, o *odd) bool {
+	output, err := n.CommandIn(ctx, nil, "parked", "list", "--all")
+	if err != nil {
+		c.say("%s: %s", o.aggregate, firstLine(output))
+		return false
+	}
+	for _, a := range c.asidesIn(output) {
+		if whole, err := n.CommandIn(ctx, nil, "parked", "show", a.ID); err == nil && strings.Contains(whole, fmt.Sprintf("%q", o.aggregate)) {
+			c.giveUp(o.aggregate, wrongVersion, a.ID)
+			_, _ = n.CommandIn(ctx, nil, "parked", "discard", a.ID) // it may be discarded already
+		}
+	}
+	if err := c.awaitPurge(ctx, n, o); err != nil {
+		c.say("%s: %v", o.aggregate, err)
+		return false
+	}
+	c.isClosed(o)
+	return true
+}
+
+// awaitPurge removes what was discarded of an order. A purge counts whole seconds, so
+// that what was discarded in the present one takes another purge.
+func (c *campaign) awaitPurge(ctx context.Context, n *cluster.Node, o *odd) error {
+	ctx, cancel := context.WithTimeout(ctx, asideTime)
+	defer cancel()
+	return poll.Until(ctx, "what was discarded to be purged", func(ctx context.Context) (bool, string) {
+		output, failed := n.CommandIn(ctx, nil, "parked", "purge", "--older-than", "1ns")
+		left, err := c.witness.State().Collection(parkedChanges).CountDocuments(ctx, c.changeOf(o))
+		return err == nil && failed == nil && left == 0, fmt.Sprintf("%d left, error %v, %s", left, err, firstLine(output))
+	})
+}
+
+// putAllRight deals with what is still set aside, of whatever order: what was sent
+// again may have been set aside again. It says whether there was anything.
+func (c *campaign) putAllRight(ctx context.Context) bool {
+	open := c.opened()
+	c.mu.Lock()
+	all := slices.Clone(c.odd)
+	c.mu.Unlock()
+	for _, o := range all {
+		if !slices.Contains(open, o) && c.isAside(ctx, o) {
+			open = append(open, o)
+		}
+	}
+	for _, o := range open {
+		n := c.cluster.Projectors[0]
+		if o.unsent {
+			n = c.cluster.Publishers[0]
+		}
+		c.note("remedy", "what is set aside of "+o.aggregate+" is dealt with", fmt.Sprintf("done: %t", c.putRight(ctx, n, o)))
+	}
+	return len(open) > 0
+}
+
+// isAside says whether something of an order is set aside: a message may be parked
+// whose halt was deleted and is not put back yet.
+func (c *campaign) isAside(ctx context.Context, o *odd) bool {
+	if o.unsent {
+		n, err := c.witness.State().Collection(parkedChanges).CountDocuments(ctx, c.changeOf(o))
+		return err == nil && n > 0
+	}
+	halted, err := c.witness.ReadModel().Collection(halts).CountDocuments(ctx, bson.D{{Key: "_id", Value: o.aggregate}})
+	parked, failed := c.witness.ReadModel().Collection(parkedMessages).CountDocuments(ctx, bson.D{{Key: "_id.aggregateId", Value: o.aggregate}})
+	return err == nil && failed == nil && halted+parked > 0
+}

@@ -1,0 +1,74 @@
+package crashpoint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+)
+
+// judge writes the verdict into the report.
+func (c *campaign) judge(ctx context.Context, r *report.Report) error {
+	v, err := c.witness.Judge(ctx)
+	if err != nil {
+		return err
+	}
+	parked, err := c.witness.State().Collection("parked_changes").CountDocuments(ctx, bson.D{})
+	if err != nil {
+		return fmt.Errorf("count parked changes: %w", err)
+	}
+	left, err := c.witness.AtRest(ctx)
+	if err != nil {
+		return err
+	}
+	written, _ := c.witness.Ledger.Counts()
+	r.Figures = append(r.Figures,
+		report.Figure{Name: "events written", Value: float64(written), Unit: report.Count},
+		report.Figure{Name: "messages accepted", Value: float64(len(v.Sends)), Unit: report.Count},
+		report.Figure{Name: "kills", Value: float64(len(c.faults)), Unit: report.Count},
+	)
+	var missing validate.Findings
+	for _, step := range c.cfg.steps() {
+		if got := c.kills[step.Name]; got < c.cfg.Kills {
+			missing.Add("%s: %d of %d", step.Name, got, c.cfg.Kills)
+		}
+	}
+	r.Checks = append(r.Checks, report.AtMost("steps with kills missing", float64(missing.Count), 0, report.Count, missing.Samples...))
+	for _, f := range slices.Concat(v.Faults, left) {
+		switch f.Name {
+		case witness.OverlappingTerms:
+			// What a killed leader had handed to the network arrives after it.
+			continue
+		case witness.ParkedChanges:
+			continue // some are meant to be: see below
+		case witness.LeasesOverlapping:
+			f.Findings = validate.LeaseOverlaps(byID(c.witness.Leases.History()))
+		}
+		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+	}
+	r.Checks = append(r.Checks,
+		report.AtMost("changes that cannot be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
+	leaks := c.cluster.Leaks(ctx)
+	r.Checks = append(r.Checks, report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...))
+	drain := report.AtMost("backlog that did not drain", 0, 0, report.Count)
+	if c.drained != nil {
+		drain.Passed, drain.Got, drain.Samples = false, 1, []string{c.drained.Error()}
+	}
+	r.Checks = append(r.Checks, drain)
+	return nil
+}
+
+// byID is a history of leases in which the incarnations of an instance are one:
+// here ids are unique, and a restarted leader takes its own lease again.
+func byID(history []validate.Holding) []validate.Holding {
+	for i := range history {
+		history[i].Incarnation = ""
+	}
+	return history
+}

@@ -1,0 +1,85 @@
+package long
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"changerelay/services/e2e/internal/campaign/chaos"
+	"changerelay/services/e2e/internal/campaign/crashpoint"
+	"changerelay/services/e2e/internal/check/report"
+)
+
+// leg is one campaign of a run.
+type leg struct {
+	name string
+	seed uint64
+	run  func(ctx context.Context, out io.Writer) (*report.Report, error)
+}
+
+const (
+	// shares is into how many legs the time of a run is divided.
+	shares = 12
+	// shortest is how long faults are injected in a leg at least.
+	shortest = 15 * time.Second
+	// perKill is about what one kill at each crash point takes.
+	perKill = 60 * time.Second
+	// settle bounds recovery and drain of a leg.
+	settle = 4 * time.Minute
+)
+
+// legs are the campaigns of a run, in their order, again and again.
+func legs(cfg Config, n uint64) leg {
+	lasts := max(cfg.Duration/shares, shortest)
+	seed := cfg.Seed + n
+	dir := filepath.Join(cfg.Dir, fmt.Sprintf("leg-%d", n+1))
+	faults := chaos.Config{
+		Seed: seed, Duration: lasts, Every: 1500 * time.Millisecond, Rate: cfg.Rate, Publishers: 2, Projectors: 3, Lease: 3 * time.Second, Settle: settle, Dir: dir,
+	}
+	l := leg{seed: seed}
+	disturb := func(name, operators string) leg {
+		l.name, faults.Operators = name, operators
+		l.run = func(ctx context.Context, out io.Writer) (*report.Report, error) {
+			return chaos.Run(ctx, ctx, faults, out)
+		}
+		return l
+	}
+	switch n % shares {
+	case 2, 8:
+		return disturb("operators' mistakes", "all")
+	case 10:
+		return disturb("what is set aside, and groups", "parked,halts,moved,group")
+	case 4:
+		l.name = "crash points"
+		l.run = func(ctx context.Context, out io.Writer) (*report.Report, error) {
+			return crashpoint.Run(ctx, crashpoint.Config{Seed: seed, Kills: max(1, int(lasts/perKill)), Dir: dir}, out)
+		}
+		return l
+	case 6:
+		l.name, l.run = "upgrades", upgrades
+		return l
+	}
+	return disturb("faults", "")
+}
+
+// upgrades runs the last release beside today's programs.
+func upgrades(ctx context.Context, out io.Writer) (*report.Report, error) {
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", "15m", "-run", "TestUpgrade_", "./services/e2e/scenario")
+	cmd.Env = append(os.Environ(), "UPGRADES=1")
+	cmd.Stdout, cmd.Stderr = out, out
+	r := &report.Report{Title: "Upgrades", Started: began.UTC(), Setup: []report.Fact{{Name: "settings", Text: "those of each test"}}}
+	failed := 0.0
+	err := cmd.Run()
+	if err != nil {
+		failed = 1
+	}
+	r.Checks = []report.Check{report.AtMost("upgrades that failed", failed, 0, report.Count, fmt.Sprint(err))}
+	r.Seconds = time.Since(began).Seconds()
+	r.Judge()
+	return r, nil
+}

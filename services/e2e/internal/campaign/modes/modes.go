@@ -1,0 +1,156 @@
+// Package modes draws the settings that a campaign runs with, among those that change
+// how events are carried, and not what comes of them.
+package modes
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/harness/cluster"
+)
+
+// Mode is settings over the defaults.
+type Mode struct {
+	Publisher, Projector map[string]string
+	// Beside says that a second group of projectors makes a read model of its own of
+	// another subscription.
+	Beside bool
+	// Keyed says that the projectors keep documents of another key as well.
+	Keyed bool
+	// InGo says that the projectors have a projection in Go as well.
+	InGo bool
+	// Documents says what a source in documents mode shows; nil where documents are
+	// events.
+	Documents *expect.Images
+}
+
+// choice is a setting with the values that it is drawn from. An empty value leaves the
+// default, and stands as often as that is wanted.
+type choice struct {
+	name   string
+	values []string
+}
+
+var publisher = []choice{
+	{"PARTITIONS", []string{"", "2", "3"}},
+	{"SOURCE_COLLECTIONS", []string{"", severalCollections}},
+	{"BATCH_SIZE", []string{"", "20"}},
+	{"SENDERS", []string{"", "64"}},
+	{"MAX_IN_FLIGHT", []string{"", "1000"}},
+	{"COMPRESS_ABOVE", []string{"", "0", "1"}},
+	{"CHECKPOINT_INTERVAL", []string{"", "10ms", "2s"}},
+}
+
+var projector = []choice{
+	{"ON_GAP", []string{"", "wait"}},
+	{"SERVICEBUS_RECEIVER", []string{"", "sdk"}},
+	{"BATCH_SIZE", []string{"", "30"}},
+	{"MAX_SESSIONS", []string{"", "32"}},
+	{"KEEP_TIME", []string{"", "0"}},
+	{"HOLD_MESSAGES", []string{"", "200"}},
+}
+
+// severalCollections is the stream of two collections, in one of which nothing is written.
+var severalCollections = cluster.DefaultNames().SourceCollection + ",other_events"
+
+// Draw draws a mode from a seed.
+func Draw(seed uint64) Mode {
+	rng := rand.New(rand.NewPCG(seed, 0x6d6f646573))
+	m := Mode{Publisher: draw(rng, publisher), Projector: draw(rng, projector)}
+	if m.Publisher["SOURCE_COLLECTIONS"] != "" {
+		m.Publisher["SOURCE_COLLECTION"], m.Publisher["STREAM_NAME"] = "", "several"
+	}
+	// What is drawn later leaves what a seed draws before as it was.
+	m.Beside = rng.IntN(2) == 0
+	m.Keyed = rng.IntN(2) == 0
+	m.InGo = rng.IntN(3) == 0
+	if rng.IntN(3) == 0 {
+		m = m.OfDocuments(expect.Images{Full: full[rng.IntN(len(full))], Before: rng.IntN(2) == 0})
+	}
+	return m
+}
+
+// full is what an update shows of its document; operators of these read it, too.
+var full = []string{expect.Required, expect.Available, expect.LookedUp, expect.Nothing}
+
+// DrawForOperators draws what there is to draw where operators make mistakes: a source
+// in documents mode, or none. Updates show their documents as they were: what is lost is
+// told from what is left, and one that was looked up has both.
+func DrawForOperators(seed uint64) Mode {
+	rng := rand.New(rand.NewPCG(seed, 0x6f70657261))
+	if rng.IntN(3) != 0 {
+		return Mode{}
+	}
+	return Mode{}.OfDocuments(expect.Images{Full: full[rng.IntN(2)]})
+}
+
+// OfDocuments is the mode with a source in documents mode: one collection, and read
+// models that take no event's version.
+func (m Mode) OfDocuments(images expect.Images) Mode {
+	m.Documents, m.Keyed, m.InGo = &images, false, false
+	m.Publisher = maps.Clone(m.Publisher)
+	if m.Publisher == nil {
+		m.Publisher = make(map[string]string)
+	}
+	if m.Publisher["SOURCE_COLLECTIONS"] != "" {
+		for _, name := range []string{"SOURCE_COLLECTIONS", "SOURCE_COLLECTION", "STREAM_NAME"} {
+			delete(m.Publisher, name)
+		}
+	}
+	m.Publisher["MODE"], m.Publisher["FULL_DOCUMENT"] = "documents", images.Full
+	if images.Before {
+		m.Publisher["FULL_DOCUMENT_BEFORE_CHANGE"] = "required"
+	}
+	return m
+}
+
+// OfEvents is the mode with documents that are events.
+func (m Mode) OfEvents() Mode {
+	if m.Documents == nil {
+		return m
+	}
+	m.Documents, m.Publisher = nil, maps.Clone(m.Publisher)
+	for _, name := range []string{"MODE", "FULL_DOCUMENT", "FULL_DOCUMENT_BEFORE_CHANGE"} {
+		delete(m.Publisher, name)
+	}
+	return m
+}
+
+func draw(rng *rand.Rand, from []choice) map[string]string {
+	drawn := make(map[string]string)
+	for _, c := range from {
+		if value := c.values[rng.IntN(len(c.values))]; value != "" {
+			drawn[c.name] = value
+		}
+	}
+	return drawn
+}
+
+func (m Mode) String() string {
+	more := ""
+	if m.Beside {
+		more += "; a second group"
+	}
+	if m.Keyed {
+		more += "; documents of another key"
+	}
+	if m.InGo {
+		more += "; a projection in Go"
+	}
+	return "publishers: " + text(m.Publisher) + "; projectors: " + text(m.Projector) + more
+}
+
+func text(settings map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		parts = append(parts, fmt.Sprintf("%s=%s", name, settings[name]))
+	}
+	if parts == nil {
+		return "defaults"
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,71 @@
+package modes
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestDraw_TakesEveryValueOfEverySetting(t *testing.T) {
+	t.Parallel()
+	const seeds = 100
+	for _, side := range []struct {
+		choices []choice
+		of      func(Mode) map[string]string
+	}{
+		{publisher, func(m Mode) map[string]string { return m.Publisher }},
+		{projector, func(m Mode) map[string]string { return m.Projector }},
+	} {
+		for _, c := range side.choices {
+			var seen []string
+			for seed := range uint64(seeds) {
+				seen = append(seen, side.of(Draw(seed))[c.name])
+			}
+			for _, value := range c.values {
+				if !slices.Contains(seen, value) {
+					t.Errorf("%s: %d seeds drew no %q", c.name, seeds, value)
+				}
+			}
+		}
+	}
+}
+
+func TestDraw_AddsReadModelsOrNot(t *testing.T) {
+	t.Parallel()
+	type added struct{ beside, keyed, inGo bool }
+	seen := map[added]int{}
+	for seed := range uint64(100) {
+		m := Draw(seed)
+		seen[added{m.Beside, m.Keyed, m.InGo}]++
+	}
+	if len(seen) != 8 {
+		t.Errorf("got %v, want every mix of a second group, documents of another key and a projection in Go", seen)
+	}
+}
+
+func TestDraw_IsTheSameForASeed(t *testing.T) {
+	t.Parallel()
+	if one, again := Draw(3), Draw(3); !reflect.DeepEqual(one, again) {
+		t.Errorf("got %v and %v, want the same", one, again)
+	}
+}
+
+// A run is repeated by its seed, whatever else is drawn since.
+func TestDraw_WhatIsDrawnSinceChangesNothingDrawnBefore(t *testing.T) {
+	t.Parallel()
+	want := "publishers: CHECKPOINT_INTERVAL=2s COMPRESS_ABOVE=1 MAX_IN_FLIGHT=1000 PARTITIONS=2 SENDERS=64; " +
+		"projectors: BATCH_SIZE=30 HOLD_MESSAGES=200 MAX_SESSIONS=32 ON_GAP=wait SERVICEBUS_RECEIVER=sdk; a second group"
+	m := Draw(4)
+	m.Keyed, m.InGo = false, false
+	if got := m.String(); got != want {
+		t.Errorf("seed 4: got %q, want %q", got, want)
+	}
+}
+
+func TestString_SaysWhatIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	m := Mode{Publisher: map[string]string{"B": "2", "A": "1"}, Beside: true, Keyed: true, InGo: true}
+	if got, want := m.String(), "publishers: A=1 B=2; projectors: defaults; a second group; documents of another key; a projection in Go"; got != want {
+		t.Errorf("text: got %q, want %q", got, want)
+	}
+}

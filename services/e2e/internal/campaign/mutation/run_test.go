@@ -1,0 +1,114 @@
+package mutation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRun_ACutNeedsItsPlaceOnce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, source, want, problem string
+	}{
+		{"there once", "a guard b", "a  b", ""},
+		{"gone", "a b", "", "no longer contains"},
+		{"there twice", "guard guard", "", "more than once"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Guard{File: "f.go", Cut: "guard"}.cut(tt.source)
+			if got != tt.want {
+				t.Errorf("source: got %q, want %q", got, tt.want)
+			}
+			if problem := text(err); !strings.Contains(problem, tt.problem) || (problem == "") != (tt.problem == "") {
+				t.Errorf("error: got %q, want one with %q", problem, tt.problem)
+			}
+		})
+	}
+}
+
+func TestRun_ATestThatNeverEndsHasFailed(t *testing.T) {
+	t.Parallel()
+	var complaints strings.Builder
+	got, err := read(strings.NewReader(`{"Action":"build-output","ImportPath":"a","Output":"undefined: x"}
+{"Action":"run","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"run","Test":"TestB/part"}
+{"Action":"fail","Test":"TestB/part"}
+{"Action":"pass","Test":"TestB"}
+{"Action":"output","Test":"TestA","Output":"panic"}
+not an event
+{"Action":"fail"}
+`), &complaints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(got.failed, " ") != "TestA" || strings.Join(got.passed, " ") != "TestB" {
+		t.Errorf("got %v passed and %v failed, want TestB and TestA", got.passed, got.failed)
+	}
+	if complaints.String() != "undefined: x" {
+		t.Errorf("complaints: got %q, want the compiler's", complaints.String())
+	}
+}
+
+func TestRun_EveryGuardIsListedOnce(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, g := range Guards() {
+		if names[g.Name] || g.Name == "" || len(g.Tests) == 0 {
+			t.Errorf("guard %q: want a name of its own, and tests", g.Name)
+		}
+		names[g.Name] = true
+	}
+}
+
+// TestGuards_EachHasItsPlaceAndItsTests finds a list that the code has left
+// behind, without building or running anything.
+func TestGuards_EachHasItsPlaceAndItsTests(t *testing.T) {
+	t.Parallel()
+	const root = "../../../../.."
+	for _, g := range Guards() {
+		source, err := os.ReadFile(filepath.Join(root, g.File))
+		if err != nil {
+			t.Errorf("%s: %v", g.Name, err)
+			continue
+		}
+		if _, err := g.cut(string(source)); err != nil {
+			t.Errorf("%s: %v", g.Name, err)
+		}
+		tests := testsOf(t, filepath.Join(root, g.Package))
+		for _, name := range g.Tests {
+			if !strings.Contains(tests, "func "+name+"(") {
+				t.Errorf("%s: %s has no test %s", g.Name, g.Package, name)
+			}
+		}
+	}
+}
+
+// testsOf is the source of a package's tests.
+func testsOf(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(source)
+	}
+	return all.String()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,93 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+
+	"changerelay/services/e2e/internal/check/expect"
+)
+
+// Unlike finds messages that are not what the source owes for their event: a
+// part that differs, is missing, or too many. Events that the source does not
+// hold are Unknown's to find.
+func Unlike(owed map[Event]expect.Print, sends []Send) Findings {
+	var f Findings
+	for i := range sends {
+		want, found := owed[sends[i].Event]
+		if !found {
+			continue
+		}
+		if parts := sends[i].Print.Differences(want); len(parts) > 0 {
+			f.Add("%s version %d, message %s: not what its document says: %v", sends[i].Aggregate, sends[i].Version, sends[i].MessageID, parts)
+		}
+	}
+	return f
+}
+
+// SeveralIDs finds events that came under more than one message id, which no
+// broker can tell to be repeats.
+func SeveralIDs(sends []Send) Findings {
+	ids := make(map[Event]string, len(sends))
+	var f Findings
+	for i := range sends {
+		s := &sends[i]
+		if first, found := ids[s.Event]; found && first != s.MessageID {
+			f.Add("%s version %d came as message %s and as %s", s.Aggregate, s.Version, first, s.MessageID)
+			continue
+		}
+		ids[s.Event] = s.MessageID
+	}
+	return f
+}
+
+// PositionsBack finds events that say they stand before an earlier event of
+// their aggregate, or nowhere. Of repeats the first one counts: a copy of the
+// source gives old events the position of the copy.
+func PositionsBack(sends []Send) Findings {
+	first := make(map[Event]bool, len(sends))
+	var ordered []*Send
+	for i := range sends {
+		if !first[sends[i].Event] {
+			ordered = append(ordered, &sends[i])
+		}
+		first[sends[i].Event] = true
+	}
+	slices.SortStableFunc(ordered, func(a, b *Send) int {
+		return cmp.Or(cmp.Compare(a.Aggregate, b.Aggregate), cmp.Compare(a.Version, b.Version))
+	})
+	var f Findings
+	var last *Send
+	for _, s := range ordered {
+		switch {
+		case s.Position == 0:
+			f.Add("%s version %d has no position", s.Aggregate, s.Version)
+		case last != nil && last.Aggregate == s.Aggregate && s.Position < last.Position:
+			f.Add("%s version %d stands at %016x, before version %d at %016x", s.Aggregate, s.Version, s.Position, last.Version, last.Position)
+		}
+		last = s
+	}
+	return f
+}
+
+// TermsUnclaimed finds messages of terms that no publisher claimed. Those below
+// the first term of the history may have been claimed before it begins.
+func TermsUnclaimed(sends []Send, history []Checkpoint) Findings {
+	claimed := make(map[int64]bool)
+	first := int64(0)
+	for _, c := range history {
+		if c.Term == 0 {
+			continue // not seen yet: only a claim writes it
+		}
+		claimed[c.Term] = true
+		if first == 0 || c.Term < first {
+			first = c.Term
+		}
+	}
+	var f Findings
+	for i := range sends {
+		if term := sends[i].Term; !claimed[term] && (term >= first || term < 1) {
+			f.Add("%s version %d was sent in term %d, which nobody claimed", sends[i].Aggregate, sends[i].Version, sends[i].Term)
+		}
+	}
+	return f
+}

@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"strings"
+	"testing"
+
+	"changerelay/services/e2e/internal/check/expect"
+)
+
+func send(aggregate string, version int64, id string, position uint64, term int64) Send {
+	return Send{Event: Event{aggregate, version}, MessageID: id, Position: position, Term: term}
+}
+
+func TestMessages_FaultsAreFound(t *testing.T) {
+	t.Parallel()
+	wrong := send("a", 1, "i", 1, 1)
+	wrong.Print[expect.Time]++
+	owed := map[Event]expect.Print{{"a", 1}: {}}
+	claims := []Checkpoint{{Term: 1}, {Term: 2}}
+	tests := []struct {
+		name   string
+		found  Findings
+		want   int
+		sample string
+	}{
+		{name: "a message that is as owed", found: Unlike(owed, []Send{send("a", 1, "i", 1, 1)})},
+		{name: "a message that nobody owes is not judged", found: Unlike(owed, []Send{send("b", 1, "i", 1, 1)})},
+		{name: "a part that differs", found: Unlike(owed, []Send{wrong}), want: 1, sample: "[time]"},
+		{name: "a repeat under its id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "i", 1, 2), send("a", 2, "k", 1, 1)})},
+		{name: "a repeat under another id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "k", 1, 1)}), want: 1, sample: "a version 1 came as message i and as k"},
+		{name: "positions that rise with versions", found: PositionsBack([]Send{send("a", 2, "k", 7, 1), send("a", 1, "i", 7, 1), send("b", 1, "l", 3, 1)})},
+		{name: "a repeat from a copy", found: PositionsBack([]Send{send("a", 1, "i", 5, 1), send("a", 2, "k", 7, 1), send("a", 1, "i", 9, 2)})},
+		{name: "a position that goes back", found: PositionsBack([]Send{send("a", 1, "i", 8, 1), send("a", 2, "k", 7, 1)}), want: 1, sample: "a version 2 stands at 0000000000000007"},
+		{name: "no position", found: PositionsBack([]Send{send("a", 1, "i", 0, 1)}), want: 1, sample: "no position"},
+		{name: "terms that were claimed", found: TermsUnclaimed([]Send{send("a", 1, "i", 1, 1), send("a", 2, "i", 1, 2)}, claims)},
+		{name: "a term before the history", found: TermsUnclaimed([]Send{send("a", 1, "i", 1, 1)}, []Checkpoint{{Term: 0}, {Term: 2}})},
+		{name: "no term", found: TermsUnclaimed([]Send{send("a", 1, "i", 1, 0)}, claims), want: 1, sample: "in term 0"},
+		{name: "a term that was not", found: TermsUnclaimed([]Send{send("a", 1, "i", 1, 3)}, claims), want: 1, sample: "in term 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.found.Count != tt.want || !strings.Contains(strings.Join(tt.found.Samples, "\n"), tt.sample) {
+				t.Errorf("got %d %q, want %d with %q", tt.found.Count, tt.found.Samples, tt.want, tt.sample)
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/services/e2e/internal/check/validate"
+)
+
+// deadLettered looks into the subscription's dead-letter queue. Messages of
+// another source, which a topic that is not ours alone may have, do not count.
+func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
+	var found validate.Findings
+	client, err := azservicebus.NewClientFromConnectionString(w.endpoints.ServiceBus, nil)
+	if err != nil {
+		return found, fmt.Errorf("look for dead letters: %w", err)
+	}
+	defer client.Close(context.WithoutCancel(ctx))
+	receiver, err := client.NewReceiverForSubscription(w.names.Topic, w.names.Subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	if err != nil {
+		return found, fmt.Errorf("look for dead letters: %w", err)
+	}
+	messages, err := receiver.PeekMessages(ctx, 100, nil)
+	if err != nil {
+		return found, fmt.Errorf("look for dead letters: %w", err)
+	}
+	for _, m := range messages {
+		if source, known := m.ApplicationProperties["cloudEvents_source"]; known && source != w.names.Source() {
+			continue
+		}
+		found.Add("message %s: %s", m.MessageID, text(m.DeadLetterReason))
+	}
+	return found, nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return "no reason given"
+	}
+	return *s
+}

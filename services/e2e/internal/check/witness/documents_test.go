@@ -1,0 +1,103 @@
+package witness
+
+import (
+	"fmt"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// changesOf is a source in documents mode that saw one document be inserted, updated
+// twice and deleted.
+func changesOf(t *testing.T, of Documents) (*documents, *record) {
+	t.Helper()
+	r := newRecord(Shadowed.OfDocuments(of))
+	d := newDocuments(of, cluster.DefaultNames(), r)
+	for i, operation := range []string{"insert", "update", "update", "delete"} {
+		change := bson.D{
+			{Key: "_id", Value: bson.D{{Key: "_data", Value: fmt.Sprintf("826921d1e10000000%d04", i+1)}}},
+			{Key: "operationType", Value: operation},
+			{Key: "clusterTime", Value: bson.Timestamp{T: 0x6921d1e1, I: uint32(i + 1)}},
+			{Key: "documentKey", Value: bson.D{{Key: "_id", Value: "o"}}},
+		}
+		if operation != "delete" {
+			change = append(change, bson.E{Key: "fullDocument", Value: bson.D{{Key: "_id", Value: "o"}, {Key: "n", Value: int32(i)}}})
+		}
+		if operation == "update" {
+			change = append(change, bson.E{Key: "updateDescription", Value: bson.D{{Key: "updatedFields", Value: bson.D{{Key: "n", Value: int32(i)}}}, {Key: "removedFields", Value: bson.A{}}}})
+		}
+		raw, err := bson.Marshal(change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.add(raw)
+	}
+	if d.failed != nil || d.seen() != 4 {
+		t.Fatalf("got %d changes, error %v, want 4", d.seen(), d.failed)
+	}
+	return d, r
+}
+
+// sendOf is a change's message, as it comes, showing what the document was after another.
+func sendOf(d *documents, r *record, version, shows int64) validate.Send {
+	this := validate.Event{Aggregate: "o", Version: version}
+	s := validate.Send{Event: this, Print: r.owed[this]}
+	s.Print[expect.Shown] = d.shown["o"][shows-1]
+	return s
+}
+
+func TestDocuments_WhatIsLookedUpMayBeYoungerThanItsChangeAndNotOlder(t *testing.T) {
+	t.Parallel()
+	d, r := changesOf(t, Documents{Images: expect.Images{Full: expect.LookedUp}})
+	for _, tt := range []struct {
+		version, shows int64
+		fine           bool
+	}{
+		{2, 2, true}, {2, 3, true}, {2, 4, true}, // it was deleted by then
+		{2, 1, false}, {3, 2, false}, {1, 2, false}, // an insert shows what was inserted
+	} {
+		found := validate.Unlike(r.owed, d.excused(r.owed, []validate.Send{sendOf(d, r, tt.version, tt.shows)}))
+		if (found.Count == 0) != tt.fine {
+			t.Errorf("change %d shows the document of change %d: got %v, want it to be fine: %t", tt.version, tt.shows, found, tt.fine)
+		}
+	}
+}
+
+func TestDocuments_ChangesAreNumberedByTheirSequence(t *testing.T) {
+	t.Parallel()
+	d, r := changesOf(t, Documents{Images: expect.Images{Full: expect.Required}})
+	send := func(sequence string) validate.Send {
+		return validate.Send{Event: validate.Event{Aggregate: "o", Version: validate.Fingerprint(sequence)}}
+	}
+	got := d.numbered([]validate.Send{send("6921d1e100000003.826921D1E10000000304"), send("6921d1e100000009.82")})
+	if got[0].Version != 3 {
+		t.Errorf("the third change: got version %d, want 3", got[0].Version)
+	}
+	if found := validate.Unknown(r.owing, validate.EventsOf(got)); found.Count != 1 {
+		t.Errorf("one of two sends is of no change: got %v", found)
+	}
+	if got := len(r.changes); got != 0 {
+		t.Errorf("after the deletion: got %d read documents, want none", got)
+	}
+	if last := r.last["o"]; last.Type != "order_events.delete" || last.data != "nothing" {
+		t.Errorf("last event: got %+v, want the deletion, without data", last)
+	}
+}
+
+func TestDocuments_WhatIsForgivenIsNotCountedAndWhatIsLateIsOwed(t *testing.T) {
+	t.Parallel()
+	of := Documents{Images: expect.Images{Full: expect.Required}, Keeps: true}
+	d, _ := changesOf(t, of)
+	r := newRecord(Shadowed.OfDocuments(of))
+	pardons := map[int64]pardon{1: due, 2: late, 3: unsent, 4: due}
+	forgiven := func(e source.Stored) pardon { return pardons[e.Version] }
+	err := d.each(func(c changed) error { return r.recompute(c, forgiven) })
+	if err != nil || r.forgiven != 2 || len(r.events["o"]) != 2 || len(r.owing["o"]) != 3 {
+		t.Errorf("got %d forgiven, events %v, owing %v, error %v, want 2, two and three", r.forgiven, r.events, r.owing, err)
+	}
+}

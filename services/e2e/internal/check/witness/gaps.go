@@ -1,0 +1,133 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// gapsLedger is the collection in which publishers write down what they passed
+// over.
+const gapsLedger = "stream_gaps"
+
+// gapSlack is how far an acknowledgement may be from the cluster time of its
+// events, which the ledger keeps by the second.
+const gapSlack = 2 * time.Second
+
+// Gap is a line of the ledger: a stretch of time of which changes were passed over.
+type Gap struct {
+	Stream   string    `bson:"stream"`
+	From     time.Time `bson:"fromTime"`
+	To       time.Time `bson:"toTime"`
+	Decision string    `bson:"decision"`
+	// Error is the line's text; where it is about some changes, and not about a stretch,
+	// it names them.
+	Error string `bson:"error"`
+}
+
+// discarded is the decision of a line about changes that were parked, and purged
+// unsent.
+const discarded = "discarded"
+
+// covers says whether the line names what was acknowledged at a time. One that
+// has no end names nothing: nobody has gone on from it. One about single changes
+// names no others.
+func (g Gap) covers(at time.Time) bool {
+	return g.Decision != discarded && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
+}
+
+// Gaps reads the ledger.
+func (w *Witness) Gaps(ctx context.Context) ([]Gap, error) {
+	var gaps []Gap
+	cursor, err := w.State().Collection(gapsLedger).Find(ctx, bson.D{})
+	if err == nil {
+		err = cursor.All(ctx, &gaps)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger of gaps: %w", err)
+	}
+	return gaps, nil
+}
+
+// pardon says what need not have come of an event.
+type pardon int
+
+const (
+	due    pardon = iota // all must
+	late                 // it came to the topic after a later one, or an operator has left it out, and so not to the read model
+	unsent               // it came nowhere
+)
+
+// Forgive has Judge take events that a line of the ledger names for events that
+// need not come: to the topic, or, where they came there only after a later one
+// of their aggregate, to the read model, which takes no steps back. It returns
+// the lines. What Archive took before is not forgiven.
+//
+// leftOut are the events that operators have given up, as they themselves know, with
+// the ids of those that were parked as changes, before they came to the topic. One of them need not come where a ledger names it; one that came all the same is judged
+// as any other. What a ledger alone names is not forgiven, but a fault.
+func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string) ([]Gap, Fault, error) {
+	unknown := Fault{Name: LineOfNobody}
+	gaps, err := w.Gaps(ctx)
+	if err != nil {
+		return nil, unknown, err
+	}
+	d, err := w.decided(ctx, gaps)
+	if err != nil {
+		return nil, unknown, err
+	}
+	applied, err := w.applied(ctx, leftOut)
+	if err != nil {
+		return nil, unknown, err
+	}
+	unknown.Findings = d.ofNobody(leftOut)
+	sent := sendsOf(validate.EventsOf(w.sends()))
+	w.gone = func(e source.Stored) pardon {
+		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
+		how, came := sent[this]
+		if !came {
+			how = unsent
+		}
+		if change, known := leftOut[this]; !came && known && d.names(this, change, false) {
+			return unsent
+		}
+		at, known := w.Ledger.WrittenAt(e.Aggregate, e.Version)
+		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(at) }) {
+			return due
+		}
+		return how
+	}
+	w.forgiven = func(e source.Stored) pardon {
+		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
+		_, came := sent[this]
+		if _, known := leftOut[this]; came && known && d.names(this, "", true) && !applied[this] {
+			return late
+		}
+		return w.gone(e)
+	}
+	return gaps, unknown, nil
+}
+
+// sendsOf says of each event that was sent whether a later one of its aggregate
+// was sent before.
+func sendsOf(events iter.Seq[validate.Event]) map[validate.Event]pardon {
+	sent, highest := make(map[validate.Event]pardon), make(map[string]int64)
+	for e := range events {
+		if _, again := sent[e]; again {
+			continue
+		}
+		sent[e] = due
+		if e.Version < highest[e.Aggregate] {
+			sent[e] = late
+		}
+		highest[e.Aggregate] = max(highest[e.Aggregate], e.Version)
+	}
+	return sent
+}

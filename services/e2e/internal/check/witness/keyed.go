@@ -1,0 +1,69 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// keyed is what keyed.yaml makes of events, computed anew.
+type keyed struct {
+	customers orders.Customers
+	positions map[string]map[string]any // of each order, by the event that placed it last
+}
+
+func newKeyed() keyed {
+	return keyed{customers: orders.Customers{}, positions: map[string]map[string]any{}}
+}
+
+// add takes in an event and its message.
+func (k keyed) add(e source.Stored, message *expect.Message) {
+	k.customers.Apply(e.Event)
+	if e.Type == orders.Placed {
+		k.positions[e.Aggregate] = map[string]any{"eventId": message[expect.MessageID], "sequence": fmt.Sprintf("%019d", e.Version)}
+	}
+}
+
+// positionsKept is the collection in which projectors note how far each aggregate has
+// come in documents of another key.
+const positionsKept = "applied_positions"
+
+// judgeKeyed judges the documents that many orders change, and what is noted of how far
+// each order has come in them.
+func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Fault, error) {
+	name := w.projection.Keyed
+	if name == "" {
+		return nil, nil
+	}
+	model, err := readmodel.Read(ctx, w.Client, w.names.ReadModelDatabase, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, all := range []map[string]map[string]any{truth.keyed.customers, model.Documents} {
+		for _, doc := range all {
+			orders.SortSets(doc)
+		}
+	}
+	noted := make(map[string]map[string]any)
+	err = readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, positionsKept, func(raw bson.Raw) error {
+		if projection, _ := raw.Lookup("_id", "projection").StringValueOK(); projection != name {
+			return nil
+		}
+		aggregate, _ := raw.Lookup("_id", "aggregateId").StringValueOK()
+		event, _ := raw.Lookup("eventId").StringValueOK()
+		sequence, _ := raw.Lookup("sequence").StringValueOK()
+		noted[aggregate] = map[string]any{"eventId": event, "sequence": sequence}
+		return nil
+	})
+	return []Fault{
+		{WrongKeyed, validate.Differences(truth.keyed.customers, model.Documents).And(validate.Halted(model.Positions))},
+		{MisplacedKeyed, validate.Differences(truth.keyed.positions, noted)},
+	}, err
+}

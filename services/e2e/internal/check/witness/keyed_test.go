@@ -1,0 +1,100 @@
+package witness
+
+import (
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/orders"
+)
+
+// place writes the event that places an order of a customer, from the second on in the
+// shop.
+func (s *stage) place(t *testing.T, order string, version int64, customer string) {
+	t.Helper()
+	e := event(order, version)
+	e.Type, e.Data = orders.Placed, orders.Data{"customer": customer, "channel": "web"}
+	if version > 1 {
+		e.Data = orders.Data{"customer": customer, "channel": "shop"}
+	}
+	if err := s.writer.Insert(t.Context(), []orders.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+	s.Ledger.Wrote([]orders.Event{e})
+}
+
+// customer is a customer's document as keyed.yaml has it.
+func customer(id string, placed, sum, lowest, highest int64) bson.D {
+	return bson.D{
+		{Key: "_id", Value: id},
+		{Key: "orders", Value: placed},
+		{Key: "sum", Value: sum},
+		{Key: "lowest", Value: lowest},
+		{Key: "highest", Value: highest},
+		{Key: "channels", Value: bson.A{"web"}},
+	}
+}
+
+// inShop is a document of what a customer has placed in the shop.
+func inShop(id string, placed, sum, lowest, highest int64) bson.D {
+	d := customer(id, placed, sum, lowest, highest)
+	d[5].Value = bson.A{"shop"}
+	return d
+}
+
+// noted is how far an order has come in a projection.
+func (s *stage) noted(t *testing.T, projection, order string, version int64, sequence string) bson.D {
+	t.Helper()
+	return bson.D{
+		{Key: "_id", Value: bson.D{{Key: "projection", Value: projection}, {Key: "aggregateId", Value: order}}},
+		{Key: "sequence", Value: sequence},
+		{Key: "eventId", Value: s.messageID(t, order, version)},
+	}
+}
+
+// Documents that many orders change are judged by what the source says of all of them,
+// and what is noted of each order by its last event that they follow.
+func TestJudge_FindsWhatDocumentsOfAnotherKeyHaveWrong(t *testing.T) {
+	t.Parallel()
+	s := newStageOf(t, Latest.WithKeyed())
+	s.place(t, "a", 1, "right")
+	s.write(t, "a", 2) // is of no customer
+	s.place(t, "a", 3, "right")
+	s.write(t, "a", 4)
+	s.place(t, "b", 1, "twice")
+	s.place(t, "c", 1, "lost")
+	s.place(t, "d", 1, "right")
+	marked := customer("right", 3, 5, 1, 3)
+	marked[5].Value = bson.A{"shop", "web"} // in any order
+	marked = append(marked, bson.E{Key: "_relay", Value: bson.D{{Key: "sequence", Value: "1"}, {Key: "halted", Value: bson.D{}}}})
+	insert(t, s.ReadModel().Collection("customers"), marked, customer("twice", 2, 2, 1, 1), customer("nobody", 1, 1, 1, 1),
+		customer("right/web", 2, 2, 1, 1), inShop("right/shop", 1, 3, 3, 3), customer("twice/web", 1, 1, 1, 1))
+	insert(t, s.ReadModel().Collection(positionsKept),
+		s.noted(t, "customers", "a", 3, "0000000000000000003"),
+		s.noted(t, "customers", "b", 1, "0000000000000000002"),
+		s.noted(t, "customers", "c", 2, "0000000000000000001"),
+		s.noted(t, "others", "e", 1, "0000000000000000001"))
+	s.archive(t, "a", 1, 2)
+	v, err := s.Judge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, v.Fault(WrongKeyed), "lost is missing", "lost/web is missing", "twice: orders is 2 (want 1), sum is 2 (want 1)", "nobody should not be there", "right is marked as halted")
+	want(t, v.Fault(MisplacedKeyed), "b: sequence is", "c: eventId is", "d is missing")
+}
+
+// want checks that the findings are those that begin so.
+func want(t *testing.T, got validate.Findings, begin ...string) {
+	t.Helper()
+	all := "\n" + strings.Join(got.Samples, "\n")
+	for _, b := range begin {
+		if !strings.Contains(all, "\n"+b) {
+			t.Errorf("got %q, want one that begins with %q", got.Samples, b)
+		}
+	}
+	if got.Count != len(begin) {
+		t.Errorf("got %d %q, want %d", got.Count, got.Samples, len(begin))
+	}
+}

@@ -1,0 +1,155 @@
+package witness
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// record is what the source held, and the read model computed from it.
+type record struct {
+	projection Projection
+	events     validate.Source                 // that must be in the read model
+	owing      validate.Source                 // that must be on the topic
+	owed       map[validate.Event]expect.Print // the message of each event
+	last       map[string]last                 // the last event of each aggregate
+	forgiven   int                             // events that need not be in the read model, and are not in events
+	orders     orders.Model
+	latest     orders.Latest
+	keyed      keyed
+	stepped    stepped
+	// marks are the numbers that stand for the events in the shadow, changes the read
+	// model of a source in documents mode.
+	marks   validate.Source
+	changes orders.Changes
+}
+
+func newRecord(p Projection) *record {
+	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}}
+}
+
+// last is an aggregate's last event.
+type last struct {
+	validate.Position
+	data string // a hash of its data, of which the order of fields says nothing
+}
+
+// owe takes in that an event must be on the topic, and returns its message.
+func (r *record) owe(names cluster.Names, e source.Stored) (expect.Message, error) {
+	message, err := expect.Of(names.SourceDatabase, names.SourceCollection, e.Document)
+	if err != nil {
+		return message, fmt.Errorf("event %s: %w", e.ID(), err)
+	}
+	r.owed[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] = message.Print()
+	r.owing[e.Aggregate] = append(r.owing[e.Aggregate], e.Version)
+	return message, nil
+}
+
+// add takes one event in. Those of one aggregate must come in the order of
+// their versions.
+func (r *record) add(names cluster.Names, e source.Stored) error {
+	message, err := r.owe(names, e)
+	if err != nil {
+		return err
+	}
+	data, err := hashOf(e.Document.Lookup("data"))
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.ID(), err)
+	}
+	at, _ := e.Document.Lookup("time").DateTimeOK()
+	r.events[e.Aggregate] = append(r.events[e.Aggregate], e.Version)
+	r.marks[e.Aggregate] = append(r.marks[e.Aggregate], e.Version)
+	r.last[e.Aggregate] = last{data: data, Position: validate.Position{
+		ID: message[expect.MessageID], Type: e.Type, Sequence: fmt.Sprintf("%019d", e.Version), Time: at, Version: e.Version,
+	}}
+	if r.projection.Keyed != "" {
+		r.keyed.add(e, &message)
+	}
+	if r.projection.InGo {
+		r.stepped.add(e, r.last[e.Aggregate].Position)
+	}
+	if r.projection.Counts {
+		r.orders.Apply(e.Event)
+	} else {
+		r.latest.Apply(e.Event)
+	}
+	return nil
+}
+
+// hashOf is a short text for a document, whatever the order of its fields.
+func hashOf(v bson.RawValue) (string, error) {
+	document, _ := v.DocumentOK()
+	if len(document) == 0 {
+		return "nothing", nil
+	}
+	text, err := expect.Text(document, expect.AnyOrder)
+	if err != nil {
+		return "", err
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
+
+// documents are the read documents as they should be.
+func (r *record) documents() map[string]map[string]any {
+	if r.projection.Counted {
+		return map[string]map[string]any{}
+	}
+	want := r.changes.Clone()
+	for id, doc := range r.orders {
+		orders.SortSets(doc)
+		want[id] = doc
+	}
+	for id, data := range r.latest {
+		want[id] = map[string]any{"data": data}
+	}
+	return want
+}
+
+// counts returns how many events of each aggregate are in the read model, by what
+// counts them: the shadow's documents, which nothing erases, or those of a read
+// model from which nothing is erased. The data of the latest event says nothing
+// of those before it; there an aggregate counts whole when its document is right.
+func (r *record) counts(m readmodel.Model, shadow map[string]validate.Tally) map[string]int64 {
+	counts := make(map[string]int64, len(r.events))
+	for aggregate, versions := range r.events {
+		switch {
+		case r.projection.Shadow != "":
+			counts[aggregate] = shadow[aggregate].Events
+		case r.projection.Counts:
+			counts[aggregate], _ = m.Documents[aggregate]["events"].(int64)
+		default:
+			counts[aggregate] = upTo(versions, m.Positions[aggregate].Version, m.Positions[aggregate].ID != "")
+		}
+	}
+	return counts
+}
+
+// upTo counts the versions that are not above one that was reached.
+func upTo(versions []int64, highest int64, reached bool) int64 {
+	n := int64(0)
+	for _, v := range versions {
+		if reached && v <= highest {
+			n++
+		}
+	}
+	return n
+}
+
+// positions are the events that documents should have come to.
+func (r *record) positions() map[string]validate.Position {
+	positions := make(map[string]validate.Position, len(r.last))
+	for aggregate := range r.last {
+		positions[aggregate] = r.last[aggregate].Position
+	}
+	return positions
+}

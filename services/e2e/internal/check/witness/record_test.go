@@ -1,0 +1,73 @@
+package witness
+
+import (
+	"reflect"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// lives is a record of one order that is placed and erased, twice, and placed a
+// third time.
+func lives(t *testing.T, p Projection) *record {
+	t.Helper()
+	r := newRecord(p)
+	for i, what := range []string{orders.Placed, orders.Erased, orders.Placed, orders.Cancelled, orders.Erased, orders.Placed} {
+		e := orders.Event{Aggregate: "o", Version: int64(i + 1), Type: what, Data: orders.Data{}}
+		raw, err := bson.Marshal(bson.D{
+			{Key: "_id", Value: e.ID()}, {Key: "aggregateId", Value: e.Aggregate}, {Key: "version", Value: e.Version}, {Key: "type", Value: e.Type},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.add(cluster.DefaultNames(), source.Stored{Event: e, Document: raw}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestRecord_CountsWhatNothingErases(t *testing.T) {
+	t.Parallel()
+	claims := readmodel.Model{
+		Positions: map[string]validate.Position{"o": {ID: "i", Version: 6}},
+		Documents: map[string]map[string]any{"o": {"events": int64(1)}},
+	}
+	tests := []struct {
+		name           string
+		projection     Projection
+		shadow         int64
+		missing, extra int
+	}{
+		{name: "all are applied", projection: Shadowed, shadow: 6},
+		{name: "one was lost before an erasure", projection: Shadowed, shadow: 5, missing: 1},
+		{name: "one was applied twice before an erasure", projection: Shadowed, shadow: 7, extra: 1},
+		{name: "a document that forgot what it counted", projection: Orders, missing: 5},
+		{name: "without anything that counts, the position is all there is", projection: Latest},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := lives(t, tt.projection)
+			missing, extra := validate.Counted(r.events, r.counts(claims, map[string]validate.Tally{"o": {Events: tt.shadow}}))
+			if missing.Count != tt.missing || extra.Count != tt.extra {
+				t.Errorf("got %d missing and %d extra, want %d and %d", missing.Count, extra.Count, tt.missing, tt.extra)
+			}
+		})
+	}
+}
+
+func TestRecord_ADocumentBeginsAnewOnceItIsErased(t *testing.T) {
+	t.Parallel()
+	got := lives(t, Orders).documents()["o"]
+	want := map[string]any{"status": "placed", "customer": nil, "channel": nil, "rounds": int64(1), "events": int64(1), "history": []any{orders.Placed}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("document:\ngot  %v\nwant %v", got, want)
+	}
+}

@@ -1,0 +1,155 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/watch"
+)
+
+// shadow is the content of the documents that shadow.yaml declares.
+type shadow struct {
+	tallies   map[string]validate.Tally // by what the documents count
+	documents map[string]map[string]any
+	positions map[string]validate.Position
+}
+
+func newShadow() shadow {
+	return shadow{tallies: map[string]validate.Tally{}, documents: map[string]map[string]any{}, positions: map[string]validate.Position{}}
+}
+
+// readShadow reads the shadow, of which there is none where the projection has
+// none.
+func (w *Witness) readShadow(ctx context.Context) (shadow, error) {
+	s := newShadow()
+	if w.projection.Shadow == "" {
+		return s, nil
+	}
+	return s, readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, w.projection.Shadow, s.add)
+}
+
+// JudgeBeside has Judge look at a collection of another group as well, which is what
+// shadow.yaml declares under another name. It may be said twice.
+func (w *Witness) JudgeBeside(collection string) {
+	if !slices.Contains(w.beside, collection) {
+		w.beside = append(w.beside, collection)
+	}
+}
+
+// AwaitBeside has all that waits for the relay to come to rest wait for another
+// subscription as well.
+func (w *Witness) AwaitBeside(subscription string) {
+	w.subscriptions = append(w.subscriptions, subscription)
+}
+
+// judgeBeside judges what other groups have made of the same events. What an operator
+// has left out of the first one's read model they must have; so where anything is
+// forgiven, what they should have is computed for them, of what is in the source.
+func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Fault, error) {
+	if len(w.beside) == 0 {
+		return nil, nil
+	}
+	if w.forgiven != nil {
+		truth = newRecord(w.projection)
+		if err := w.recomputeInto(ctx, truth, w.gone); err != nil {
+			return nil, err
+		}
+	}
+	wrong, misapplied := Fault{Name: WrongBeside}, Fault{Name: MisappliedBeside}
+	for _, collection := range w.beside {
+		s := newShadow()
+		if err := readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, collection, s.add); err != nil {
+			return nil, err
+		}
+		counts := make(map[string]int64, len(s.tallies))
+		for aggregate, t := range s.tallies {
+			t.Unseen = t.Events // nobody has watched each write
+			t.Sum = w.summed(truth.marks[aggregate], t.Sum)
+			s.tallies[aggregate], counts[aggregate] = t, t.Events
+		}
+		missing, extra := validate.Counted(truth.events, counts)
+		misapplied.Findings = misapplied.And(missing).And(extra).And(validate.Misapplied(truth.marks, s.tallies))
+		wrong.Findings = wrong.And(validate.Differences(truth.shadowOf(), s.documents)).And(validate.Misplaced(truth.positions(), s.positions)).And(validate.Halted(s.positions))
+	}
+	return []Fault{wrong, misapplied}, nil
+}
+
+func (s shadow) add(raw bson.Raw) error {
+	id, _ := raw.Lookup("_id").StringValueOK()
+	var t validate.Tally
+	t.Events, _ = raw.Lookup("events").AsInt64OK()
+	t.Sum, _ = raw.Lookup("sum").AsInt64OK()
+	s.tallies[id] = t
+	s.positions[id] = readmodel.PositionOf(raw)
+	name, _ := raw.Lookup("id").StringValueOK()
+	kind, _ := raw.Lookup("type").StringValueOK()
+	at, _ := raw.Lookup("time").DateTimeOK()
+	s.documents[id] = map[string]any{"id": name, "type": kind, "time": at, "tail": fmt.Sprint(marksOf(raw.Lookup("tail")))}
+	if _, err := raw.LookupErr("data"); err != nil {
+		return nil // where there should be some, that shows
+	}
+	data, err := hashOf(raw.Lookup("data"))
+	s.documents[id]["data"] = data
+	return err
+}
+
+// tailKept is how many events a shadow document names.
+const tailKept = 64
+
+// marksOf are the numbers that stand for the events that a shadow document names.
+func marksOf(tail bson.RawValue) []int64 {
+	array, _ := tail.ArrayOK()
+	values, _ := array.Values()
+	marks := make([]int64, len(values))
+	for i, v := range values {
+		marks[i], _ = watch.Mark(v)
+	}
+	return marks
+}
+
+// shadowOf are the shadow's documents as they should be.
+func (r *record) shadowOf() map[string]map[string]any {
+	want := make(map[string]map[string]any, len(r.last))
+	if r.projection.Shadow == "" {
+		return want
+	}
+	for aggregate, e := range r.last {
+		marks := r.marks[aggregate]
+		want[aggregate] = map[string]any{"id": e.ID, "type": e.Type, "time": e.Time, "tail": fmt.Sprint(marks[max(0, len(marks)-tailKept):])}
+		if !r.projection.Counted {
+			want[aggregate]["data"] = e.data
+		}
+	}
+	return want
+}
+
+// misapplied finds aggregates whose events were applied in another order, or
+// others in their place: the shadow says how many and their sum, and whoever saw
+// each write of it knows the order.
+func (w *Witness) misapplied(events validate.Source, s shadow) validate.Findings {
+	if w.projection.Shadow == "" {
+		return validate.Findings{}
+	}
+	seen := w.tallies.Tallies()
+	applied := make(map[string]validate.Tally, len(s.tallies))
+	for aggregate, t := range s.tallies {
+		t.Order, t.Unseen = seen[aggregate].Order, seen[aggregate].Unseen+max(0, t.Events-seen[aggregate].Events)
+		t.Sum = w.summed(events[aggregate], t.Sum)
+		applied[aggregate] = t
+	}
+	return validate.Misapplied(events, applied)
+}
+
+// summed is the sum that a shadow document has: of events without versions it has none,
+// and the events that it names speak.
+func (w *Witness) summed(events []int64, sum int64) int64 {
+	if w.documents == nil {
+		return sum
+	}
+	return validate.TallyOf(events).Sum
+}

@@ -1,0 +1,236 @@
+package witness
+
+import (
+	"context"
+	"slices"
+
+	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/check/readmodel"
+	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
+)
+
+// Names of the faults that a verdict looks for.
+const (
+	LostAtSource        = "acknowledged by the source, but not in it"
+	LostBeforeTopic     = "lost between source and topic"
+	LostBeforeReadModel = "lost between source and read model"
+	AppliedTwice        = "applied more than once"
+	OutOfOrder          = "out of order on the topic"
+	NeverWritten        = "on the topic, but never written"
+	SharedIDs           = "message ids that name two events"
+	SeveralIDs          = "events that came under two message ids"
+	UnlikeSource        = "messages unlike what their document says"
+	PositionsBack       = "messages that stand before an earlier event"
+	TermsUnclaimed      = "messages of a term that nobody claimed"
+	OverlappingTerms    = "sent by an old term after a new one began"
+	WrongDocuments      = "read documents unlike the recomputation"
+	WrongShadow         = "shadow documents unlike the last event of their aggregate"
+	Misapplied          = "aggregates whose events were applied in another order"
+	Misplaced           = "read documents that name another event than they have come to"
+	MarkedHalted        = "read documents marked as halted"
+	TermsShared         = "terms that two publishers claimed"
+	DocumentsWentBack   = "read documents that went back"
+	WorkedOnAtOnce      = "read documents written by a hold after another took over"
+	CheckpointsWentBack = "checkpoints that went back"
+	LeasesOverlapping   = "leases taken from a holder before their time"
+	WrongBeside         = "documents of another group unlike the last event of their aggregate"
+	WrongKeyed          = "documents of another key unlike the recomputation"
+	MisplacedKeyed      = "orders that are noted at another event than documents of another key should have come to"
+	WrongSteps          = "documents of a projection in Go unlike the recomputation"
+	MisappliedBeside    = "aggregates of which another group has applied other events, or not once each"
+)
+
+// Fault is what a validator found of one kind of fault.
+type Fault struct {
+	Name string
+	validate.Findings
+}
+
+// Verdict is what was seen, and what is wrong with it.
+type Verdict struct {
+	// Events are the source's.
+	Events validate.Source
+	// Sends are what the topic accepted, in its order.
+	Sends []validate.Send
+	// Applied is how many of the source's events are in the read model.
+	Applied int
+	// Forgiven is how many events need not have come.
+	Forgiven int
+	// Faults has one entry for every kind of fault, found or not.
+	Faults []Fault
+}
+
+// Fault returns the findings of one kind.
+func (v Verdict) Fault(name string) validate.Findings {
+	for _, f := range v.Faults {
+		if f.Name == name {
+			return f.Findings
+		}
+	}
+	return validate.Findings{}
+}
+
+// Judge reads source and read model, which must be at rest, and judges all that
+// was seen. It can be asked for once where Archive was called.
+func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
+	truth, err := w.recompute(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	model, err := readmodel.Read(ctx, w.Client, w.names.ReadModelDatabase, w.projection.Collection)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if w.projection.Counted {
+		clear(model.Documents) // the shadow's, which are judged as such
+	}
+	for _, doc := range model.Documents {
+		orders.SortSets(doc)
+	}
+	shadow, err := w.readShadow(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	events := truth.events
+	v := Verdict{Events: events, Forgiven: truth.forgiven, Sends: w.sends()}
+	accepted := validate.EventsOf(v.Sends)
+	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
+	v.Applied = events.Len() - missing.Count
+	v.Faults = []Fault{
+		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
+		{LostBeforeTopic, w.lost(truth.owing, v.Sends)},
+		{LostBeforeReadModel, missing},
+		{AppliedTwice, extra},
+		{OutOfOrder, validate.Reordered(accepted)},
+		{NeverWritten, validate.Unknown(truth.owing, accepted)},
+		{SharedIDs, validate.IDsShared(v.Sends)},
+		{SeveralIDs, validate.SeveralIDs(v.Sends)},
+		{UnlikeSource, validate.Unlike(truth.owed, w.excused(truth.owed, v.Sends))},
+		{PositionsBack, validate.PositionsBack(v.Sends)},
+		{TermsUnclaimed, validate.TermsUnclaimed(v.Sends, w.Checkpoints.History())},
+		{OverlappingTerms, validate.OverlappingTerms(v.Sends)},
+		{TermsShared, validate.TermsShared(w.Checkpoints.History())},
+		{WrongDocuments, w.differences(truth.documents(), model.Documents)},
+		{WrongShadow, validate.Differences(truth.shadowOf(), shadow.documents)},
+		{Misapplied, w.misapplied(truth.marks, shadow)},
+		{Misplaced, validate.Misplaced(truth.positions(), model.Positions).And(validate.Misplaced(truth.positions(), shadow.positions))},
+		{MarkedHalted, validate.Halted(model.Positions).And(validate.Halted(shadow.positions))},
+		{DocumentsWentBack, validate.Regressions(w.Applies.History())},
+		{WorkedOnAtOnce, validate.Interleaved(w.Applies.History())},
+		{CheckpointsWentBack, validate.CheckpointRegressions(w.Checkpoints.History())},
+		{LeasesOverlapping, validate.LeaseOverlaps(w.Leases.History())},
+	}
+	byKey, err := w.judgeKeyed(ctx, truth)
+	if err != nil {
+		return Verdict{}, err
+	}
+	inGo, err := w.judgeSteps(ctx, truth)
+	if err != nil {
+		return Verdict{}, err
+	}
+	others, err := w.judgeBeside(ctx, truth)
+	v.Faults = slices.Concat(v.Faults, byKey, inGo, others)
+	return v, err
+}
+
+// lostAtSource counts writes that the source acknowledged and does not have.
+func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Findings {
+	written, _ := w.Ledger.Counts()
+	return validate.Findings{Count: max(written-events.Len()-forgiven, 0)}
+}
+
+// lost finds events that the topic did not accept. Where the observation itself
+// was broken, that is said.
+func (w *Witness) lost(events validate.Source, sends []validate.Send) validate.Findings {
+	f := validate.Lost(events, validate.EventsOf(sends))
+	if faults := w.Observer.Faults(); f.Count > 0 && len(faults) > 0 {
+		f.Samples = append(f.Samples, "the observation was broken, and what it missed may have been sent: "+faults[0])
+	}
+	return f
+}
+
+// Lacking are the aggregates of which the read model has not all events, with how many
+// it lacks; those that Archive took are not looked at.
+func (w *Witness) Lacking(ctx context.Context) (map[string]int64, error) {
+	truth := newRecord(w.projection)
+	if err := w.recomputeInto(ctx, truth, nil); err != nil {
+		return nil, err
+	}
+	model, err := readmodel.Read(ctx, w.Client, w.names.ReadModelDatabase, w.projection.Collection)
+	if err != nil {
+		return nil, err
+	}
+	shadow, err := w.readShadow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	missing := make(map[string]int64)
+	counts := truth.counts(model, shadow.tallies)
+	for aggregate, versions := range truth.events {
+		if n := int64(len(versions)) - counts[aggregate]; n > 0 {
+			missing[aggregate] = n
+		}
+	}
+	return missing, nil
+}
+
+// recompute reads what is left in the source and adds it to what Archive took.
+func (w *Witness) recompute(ctx context.Context) (*record, error) {
+	r := w.archived
+	w.archived = newRecord(w.projection)
+	if w.documents != nil {
+		w.documents.goOn(w.archived)
+	}
+	return r, w.recomputeInto(ctx, r, w.forgiven)
+}
+
+// recomputeInto adds what is left in the source to a record, but for what need not
+// have come.
+func (w *Witness) recomputeInto(ctx context.Context, r *record, forgiven func(source.Stored) pardon) error {
+	if w.documents != nil {
+		return w.documents.each(func(c changed) error { return r.recompute(c, forgiven) })
+	}
+	return source.Each(ctx, w.Client, w.names.SourceDatabase, w.names.SourceCollection, func(e source.Stored) error {
+		pardoned := due
+		if forgiven != nil {
+			pardoned = forgiven(e)
+		}
+		if pardoned == due {
+			return r.add(w.names, e)
+		}
+		r.forgiven++
+		if pardoned == unsent {
+			return nil
+		}
+		_, err := r.owe(w.names, e)
+		return err
+	})
+}
+
+// sends are what the topic has accepted so far.
+func (w *Witness) sends() []validate.Send {
+	if w.documents == nil {
+		return w.Observer.Sends()
+	}
+	return w.documents.numbered(w.Observer.Sends())
+}
+
+// excused are the sends without what is allowed of each.
+func (w *Witness) excused(owed map[validate.Event]expect.Print, sends []validate.Send) []validate.Send {
+	if w.documents == nil {
+		return sends
+	}
+	return w.documents.excused(owed, sends)
+}
+
+// differences finds read documents unlike the recomputation, but for what nobody can
+// compute.
+func (w *Witness) differences(want, got map[string]map[string]any) validate.Findings {
+	if w.documents != nil && w.documents.Full == expect.LookedUp {
+		orders.WithoutAmounts(want)
+		orders.WithoutAmounts(got)
+	}
+	return validate.Differences(want, got)
+}

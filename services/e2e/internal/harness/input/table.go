@@ -1,0 +1,216 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/harness/orders"
+)
+
+// The parts of an event that a column may be.
+const (
+	partAggregate = "aggregateId"
+	partType      = "type"
+	partTime      = "time"
+	partVersion   = "version"
+)
+
+// usual are the columns that a part is looked for in, where nobody says which; the
+// second are those of event logs that were saved as tables.
+var usual = map[string][]string{
+	partAggregate: {partAggregate, "case:concept:name"},
+	partType:      {partType, "concept:name"},
+	partTime:      {partTime, "time:timestamp"},
+	partVersion:   {partVersion},
+}
+
+// Columns says which column of a table is which part of an event.
+type Columns map[string]string
+
+// ParseColumns reads aggregateId=orderId,type=activity,time=timestamp.
+func ParseColumns(text string) (Columns, error) {
+	if text == "" {
+		return nil, nil
+	}
+	c := Columns{}
+	for pair := range strings.SplitSeq(text, ",") {
+		part, column, found := strings.Cut(pair, "=")
+		if _, known := usual[part]; !known || !found || column == "" {
+			return nil, fmt.Errorf("%q: want aggregateId=COLUMN,type=COLUMN,time=COLUMN and, if there is one, version=COLUMN", pair)
+		}
+		c[part] = column
+	}
+	return c, nil
+}
+
+// table is a table while it is read.
+type table struct {
+	header []string
+	parts  map[string]int // where they are in a row
+	rows   [][]string
+	lines  []int // where each row begins
+}
+
+// readTable reads comma-separated values; semicolons and tabs separate, too, where the
+// header has more of them. The first line names the columns. Columns that are no part
+// of an event are its data: numbers or booleans where all of the column are, texts
+// otherwise; an empty one is left out.
+func readTable(r io.Reader, columns Columns, g *gathered) error {
+	rows, err := opened(r)
+	if err != nil {
+		return err
+	}
+	header, err := rows.Read()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t := table{header: header}
+	if problems := t.find(columns); len(problems) > 0 {
+		g.bad(1, "%s", strings.Join(problems, "; "))
+		return nil
+	}
+	if err := t.read(rows, g); err != nil {
+		return err
+	}
+	t.events(g)
+	return nil
+}
+
+// opened looks which character separates the values.
+func opened(r io.Reader) (*csv.Reader, error) {
+	text := bufio.NewReaderSize(r, 64<<10)
+	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) {
+		_, _ = text.Discard(len(mark))
+	}
+	start, err := text.Peek(text.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	line, _, _ := bytes.Cut(start, []byte("\n"))
+	rows := csv.NewReader(text)
+	rows.FieldsPerRecord = -1
+	for _, separator := range ";\t" {
+		if bytes.Count(line, []byte(string(separator))) > bytes.Count(line, []byte(string(rows.Comma))) {
+			rows.Comma = separator
+		}
+	}
+	return rows, nil
+}
+
+// find finds the parts of events among the columns, and says what is wrong with those.
+func (t *table) find(columns Columns) (problems []string) {
+	t.parts = make(map[string]int)
+	for i, name := range t.header {
+		if name == "" {
+			t.header[i] = fmt.Sprintf("column %d", i+1)
+		}
+		if slices.Index(t.header, t.header[i]) < i {
+			problems = append(problems, fmt.Sprintf("the column %q is there twice", name))
+		}
+	}
+	for _, part := range []string{partAggregate, partType, partTime, partVersion} {
+		wanted, said := usual[part], columns[part]
+		if said != "" {
+			wanted = []string{said}
+		}
+		at := slices.IndexFunc(t.header, func(name string) bool { return slices.Contains(wanted, name) })
+		switch {
+		case at >= 0:
+			t.parts[part] = at
+		case part != partVersion || said != "":
+			problems = append(problems, fmt.Sprintf("no column is %s: there is no %s among %s; name it with --csv %s=COLUMN",
+				part, strings.Join(wanted, " or "), brief([]byte(strings.Join(t.header, ", "))), part))
+		}
+	}
+	return problems
+}
+
+// read reads all rows, for the values of a column say together what they are.
+func (t *table) read(rows *csv.Reader, g *gathered) error {
+	for {
+		row, err := rows.Read()
+		wrong := (*csv.ParseError)(nil)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &wrong):
+			g.bad(wrong.StartLine, "is no row of values: %s", wrong.Err)
+			continue
+		case err != nil:
+			return err
+		}
+		line, _ := rows.FieldPos(0)
+		if len(row) != len(t.header) {
+			g.bad(line, "has %d values, and the header %d", len(row), len(t.header))
+			continue
+		}
+		t.rows, t.lines = append(t.rows, row), append(t.lines, line)
+	}
+}
+
+// events makes an event of each row.
+func (t *table) events(g *gathered) {
+	kinds := make([]kind, len(t.header))
+	for i := range t.header {
+		kinds[i] = t.kindOf(i)
+	}
+	parted := make([]bool, len(t.header))
+	for _, at := range t.parts {
+		parted[at] = true
+	}
+	for n, row := range t.rows {
+		e, problems := t.event(row)
+		if len(problems) > 0 {
+			g.bad(t.lines[n], "%s", strings.Join(problems, "; "))
+			continue
+		}
+		data := bson.D{}
+		for i, text := range row {
+			if !parted[i] && text != "" {
+				data = append(data, bson.E{Key: t.header[i], Value: kinds[i].value(text)})
+			}
+		}
+		e.Data = data
+		if _, versioned := t.parts[partVersion]; versioned {
+			g.add(t.lines[n], e)
+		} else {
+			g.number(t.lines[n], e)
+		}
+	}
+}
+
+// event reads the parts of a row.
+func (t *table) event(row []string) (e orders.Event, problems []string) {
+	part := func(name string) string {
+		at := t.parts[name]
+		if row[at] == "" {
+			problems = append(problems, fmt.Sprintf("%s is empty, which is %s", t.header[at], name))
+		}
+		return row[at]
+	}
+	e = orders.Event{Aggregate: part(partAggregate), Type: part(partType)}
+	var err error
+	if text := part(partTime); text != "" {
+		if e.Time, err = parseTime(text); err != nil {
+			problems = append(problems, t.header[t.parts[partTime]]+": "+err.Error())
+		}
+	}
+	if at, versioned := t.parts[partVersion]; versioned {
+		if e.Version, err = strconv.ParseInt(row[at], 10, 64); err != nil || e.Version < 0 {
+			problems = append(problems, fmt.Sprintf("%s is %s, not a whole number from 0 on", t.header[at], brief([]byte(row[at]))))
+		}
+	}
+	return e, problems
+}

@@ -1,9 +1,0 @@
-package source
-
-import (
-	"testing"
-
-	"changerelay/services/e2e/internal/cluster/clustertest"
-)
-
-func TestMain(m *testing.M) { clustertest.Main(m) }
