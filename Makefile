@@ -37,7 +37,7 @@ test: $(BIN)/sandbox ## run every test that needs no Docker
 
 .PHONY: model
 model: ## walk through every state of the protocol's model, and show that it needs each guard (ARGS=-v)
-	@go test -shuffle=on ./services/e2e/internal/model $(ARGS)
+	@go test -shuffle=on ./services/e2e/internal/check/model $(ARGS)
 
 .PHONY: images
 images: ## build the container images, without pulling anything, and list what is in them
@@ -54,6 +54,10 @@ test-docker: images ## run the images as containers, kill, freeze and cut them o
 .PHONY: chaos
 chaos: ## inject every fault there is, and check that nothing is lost (SEED=1 DURATION=2m ARGS="--every 3s …")
 	@go run ./services/e2e/cmd/chaos --seed $(or $(SEED),1) --duration $(or $(DURATION),2m) $(ARGS)
+
+.PHONY: long
+long: ## run campaigns of every kind for DURATION (60m), with settings drawn by seeds from SEED on (ARGS="--update docs/proofs.md")
+	@go run ./services/e2e/cmd/long --seed $(or $(SEED),1) --duration $(or $(DURATION),60m) $(ARGS)
 
 .PHONY: copy
 copy: $(BIN)/sandbox ## copy N documents (200000) over a topic that takes 1,500 a second, with a kill and throttling
@@ -83,6 +87,10 @@ crashpoints: ## kill services at each named step, KILLS times each, and check th
 bench: ## measure speed, latency, failover and growth (ARGS="--quick", ARGS="--world wan path", ARGS=-h)
 	@go run ./services/e2e/cmd/bench $(ARGS)
 
+.PHONY: plan
+plan: ## what a load takes, with sources (ARGS="--rate 5000 --aggregates 1e6 --size 2KB --rtt 5ms", ARGS=-h)
+	@go run ./services/e2e/cmd/plan $(ARGS)
+
 .PHONY: build
 build: $(BIN)/sandbox ## build the binaries into bin/
 	@for service in publisher projector; do \
@@ -106,8 +114,8 @@ run-projector: build ## run a projector with the settings in the environment
 	@$(BIN)/projector $(ARGS)
 
 .PHONY: mutate
-mutate: $(BIN)/sandbox ## cut each guard of the services in turn, and show which test goes red (ARGS="part of a name")
-	@SANDBOX_BIN=$(BIN)/sandbox go run ./services/e2e/cmd/mutate $(if $(ARGS),"$(ARGS)")
+mutate: $(BIN)/sandbox ## cut each guard of the services in turn, and show which test goes red (SEED=1 ARGS="--of 40", ARGS="--only save", ARGS="--at-once 4")
+	@SANDBOX_BIN=$(BIN)/sandbox go run ./services/e2e/cmd/mutate --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: check
 check: lint alone test test-deployments ## the quick part of CI, before a commit
@@ -148,6 +156,11 @@ fmt: tools ## format the code
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for FUZZTIME each
 	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: hostile
+hostile: $(BIN)/sandbox ## send the sandbox what no client should, for DURATION (20s), with bounds on memory (SEED=1)
+	@cd services/sandbox && SANDBOX_BIN=$(BIN)/sandbox HOSTILE_FOR=$(or $(DURATION),20s) HOSTILE_SEED=$(SEED) \
+		go test -count=1 -v -timeout 90m -run TestHostile_NoClientEndsTheSandbox ./cmd/sandbox
 
 .PHONY: driver-suite
 driver-suite: ## run the official Go driver's own tests against the sandbox (ARGS="-run unified/TestUnifiedSpec/crud …")

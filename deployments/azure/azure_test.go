@@ -27,7 +27,7 @@ func expect(t *testing.T, text, attribute, value string) {
 	}
 }
 
-func TestTheEntitiesAreThoseOfTheManifests(t *testing.T) {
+func TestAzure_TheEntitiesAreThoseOfTheManifests(t *testing.T) {
 	t.Parallel()
 	base := reference.Read(t, "deployments/kubernetes/base/kustomization.yaml")
 	topic, subscription := block(t, "azurerm_servicebus_topic", "changes"), block(t, "azurerm_servicebus_subscription", "projector")
@@ -43,7 +43,7 @@ func TestTheEntitiesAreThoseOfTheManifests(t *testing.T) {
 	expect(t, subscription, "requires_session", "true")
 }
 
-func TestTheRolesAreTheLeastThatAreDocumented(t *testing.T) {
+func TestAzure_TheRolesAreTheLeastThatAreDocumented(t *testing.T) {
 	t.Parallel()
 	example, security := reference.Read(t, "deployments/azure/main.tf"), reference.Read(t, "docs/security.md")
 	for service, role := range map[string]string{"publisher": "Azure Service Bus Data Sender", "projector": "Azure Service Bus Data Receiver"} {
@@ -56,7 +56,7 @@ func TestTheRolesAreTheLeastThatAreDocumented(t *testing.T) {
 	}
 }
 
-func TestTheExampleIsFormatted(t *testing.T) {
+func TestAzure_TheExampleIsFormatted(t *testing.T) {
 	t.Parallel()
 	terraform, err := exec.LookPath("terraform")
 	if err != nil {

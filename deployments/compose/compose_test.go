@@ -39,7 +39,7 @@ func services(t *testing.T) map[string]service {
 	return file.Services
 }
 
-func TestEveryImageIsPinnedAndByVariable(t *testing.T) {
+func TestCompose_EveryImageIsPinnedAndByVariable(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z0-9./-]+:[A-Za-z0-9.-]+\}$`)
 	for name, s := range services(t) {
@@ -52,7 +52,7 @@ func TestEveryImageIsPinnedAndByVariable(t *testing.T) {
 	}
 }
 
-func TestTheServicesAreHardenedAndSetOnlyWhatTheyHave(t *testing.T) {
+func TestCompose_TheServicesAreHardenedAndSetOnlyWhatTheyHave(t *testing.T) {
 	t.Parallel()
 	all := services(t)
 	for _, name := range []string{"publisher", "projector"} {
@@ -74,7 +74,7 @@ func TestTheServicesAreHardenedAndSetOnlyWhatTheyHave(t *testing.T) {
 	}
 }
 
-func TestEveryMountedFileIsThere(t *testing.T) {
+func TestCompose_EveryMountedFileIsThere(t *testing.T) {
 	t.Parallel()
 	for name, s := range services(t) {
 		for _, volume := range s.Volumes {
@@ -90,7 +90,7 @@ func TestEveryMountedFileIsThere(t *testing.T) {
 }
 
 // The emulator refuses a configuration beyond its limits when it starts.
-func TestTheConfigurationFitsTheEmulator(t *testing.T) {
+func TestCompose_TheConfigurationFitsTheEmulator(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Config.json")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestTheConfigurationFitsTheEmulator(t *testing.T) {
 
 // The emulator takes ten connections: two publishers with one each, two
 // projectors, and one that looks on.
-func TestTheConnectionsAreFewEnoughForTheEmulator(t *testing.T) {
+func TestCompose_TheConnectionsAreFewEnoughForTheEmulator(t *testing.T) {
 	t.Parallel()
 	all := services(t)
 	each, ok := all["projector"].Environment["SERVICEBUS_CONNECTIONS"].(float64)

@@ -46,7 +46,7 @@ func dockerfiles(t *testing.T) []string {
 	return paths
 }
 
-func TestTheImageBuiltHereIsTheOneThatUsersBuild(t *testing.T) {
+func TestDockerfile_TheImageBuiltHereIsTheOneThatUsersBuild(t *testing.T) {
 	t.Parallel()
 	for _, path := range dockerfiles(t) {
 		all := stages(t, path)
@@ -59,7 +59,7 @@ func TestTheImageBuiltHereIsTheOneThatUsersBuild(t *testing.T) {
 	}
 }
 
-func TestAnImageRunsAsANumberedUserOnPinnedBases(t *testing.T) {
+func TestDockerfile_AnImageRunsAsANumberedUserOnPinnedBases(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`(?m)^ARG (GO|BASE)_IMAGE=[a-z0-9./-]+:[a-z0-9.-]+$`)
 	for _, path := range dockerfiles(t) {
@@ -76,7 +76,7 @@ func TestAnImageRunsAsANumberedUserOnPinnedBases(t *testing.T) {
 	}
 }
 
-func TestTheBuildUsesTheGoThatTheModulesAsk(t *testing.T) {
+func TestDockerfile_TheBuildUsesTheGoThatTheModulesAsk(t *testing.T) {
 	t.Parallel()
 	work, err := os.ReadFile("../../go.work")
 	if err != nil {

@@ -36,7 +36,7 @@ func (m *manifests) egress(t *testing.T, name string) []string {
 
 // What is denied by default is allowed where the settings need it, and nowhere
 // else.
-func TestThePodsMayTalkToTheirServersAndNobodyElse(t *testing.T) {
+func TestEgress_ThePodsMayTalkToTheirServersAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	const (
 		workload = "  - ../../components/workload-identity # or managed-identity\n"

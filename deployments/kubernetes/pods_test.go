@@ -13,7 +13,7 @@ import (
 	"changerelay/deployments/internal/reference"
 )
 
-func TestEveryPodIsWhatTheRestrictedProfileAllows(t *testing.T) {
+func TestPods_EveryPodIsWhatTheRestrictedProfileAllows(t *testing.T) {
 	t.Parallel()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestEveryPodIsWhatTheRestrictedProfileAllows(t *testing.T) {
 	})
 }
 
-func TestEverySettingIsOneThatTheServiceHas(t *testing.T) {
+func TestPods_EverySettingIsOneThatTheServiceHas(t *testing.T) {
 	t.Parallel()
 	// What a Secret made by hand has to bring, as the production overlay says.
 	byHand := map[string]string{
@@ -79,7 +79,7 @@ func TestEverySettingIsOneThatTheServiceHas(t *testing.T) {
 	})
 }
 
-func TestNoSecretIsInAConfigMap(t *testing.T) {
+func TestPods_NoSecretIsInAConfigMap(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		for _, c := range m.ConfigMaps {
@@ -92,7 +92,7 @@ func TestNoSecretIsInAConfigMap(t *testing.T) {
 	})
 }
 
-func TestTheTimesFitIntoEachOther(t *testing.T) {
+func TestPods_TheTimesFitIntoEachOther(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		for _, service := range []string{"publisher", "projector"} {
@@ -128,7 +128,7 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-func TestThePublishersAreNamedByTheirPods(t *testing.T) {
+func TestPods_ThePublishersAreNamedByTheirPods(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		w := m.workload(t, "publisher")
@@ -149,7 +149,7 @@ func TestThePublishersAreNamedByTheirPods(t *testing.T) {
 	})
 }
 
-func TestEveryImageHasATagThatStays(t *testing.T) {
+func TestPods_EveryImageHasATagThatStays(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		for _, w := range m.Workloads {
@@ -162,7 +162,7 @@ func TestEveryImageHasATagThatStays(t *testing.T) {
 	})
 }
 
-func TestProductionEntersServiceBusByWorkloadIdentity(t *testing.T) {
+func TestPods_ProductionEntersServiceBusByWorkloadIdentity(t *testing.T) {
 	t.Parallel()
 	m := build(t, "overlays/production", nil)
 	for _, service := range []string{"publisher", "projector"} {
@@ -181,7 +181,7 @@ func TestProductionEntersServiceBusByWorkloadIdentity(t *testing.T) {
 
 // A credential that asks for an identity that is not injected is refused as a
 // setting, by every command.
-func TestNoPodAsksForAWorkloadIdentityThatItDoesNotGet(t *testing.T) {
+func TestPods_NoPodAsksForAWorkloadIdentityThatItDoesNotGet(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		for _, w := range m.Workloads {
@@ -194,7 +194,7 @@ func TestNoPodAsksForAWorkloadIdentityThatItDoesNotGet(t *testing.T) {
 	})
 }
 
-func TestTheExampleProjectionsAreThoseThatTheDemoTests(t *testing.T) {
+func TestPods_TheExampleProjectionsAreThoseThatTheDemoTests(t *testing.T) {
 	t.Parallel()
 	var here, demo any
 	for path, into := range map[string]*any{"deployments/kubernetes/base/projections.yaml": &here, "services/e2e/orders.yaml": &demo} {

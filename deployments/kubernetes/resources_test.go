@@ -47,7 +47,7 @@ func measured(t *testing.T, service string) float64 {
 	return most
 }
 
-func TestTheMemoryThatIsRequestedIsMoreThanWasMeasured(t *testing.T) {
+func TestResources_TheMemoryThatIsRequestedIsMoreThanWasMeasured(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		for _, service := range []string{"publisher", "projector"} {
@@ -64,7 +64,7 @@ func TestTheMemoryThatIsRequestedIsMoreThanWasMeasured(t *testing.T) {
 
 // The Go runtime's limit is a soft one, and what is not Go's comes on top: the
 // container's has to be above it, for the settings of the overlay.
-func TestTheMemoryLimitLeavesRoomAboveThatOfGo(t *testing.T) {
+func TestResources_TheMemoryLimitLeavesRoomAboveThatOfGo(t *testing.T) {
 	t.Parallel()
 	code := reference.Read(t, "services/publisher/internal/app/memory.go")
 	if !strings.Contains(code, "base    = 32 << 20\n") || !strings.Contains(code, "SetMemoryLimit(base + 2*c.MaxInFlightBytes*int64(c.Partitions))") {

@@ -79,7 +79,7 @@ func (rule adapterRule) query(t *testing.T, h *autoscalingv2.HorizontalPodAutosc
 	return query.String()
 }
 
-func TestTheProjectorsAreScaledByAMetricThatTheyHave(t *testing.T) {
+func TestScaling_TheProjectorsAreScaledByAMetricThatTheyHave(t *testing.T) {
 	t.Parallel()
 	m, k := scaled(t, "shop", false), scaled(t, "shop", true)
 	if len(m.Autoscalers) != 1 || len(m.Scaled) != 0 || len(k.Autoscalers) != 0 || len(k.Scaled) != 1 {
@@ -121,7 +121,7 @@ func scalingQueries(t *testing.T, namespace string) map[string]struct{ query, la
 	}
 }
 
-func TestTheAutoscalersAskForTheirOwnDeployment(t *testing.T) {
+func TestScaling_TheAutoscalersAskForTheirOwnDeployment(t *testing.T) {
 	t.Parallel()
 	for who, asks := range scalingQueries(t, "shop") {
 		if err := promql.Pinned(asks.query); err != nil {
@@ -132,7 +132,7 @@ func TestTheAutoscalersAskForTheirOwnDeployment(t *testing.T) {
 
 // Every replica says the same number, so the highest is taken; what others have
 // waiting does not count, be they in another namespace or beside.
-func TestTheAutoscalersGetTheSessionsOfTheirOwnDeployment(t *testing.T) {
+func TestScaling_TheAutoscalersGetTheSessionsOfTheirOwnDeployment(t *testing.T) {
 	t.Parallel()
 	type sample map[string]any
 	series := func(namespace, job, instance, values string) sample {
@@ -155,7 +155,7 @@ func TestTheAutoscalersGetTheSessionsOfTheirOwnDeployment(t *testing.T) {
 	}}}))
 }
 
-func TestEveryAlertOfTheOverlayLeadsToItsRunbook(t *testing.T) {
+func TestScaling_EveryAlertOfTheOverlayLeadsToItsRunbook(t *testing.T) {
 	t.Parallel()
 	m := production(t, "runbook: https://git.example/change-relay/blob/main/docs/runbook.md", "runbook: https://wiki.shop/relay")
 	for _, group := range m.Rules[0].Spec.Groups {

@@ -23,7 +23,7 @@ func pod(t *testing.T, w workload) (container corev1.Container, secrets []string
 
 // The services run with little; what prepares their databases has more, under
 // a name of its own that no service runs with.
-func TestSetupHasAnIdentityAndASecretOfItsOwn(t *testing.T) {
+func TestSetup_SetupHasAnIdentityAndASecretOfItsOwn(t *testing.T) {
 	t.Parallel()
 	m := build(t, "overlays/production", nil)
 	if len(m.Templates) != 2 {
@@ -58,7 +58,7 @@ func mounts(c corev1.Container) []string {
 
 // It is an operator who runs it, and applying the manifests again, with another
 // image, never fails for what ran before.
-func TestSetupRunsWhenItIsAskedTo(t *testing.T) {
+func TestSetup_SetupRunsWhenItIsAskedTo(t *testing.T) {
 	t.Parallel()
 	m := build(t, "overlays/production", nil)
 	for _, c := range m.Templates {
@@ -73,7 +73,7 @@ func TestSetupRunsWhenItIsAskedTo(t *testing.T) {
 }
 
 // Whoever needs less than the whole leaves a component out.
-func TestTheOverlayDoesWithoutSetup(t *testing.T) {
+func TestSetup_TheOverlayDoesWithoutSetup(t *testing.T) {
 	t.Parallel()
 	m := production(t, "  - ../../components/setup\n", "")
 	if len(m.Templates) != 0 {

@@ -81,7 +81,7 @@ func unknown(path string, got, all any) []string {
 
 // Clusters run older versions than the types that the manifests are decoded
 // into, and a field that they do not know is dropped without a word.
-func TestEveryFieldIsKnownToTheOlderVersionsOfKubernetes(t *testing.T) {
+func TestVersions_EveryFieldIsKnownToTheOlderVersionsOfKubernetes(t *testing.T) {
 	t.Parallel()
 	older := olderVersions(t)
 	each(t, func(t *testing.T, m *manifests) {
@@ -108,7 +108,7 @@ func TestEveryFieldIsKnownToTheOlderVersionsOfKubernetes(t *testing.T) {
 	})
 }
 
-func TestAFieldThatAVersionDoesNotKnowIsFound(t *testing.T) {
+func TestVersions_AFieldThatAVersionDoesNotKnowIsFound(t *testing.T) {
 	t.Parallel()
 	for _, version := range olderVersions(t) {
 		all := complete(t, version, "batch/v1", "CronJob")

@@ -31,7 +31,7 @@ func (m *manifests) selected(t *testing.T, selector *metav1.LabelSelector) []str
 	return names
 }
 
-func TestEverySelectorMatchesWhatItIsFor(t *testing.T) {
+func TestWiring_EverySelectorMatchesWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		check := func(what string, selector *metav1.LabelSelector, want ...string) {
@@ -73,7 +73,7 @@ func TestEverySelectorMatchesWhatItIsFor(t *testing.T) {
 	})
 }
 
-func TestEveryPortThatIsNamedIsThere(t *testing.T) {
+func TestWiring_EveryPortThatIsNamedIsThere(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, m *manifests) {
 		named := func(what, name string, workloads []string) {

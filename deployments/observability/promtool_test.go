@@ -13,14 +13,14 @@ import (
 	"changerelay/deployments/internal/reference"
 )
 
-func TestTheAlertsDoWhatTheyAreFor(t *testing.T) {
+func TestPromtool_TheAlertsDoWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	tool := promtool.Find(t)
 	tool.Run(t, "check", "rules", "alerts.yml")
 	tool.Run(t, append([]string{"test", "rules"}, testFiles...)...)
 }
 
-func TestTheScrapeConfigurationOfComposeCanBeRead(t *testing.T) {
+func TestPromtool_TheScrapeConfigurationOfComposeCanBeRead(t *testing.T) {
 	t.Parallel()
 	text := reference.Read(t, "deployments/compose/prometheus.yml")
 	if jobs, labelled := strings.Count(text, "job_name:"), strings.Count(text, "target_label: namespace"); jobs != labelled {
@@ -62,7 +62,7 @@ func unitTests(t *testing.T) []unitTest {
 }
 
 // An alert is tested both ways: when it must be raised and when it must not.
-func TestEveryAlertHasATestThatRaisesItAndOneThatDoesNot(t *testing.T) {
+func TestPromtool_EveryAlertHasATestThatRaisesItAndOneThatDoesNot(t *testing.T) {
 	t.Parallel()
 	raised, silent := map[string]bool{}, map[string]bool{}
 	for _, test := range unitTests(t) {
@@ -107,7 +107,7 @@ func (test unitTest) neighbours(metrics []string, of map[string]bool) bool {
 
 // What is well in one namespace must not hide what is wrong in another: promtool
 // compares which alerts are raised, label by label.
-func TestEveryAlertIsRaisedInATestWithAHealthyNeighbour(t *testing.T) {
+func TestPromtool_EveryAlertIsRaisedInATestWithAHealthyNeighbour(t *testing.T) {
 	t.Parallel()
 	tests := unitTests(t)
 	for _, r := range alerts(t) {
@@ -122,7 +122,7 @@ func TestEveryAlertIsRaisedInATestWithAHealthyNeighbour(t *testing.T) {
 	}
 }
 
-func TestEveryQueryOfADashboardCanBeRead(t *testing.T) {
+func TestPromtool_EveryQueryOfADashboardCanBeRead(t *testing.T) {
 	t.Parallel()
 	tool := promtool.Find(t)
 	var rules []map[string]any

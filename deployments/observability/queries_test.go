@@ -102,7 +102,7 @@ var (
 	suffix   = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-func TestEveryQueryAsksForMetricsThatThereAre(t *testing.T) {
+func TestQueries_EveryQueryAsksForMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	known := reference.Metrics(t)
 	queries := dashboards(t)
@@ -124,7 +124,7 @@ func TestEveryQueryAsksForMetricsThatThereAre(t *testing.T) {
 
 // One Prometheus watches many deployments. An alert tells them apart, and a
 // dashboard shows the one that is chosen.
-func TestNoDeploymentHidesAnother(t *testing.T) {
+func TestQueries_NoDeploymentHidesAnother(t *testing.T) {
 	t.Parallel()
 	for _, r := range alerts(t) {
 		if err := promql.KeepsApart(r.Expr); err != nil {
@@ -138,7 +138,7 @@ func TestNoDeploymentHidesAnother(t *testing.T) {
 	}
 }
 
-func TestEveryVariableOfADashboardCanBeChosen(t *testing.T) {
+func TestQueries_EveryVariableOfADashboardCanBeChosen(t *testing.T) {
 	t.Parallel()
 	for _, q := range dashboards(t) {
 		for _, match := range variable.FindAllStringSubmatch(q.expr, -1) {
@@ -149,7 +149,7 @@ func TestEveryVariableOfADashboardCanBeChosen(t *testing.T) {
 	}
 }
 
-func TestEveryAlertLeadsToTheRunbook(t *testing.T) {
+func TestQueries_EveryAlertLeadsToTheRunbook(t *testing.T) {
 	t.Parallel()
 	runbook := reference.Read(t, "docs/runbook.md")
 	for _, r := range alerts(t) {

@@ -10,7 +10,7 @@ import (
 var update = flag.Bool("update", false, "write prometheusrule.yaml from alerts.yml")
 
 // The rules stand in alerts.yml; the Prometheus operator wants them in an object.
-func TestTheOperatorHasTheSameRules(t *testing.T) {
+func TestRule_TheOperatorHasTheSameRules(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile("alerts.yml")
 	if err != nil {

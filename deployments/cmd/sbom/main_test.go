@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEveryLinkedModuleIsListed(t *testing.T) {
+func TestSbom_EveryLinkedModuleIsListed(t *testing.T) {
 	t.Parallel()
 	got := describe(&debug.BuildInfo{
 		GoVersion: "go1.26.8", Path: "example/cmd/relay",
@@ -32,7 +32,7 @@ func TestEveryLinkedModuleIsListed(t *testing.T) {
 	}
 }
 
-func TestTheCommandReadsABinary(t *testing.T) {
+func TestSbom_TheCommandReadsABinary(t *testing.T) {
 	t.Parallel()
 	self, err := bytesOf(t, "--version", "9", "/proc/self/exe")
 	if err != 0 {

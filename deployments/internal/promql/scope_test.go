@@ -4,7 +4,7 @@ import "testing"
 
 const one = `{namespace="shop", job="publisher"}`
 
-func TestAQueryThatKeepsDeploymentsApartIsTaken(t *testing.T) {
+func TestScope_AQueryThatKeepsDeploymentsApartIsTaken(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{
 		"no aggregation":                `publisher_lag_seconds > 60`,
@@ -25,7 +25,7 @@ func TestAQueryThatKeepsDeploymentsApartIsTaken(t *testing.T) {
 	}
 }
 
-func TestAQueryThatMixesDeploymentsIsRefused(t *testing.T) {
+func TestScope_AQueryThatMixesDeploymentsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{
 		"grouped by nothing":            `max(a)`,
@@ -54,7 +54,7 @@ func TestAQueryThatMixesDeploymentsIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPinnedQueryNamesItsDeploymentEverywhere(t *testing.T) {
+func TestScope_APinnedQueryNamesItsDeploymentEverywhere(t *testing.T) {
 	t.Parallel()
 	if err := Pinned(`max(a` + one + `) / sum(rate(b` + one + `[5m]))`); err != nil {
 		t.Errorf("got %v, want none", err)
