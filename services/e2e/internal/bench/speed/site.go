@@ -3,18 +3,15 @@ package speed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/e2e/internal/bench/stage"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/latency"
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
-	"changerelay/services/e2e/internal/harness/source"
 )
 
 // topic is not partitioned, so that batches may be mixed.
@@ -50,14 +47,10 @@ func (c Config) open(ctx context.Context) (*site, error) {
 
 // fill writes the events: the same ones at every site.
 func (s *site) fill(ctx context.Context, c Config) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(s.endpoints.MongoURI))
-	if err != nil {
-		return fmt.Errorf("connect to MongoDB: %w", err)
-	}
 	names := s.stage.Names(topic)
-	s.events = client.Database(names.SourceDatabase).Collection(names.SourceCollection)
+	s.events = s.stage.Client().Database(names.SourceDatabase).Collection(names.SourceCollection)
 	l := load.Load{
-		To:    source.NewWriter(client, names.SourceDatabase, names.SourceCollection),
+		To:    s.stage.Source(topic),
 		Next:  load.Limited(c.Events, load.Generated(orders.NewGenerator(1, c.Aggregates))),
 		Wrote: func([]orders.Event) {},
 		Least: time.Hour, // the events end
@@ -66,9 +59,6 @@ func (s *site) fill(ctx context.Context, c Config) error {
 }
 
 func (s *site) close(ctx context.Context) error {
-	if s.events != nil {
-		_ = s.events.Database().Client().Disconnect(context.WithoutCancel(ctx)) // its server may end, too
-	}
 	return errors.Join(s.broker.Close(), s.stage.Close(ctx))
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/source"
 )
 
 // closeTimeout bounds the clearing away.
@@ -36,6 +37,7 @@ type Stage struct {
 
 	binaries  cluster.Binaries
 	endpoints cluster.Endpoints
+	client    *mongo.Client // nil until Open has found the servers
 	sandbox   *cluster.Node // nil where servers were given
 	name      string
 	topics    []string
@@ -66,10 +68,33 @@ func Open(ctx context.Context, cfg Config, name string, topics ...Topic) (*Stage
 		}
 		s.endpoints = c.Endpoints()
 	}
-	if err := s.create(ctx, topics); err != nil {
+	if err := errors.Join(s.connect(), s.create(ctx, topics)); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
+}
+
+func (s *Stage) connect() (err error) {
+	if s.client, err = mongo.Connect(options.Client().ApplyURI(s.endpoints.MongoURI)); err != nil {
+		return fmt.Errorf("connect to MongoDB: %w", err)
+	}
+	return nil
+}
+
+// disconnect is for before the sandbox ends, or the client would look for it for a while.
+func (s *Stage) disconnect(ctx context.Context) {
+	if s.client != nil {
+		_ = s.client.Disconnect(context.WithoutCancel(ctx)) // of what is open it has no more to say
+	}
+}
+
+// Client is a client of the stage's MongoDB, until Servers or Close.
+func (s *Stage) Client() *mongo.Client { return s.client }
+
+// Source writes to the collection that publishers of the topic of that short name watch.
+func (s *Stage) Source(topic string) *source.Writer {
+	n := s.Names(topic)
+	return source.NewWriter(s.client, n.SourceDatabase, n.SourceCollection)
 }
 
 // Endpoints say where the servers are.
@@ -124,6 +149,7 @@ func (s *Stage) Servers(ctx context.Context) (cluster.Usage, bool) {
 	if s.sandbox == nil {
 		return cluster.Usage{}, false
 	}
+	s.disconnect(ctx)
 	// How it ends says nothing of the relay.
 	_ = cluster.Stop(ctx, s.sandbox)
 	return s.sandbox.Usage(), true
@@ -131,26 +157,26 @@ func (s *Stage) Servers(ctx context.Context) (cluster.Usage, bool) {
 
 // Close ends the sandbox, or removes what was made on servers that were given.
 func (s *Stage) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
 	if s.sandbox != nil {
+		s.disconnect(ctx)
 		s.sandbox.Kill()
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
+	defer s.disconnect(ctx)
 	return errors.Join(s.remove(ctx), s.drop(ctx))
 }
 
 // drop drops the databases of the stage.
 func (s *Stage) drop(ctx context.Context) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(s.endpoints.MongoURI))
-	if err != nil {
-		return fmt.Errorf("connect to MongoDB: %w", err)
+	if s.client == nil {
+		return nil
 	}
-	defer func() { _ = client.Disconnect(ctx) }()
 	n := s.Names("")
 	var errs []error
 	for _, database := range []string{n.SourceDatabase, n.StateDatabase, n.ReadModelDatabase} {
-		errs = append(errs, client.Database(database).Drop(ctx))
+		errs = append(errs, s.client.Database(database).Drop(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/e2e/internal/check/validate"
@@ -19,7 +17,6 @@ import (
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/poll"
-	"changerelay/services/e2e/internal/harness/source"
 )
 
 // arrival is one event's way: from right before its insert was sent to when a
@@ -128,13 +125,8 @@ func (b *bench) watch(ctx context.Context, cfg cluster.Config, rate, aggregates 
 	if err != nil {
 		return err
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(s.Endpoints().MongoURI))
-	if err != nil {
-		return fmt.Errorf("connect to MongoDB: %w", err)
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	seen := newArrivals(source.NewWriter(client, cfg.Names.SourceDatabase, cfg.Names.SourceCollection))
-	applies, err := watch.OpenApplies(ctx, client.Database(cfg.Names.ReadModelDatabase).Collection("orders"), func(a validate.Apply) { seen.saw(a, time.Now()) })
+	seen := newArrivals(s.Source(changes))
+	applies, err := watch.OpenApplies(ctx, s.Client().Database(cfg.Names.ReadModelDatabase).Collection("orders"), func(a validate.Apply) { seen.saw(a, time.Now()) })
 	if err != nil {
 		return err
 	}

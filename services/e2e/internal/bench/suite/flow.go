@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/e2e/internal/bench/results"
@@ -83,15 +82,11 @@ func (f *flow) figures(ctx context.Context, b *bench) (figures []results.Figure,
 	if err := up(ctx, f.cluster); err != nil {
 		return nil, err
 	}
-	if f.client, err = mongo.Connect(options.Client().ApplyURI(s.Endpoints().MongoURI)); err != nil {
-		return nil, fmt.Errorf("connect to MongoDB: %w", err)
-	}
+	f.client = s.Client()
 	took, err := f.carry(ctx)
 	if err == nil {
 		err = f.compare(ctx)
 	}
-	// Before the sandbox stops, or the client would look for it for a while.
-	_ = f.client.Disconnect(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
 	"changerelay/services/e2e/internal/bench/projectorbench"
 	"changerelay/services/e2e/internal/bench/results"
 	"changerelay/services/e2e/internal/check/report"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
-	"changerelay/services/e2e/internal/harness/source"
 )
 
 const (
@@ -73,16 +69,11 @@ func (b *bench) limitedPublisher(ctx context.Context) (figures []results.Figure,
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	names := s.Names(changes)
-	client, err := mongo.Connect(options.Client().ApplyURI(s.Endpoints().MongoURI))
-	if err != nil {
-		return nil, fmt.Errorf("connect to MongoDB: %w", err)
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
 	began := time.Now().Add(-time.Second)
 	next := load.Generated(orders.NewGenerator(seed, max(b.scale.Limited/2, 1)))
 	write := func(n int) error {
 		l := load.Load{
-			To: source.NewWriter(client, names.SourceDatabase, names.SourceCollection), Next: load.Limited(n, next),
+			To: s.Source(changes), Next: load.Limited(n, next),
 			Wrote: func([]orders.Event) {}, Least: time.Hour, // the events end
 		}
 		return l.Run(ctx, nil)

@@ -15,7 +15,6 @@ import (
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
-	"changerelay/services/e2e/internal/harness/source"
 )
 
 func resume(s Scale) experiment {
@@ -44,11 +43,6 @@ func (b *bench) resume(ctx context.Context) (figures []results.Figure, err error
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	names := s.Names(changes)
-	client, err := mongo.Connect(options.Client().ApplyURI(s.Endpoints().MongoURI))
-	if err != nil {
-		return nil, fmt.Errorf("connect to MongoDB: %w", err)
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
 	c, err := s.Services(cluster.Config{Publishers: 1, Lease: cluster.LeaseOf(15 * time.Second), Names: names})
 	if err != nil {
 		return nil, err
@@ -65,7 +59,7 @@ func (b *bench) resume(ctx context.Context) (figures []results.Figure, err error
 	next := load.Generated(orders.NewGenerator(seed, 1))
 	write := func() error {
 		event, _ := next()
-		return source.NewWriter(client, names.SourceDatabase, names.SourceCollection).Insert(ctx, []orders.Event{event})
+		return s.Source(changes).Insert(ctx, []orders.Event{event})
 	}
 	if err := errors.Join(lead(), write()); err != nil {
 		return nil, err
@@ -76,7 +70,7 @@ func (b *bench) resume(ctx context.Context) (figures []results.Figure, err error
 	if errs := cluster.Stop(ctx, p); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if err := b.foreign(ctx, client.Database(names.SourceDatabase).Collection("others")); err != nil {
+	if err := b.foreign(ctx, s.Client().Database(names.SourceDatabase).Collection("others")); err != nil {
 		return nil, err
 	}
 	if err := write(); err != nil {
