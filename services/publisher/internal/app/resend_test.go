@@ -438,3 +438,63 @@ func TestResend_ATermThatSendsHasTakenItFromEarlierOnes(t *testing.T) {
 		t.Errorf("the resend is %+v, %v, want it of term %d", view, err, shown.Term)
 	}
 }
+
+// TestResend_OneWhoseDocumentsGoAwayIsIncomplete takes the collection or its documents
+// away in the middle. What is left to read then is nothing, which is no end.
+func TestResend_OneWhoseDocumentsGoAwayIsIncomplete(t *testing.T) {
+	t.Parallel()
+	remove := func(t *testing.T, s *source) {
+		t.Helper()
+		if _, err := s.DeleteMany(t.Context(), bson.D{{Key: "version", Value: bson.D{{Key: "$gt", Value: 1}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		away func(*testing.T, *source)
+		says string
+	}{
+		"dropped": {func(t *testing.T, s *source) {
+			t.Helper()
+			if err := s.Drop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, `there is no collection "events"`},
+		"renamed":  {func(t *testing.T, s *source) { t.Helper(); s.rename(t, "events", "events_old") }, `there is no collection "events"`},
+		"replaced": {func(t *testing.T, s *source) { t.Helper(); s.swap(t) }, `the collection "events" had the id`},
+		"emptied":  {remove, "of 200 that were selected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			c := configured(servers, onCollectionChange("report"))
+			p := run(t, c)
+			p.await(t, "the publisher to lead", leading)
+			source.write(t, 200, 10)
+			p.await(t, "the events to be sent", sent(200))
+			if _, err := resends(t, c, "--all", "--why", "a test", "--rate", "10"); err != nil {
+				t.Fatal(err)
+			}
+			awaitResend(t, c, "some to be sent again", func(v command.ResendView) bool { return v.Sent > 0 })
+			if _, err := resends(t, c, "pause"); err != nil {
+				t.Fatal(err)
+			}
+			tt.away(t, source)
+			if _, err := resends(t, c, "resume"); err != nil {
+				t.Fatal(err)
+			}
+			done := awaitResend(t, c, "the resend to end", func(v command.ResendView) bool { return v.State.Ended() })
+			if done.State != resend.Incomplete || done.EndedAt.IsZero() || len(done.Short) != 1 || !strings.Contains(done.Short[0], tt.says) {
+				t.Errorf("the resend has ended as %+v, want it incomplete, with %q", done, tt.says)
+			}
+			shown, err := say[command.StreamView](t, c, "status")
+			if err != nil || !slices.ContainsFunc(shown.Warnings, func(w string) bool { return strings.Contains(w, "resend "+done.ID) && strings.Contains(w, tt.says) }) {
+				t.Errorf("status warns of %q, %v, want it to name the resend and %q", shown.Warnings, err, tt.says)
+			}
+			source.write(t, 1, 1)
+			if next, err := resends(t, c, "--all", "--why", "what was short"); err != nil || next.Number != 2 {
+				t.Errorf("the next one is begun as %+v, %v", next, err)
+			}
+		})
+	}
+}

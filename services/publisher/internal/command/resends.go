@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ type ResendView struct {
 	// SecondsLeft is an estimate by the documents read so far.
 	SecondsLeft *float64     `json:"seconds_left,omitempty"`
 	Partitions  []ResendPart `json:"partitions"`
+	// Short is why it has ended without all that was selected, once for each reason;
+	// absent where it has not.
+	Short []string `json:"short,omitempty"`
 	// Warnings are why it does not go on.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -70,6 +74,9 @@ func viewResend(r *resend.Record) ResendView {
 		view.Partitions[i] = ResendPart{Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed, Done: p.Done, Term: p.Term, UpdatedAt: p.UpdatedAt}
 		view.Sent, view.Failed, read = view.Sent+p.Sent, view.Failed+p.Failed, read+p.Read
 		view.Failures = append(view.Failures, p.Failures...)
+		if p.Short != "" && !slices.Contains(view.Short, p.Short) {
+			view.Short = append(view.Short, p.Short)
+		}
 		if !p.Done {
 			left += max(r.Total-p.Read, 0)
 		}
@@ -111,6 +118,19 @@ func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.S
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
 		}
 	}
+}
+
+// shortResend warns of a last resend that has ended without all that was selected.
+func shortResend(ctx context.Context, state *mongostate.Database, c config.Config) ([]string, error) {
+	last, err := state.Resends(c.StreamName, c.Partitions).Latest(ctx)
+	if errors.Is(err, resend.ErrNone) || mongostate.Forbidden(err) {
+		return nil, nil
+	}
+	if err != nil || last.State != resend.Incomplete {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("resend %s has ended without all that was selected: %s; begin another once that is seen to",
+		last.ID, strings.Join(viewResend(&last).Short, "; "))}, nil
 }
 
 // showResends prints the last resend, or all of them.
@@ -172,7 +192,7 @@ func beginResend(ctx context.Context, call Call, f resendFlags) error {
 			ID: newResendID(), Group: f.group, Selection: f.selection, Rate: f.rate, Who: f.who, Why: f.why,
 			BeganAt: time.Now().UTC().Truncate(time.Millisecond), State: resend.Running, Parts: make([]resend.Part, c.Partitions),
 		}
-		if record.Total, err = selected(ctx, c, f.selection); err != nil {
+		if record.Total, record.Collection, err = selected(ctx, c, f.selection); err != nil {
 			return err
 		}
 		if !f.dry {
@@ -188,55 +208,81 @@ func beginResend(ctx context.Context, call Call, f resendFlags) error {
 }
 
 // selected is how many documents of the source a selection has, negative where that
-// takes too long to find out. None are refused, and aggregates that are not there.
-func selected(ctx context.Context, c config.Config, s resend.Selection) (int64, error) {
+// takes too long to find out, and the id of their collection, where it may be seen.
+// None are refused, and aggregates that are not there.
+func selected(ctx context.Context, c config.Config, s resend.Selection) (total int64, collection string, err error) {
 	plan, err := c.Resend(s, 0)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	client, err := config.ConnectWithin(c.MongoURI, config.CommandSelectTimeout)
 	if err != nil {
-		return 0, fmt.Errorf("prepare the source: %w", err)
+		return 0, "", fmt.Errorf("prepare the source: %w", err)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.CloseTimeout)
 		defer cancel()
 		_ = client.Disconnect(closing) // the process ends anyway
 	}()
+	origin, err := c.Stream(client).Identify(ctx) // before it is counted
+	if err != nil {
+		return 0, "", err
+	}
 	documents := client.Database(c.SourceDatabase).Collection(c.Collections()[0])
+	if err := allThere(ctx, c, documents, s.Aggregates); err != nil {
+		return 0, "", err
+	}
+	found, err := matches(ctx, documents, plan.Filter)
+	if err == nil && !found {
+		err = fmt.Errorf("the selection matches nothing in %s.%s", c.SourceDatabase, documents.Name())
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	total, err = count(ctx, documents, plan.Filter)
+	return total, origin.Collections[documents.Name()], err
+}
+
+// allThere returns an error where the source has nothing of an aggregate.
+func allThere(ctx context.Context, c config.Config, documents *mongo.Collection, aggregates []string) error {
 	var unknown []string
-	for _, id := range s.Aggregates {
+	for _, id := range aggregates {
 		one, err := c.Resend(resend.Selection{Aggregates: []string{id}}, 0)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		found, err := matches(ctx, documents, one.Filter)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if !found {
 			unknown = append(unknown, id)
 		}
 	}
 	if len(unknown) > 0 {
-		return 0, fmt.Errorf("the source has nothing of aggregate %s", strings.Join(unknown, ", "))
+		return fmt.Errorf("the source has nothing of aggregate %s", strings.Join(unknown, ", "))
 	}
-	found, err := matches(ctx, documents, plan.Filter)
-	switch {
-	case err != nil:
-		return 0, err
-	case !found:
-		return 0, fmt.Errorf("the selection matches nothing in %s.%s", c.SourceDatabase, documents.Name())
-	case len(plan.Filter) == 0:
-		return documents.EstimatedDocumentCount(ctx)
-	}
-	counting, cancel := context.WithTimeout(ctx, commandTimeout/2)
+	return nil
+}
+
+// count is how many documents match: an estimate where that takes too long and the
+// filter is empty, negative where it is not.
+func count(ctx context.Context, documents *mongo.Collection, filter bson.D) (int64, error) {
+	counting, cancel := context.WithTimeout(ctx, commandTimeout/4)
 	defer cancel()
-	count, err := documents.CountDocuments(counting, plan.Filter)
-	if err != nil && counting.Err() != nil && ctx.Err() == nil {
+	all := filter
+	if all == nil {
+		all = bson.D{}
+	}
+	found, err := documents.CountDocuments(counting, all)
+	switch {
+	case err == nil || counting.Err() == nil || ctx.Err() != nil:
+		return found, err
+	case len(filter) == 0:
+		return documents.EstimatedDocumentCount(ctx)
+	default:
 		return -1, nil
 	}
-	return count, err
 }
 
 // matches reports whether a filter matches a document.

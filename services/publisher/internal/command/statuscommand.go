@@ -66,7 +66,11 @@ func showStatus(ctx context.Context, call Call) error {
 		if err != nil {
 			return err
 		}
-		warned = slices.Concat(warned, missing, homeMade(ctx, state, scope, c))
+		short, err := shortResend(ctx, state, c)
+		if err != nil {
+			return err
+		}
+		warned = slices.Concat(warned, missing, short, homeMade(ctx, state, scope, c))
 		numbers := scope.Partitions()
 		if len(numbers) == 0 {
 			numbers = []int{c.Partitions}

@@ -50,6 +50,7 @@ type resendDocument struct {
 	BeganAt    time.Time               `bson:"beganAt"`
 	EndedAt    time.Time               `bson:"endedAt,omitempty"`
 	Total      int64                   `bson:"total"`
+	Collection string                  `bson:"collection,omitempty"`
 	Partitions int                     `bson:"partitions"`
 	Parts      map[string]partDocument `bson:"parts"`
 	Actions    []ParkedAction          `bson:"actions,omitempty"`
@@ -64,13 +65,14 @@ type partDocument struct {
 	Failed    int64            `bson:"failed"`
 	Failures  []resend.Failure `bson:"failures,omitempty"`
 	Done      bool             `bson:"done"`
+	Short     string           `bson:"short,omitempty"`
 	UpdatedAt time.Time        `bson:"updatedAt,omitempty"`
 }
 
 func (d *resendDocument) record() resend.Record {
 	r := resend.Record{
 		ID: d.ID, Stream: d.Stream, Number: d.Number, State: d.State, Group: d.Group, Rate: d.Rate, Who: d.Who, Why: d.Why,
-		BeganAt: d.BeganAt.UTC(), Total: d.Total, Parts: make([]resend.Part, d.Partitions),
+		BeganAt: d.BeganAt.UTC(), Total: d.Total, Collection: d.Collection, Parts: make([]resend.Part, d.Partitions),
 		Selection: resend.Selection{Aggregates: d.Aggregates, Where: d.Where},
 	}
 	for _, at := range []struct {
@@ -81,20 +83,23 @@ func (d *resendDocument) record() resend.Record {
 			*at.to = at.from.UTC()
 		}
 	}
-	done, last := r.State != resend.Beginning, time.Time{}
+	done, end, last := r.State != resend.Beginning, resend.Done, time.Time{}
 	for i := range r.Parts {
 		p := d.Parts[strconv.Itoa(i)]
 		r.Parts[i] = resend.Part{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Done: p.Done, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}
 		done = done && p.Done
+		if p.Short != "" {
+			end = resend.Incomplete
+		}
 		if at := p.UpdatedAt.UTC(); at.After(last) {
 			last = at
 		}
 	}
 	if done && !r.State.Ended() { // whoever finished the last part has not said so
-		r.State, r.EndedAt = resend.Done, last
+		r.State, r.EndedAt = end, last
 	}
 	return r
 }
@@ -119,7 +124,7 @@ func (s *Resends) Begin(ctx context.Context, r resend.Record) (resend.Record, er
 	document := resendDocument{
 		Key: fmt.Sprintf("%s/%d", s.stream, r.Number), ID: r.ID, Stream: s.stream, Number: r.Number, State: r.State, Group: r.Group,
 		Aggregates: r.Selection.Aggregates, Where: r.Selection.Where, Since: r.Selection.Since, Until: r.Selection.Until,
-		Rate: r.Rate, Who: r.Who, Why: r.Why, BeganAt: r.BeganAt, Total: r.Total, Partitions: s.of, Parts: map[string]partDocument{},
+		Rate: r.Rate, Who: r.Who, Why: r.Why, BeganAt: r.BeganAt, Total: r.Total, Collection: r.Collection, Partitions: s.of, Parts: map[string]partDocument{},
 	}
 	for i := range s.of {
 		document.Parts[strconv.Itoa(i)] = partDocument{}
@@ -240,7 +245,7 @@ func (s *Resends) Save(ctx context.Context, id string, part int, p resend.Part) 
 	result, err := s.records.UpdateOne(ctx, append(slices.Clone(whole), bson.E{Key: partField(part, "term"), Value: p.Term}),
 		bson.D{{Key: "$set", Value: bson.D{{Key: fmt.Sprintf("parts.%d", part), Value: partDocument{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Done: p.Done, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}}}}})
 	if err != nil {
 		return fmt.Errorf("save the progress of resend %s: %w", id, err)
@@ -251,13 +256,26 @@ func (s *Resends) Save(ctx context.Context, id string, part int, p resend.Part) 
 	if !p.Done {
 		return nil
 	}
-	all := append(slices.Clone(whole), bson.E{Key: "state", Value: bson.D{{Key: "$in", Value: []resend.State{resend.Running, resend.Paused}}}})
+	return s.end(ctx, whole, id, p.UpdatedAt)
+}
+
+// end gives a resend of which all parts are done its last state: one that is short
+// makes the whole incomplete.
+func (s *Resends) end(ctx context.Context, whole bson.D, id string, at time.Time) error {
+	all := append(slices.Clip(whole), bson.E{Key: "state", Value: bson.D{{Key: "$in", Value: []resend.State{resend.Running, resend.Paused}}}})
+	var short bson.A
 	for i := range s.of {
 		all = append(all, bson.E{Key: partField(i, "done"), Value: true})
+		short = append(short, bson.D{{Key: partField(i, "short"), Value: bson.D{{Key: "$exists", Value: true}}}})
 	}
-	_, err = s.records.UpdateOne(ctx, all, bson.D{{Key: "$set", Value: bson.D{{Key: "state", Value: resend.Done}, {Key: "endedAt", Value: p.UpdatedAt}}}})
-	if err != nil {
-		return fmt.Errorf("say that resend %s is done: %w", id, err)
+	for _, one := range []struct {
+		state  resend.State
+		filter bson.D
+	}{{resend.Incomplete, append(slices.Clip(all), bson.E{Key: "$or", Value: short})}, {resend.Done, all}} {
+		_, err := s.records.UpdateOne(ctx, one.filter, bson.D{{Key: "$set", Value: bson.D{{Key: "state", Value: one.state}, {Key: "endedAt", Value: at}}}})
+		if err != nil {
+			return fmt.Errorf("say that resend %s is %s: %w", id, one.state, err)
+		}
 	}
 	return nil
 }

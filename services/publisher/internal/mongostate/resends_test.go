@@ -133,3 +133,30 @@ func TestResends_OnlyOneThatRunsIsTaken(t *testing.T) {
 		t.Errorf("paused twice: %t, %v", changed, err)
 	}
 }
+
+// One part that is short makes the whole incomplete, whichever ends last.
+func TestResends_IsIncompleteWhereAPartIsShort(t *testing.T) {
+	t.Parallel()
+	for short := range 2 {
+		resends, record := begunResend(t)
+		for part := range 2 {
+			if _, err := resends.Take(t.Context(), part, 7); err != nil {
+				t.Fatal(err)
+			}
+			p := resend.Part{Term: 7, Done: true, UpdatedAt: time.Now()}
+			if part == short {
+				p.Short = "its collection is gone"
+			}
+			if err := resends.Save(t.Context(), record.ID, part, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last, err := resends.Latest(t.Context())
+		if err != nil || last.State != resend.Incomplete || last.EndedAt.IsZero() || last.Parts[short].Short == "" {
+			t.Errorf("with partition %d short it is %+v, %v, want it incomplete", short, last, err)
+		}
+		if second, err := resends.Begin(t.Context(), resend.Record{ID: "r2", BeganAt: time.Now()}); err != nil || second.Number != 2 {
+			t.Errorf("the next one is %+v, %v", second, err)
+		}
+	}
+}

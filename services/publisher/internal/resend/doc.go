@@ -68,8 +68,12 @@
 //   - More changes pass during a read than are kept. The chunk is thrown away, and
 //     read again.
 //   - The source does not answer. Only the resend waits.
+//   - The collection is dropped, renamed, replaced or emptied. That nothing is left to
+//     read is then no end: a part whose collection is not the one that was selected
+//     from, or that has read less than was selected, is short, with the reason, and the
+//     resend incomplete. It is compared where reading begins in a term, and at the end.
 //
 // What is not promised: that a message is sent once; anything about documents that
-// were deleted before they were reached; the order of a stretch whose versions do
-// not rise with the commits.
+// were deleted before they were reached, where as many or more were written; the order
+// of a stretch whose versions do not rise with the commits.
 package resend

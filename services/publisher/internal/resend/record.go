@@ -3,6 +3,7 @@ package resend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -12,17 +13,20 @@ import (
 type State string
 
 // The states. One that is beginning is not carried out yet: the command that began it
-// ends that. A resend that is done or cancelled stays so.
+// ends that. A resend that is done, incomplete or cancelled stays so. It is done when
+// all that was selected was read and finished, and incomplete when it has come to an
+// end without that: see Part.Short.
 const (
-	Beginning State = "beginning"
-	Running   State = "running"
-	Paused    State = "paused"
-	Cancelled State = "cancelled"
-	Done      State = "done"
+	Beginning  State = "beginning"
+	Running    State = "running"
+	Paused     State = "paused"
+	Cancelled  State = "cancelled"
+	Incomplete State = "incomplete"
+	Done       State = "done"
 )
 
 // Ended reports that there is nothing more to come.
-func (s State) Ended() bool { return s == Cancelled || s == Done }
+func (s State) Ended() bool { return s == Cancelled || s == Incomplete || s == Done }
 
 // Selection says what to send again. The zero Selection is everything.
 type Selection struct {
@@ -53,6 +57,9 @@ type Record struct {
 	// Total is how many documents were selected when it began; negative where that is
 	// not known.
 	Total int64
+	// Collection is the id of the collection that they are of; empty where it is not
+	// known.
+	Collection string
 	// Parts are one for each partition, each with the aggregates of its own.
 	Parts []Part
 }
@@ -68,9 +75,22 @@ type Part struct {
 	// that are no event of this partition, Failed those that cannot be sent.
 	Read, Sent, Passed, Failed int64
 	// Failures are the first of the failed ones.
-	Failures  []Failure
-	Done      bool
+	Failures []Failure
+	Done     bool
+	// Short is why a part that is done has not had all that was selected; empty where
+	// it has.
+	Short     string
 	UpdatedAt time.Time
+}
+
+// short says what is missing of what was selected at the end of what there is to
+// read; empty where nothing is known to be.
+func (p *Part) short(total int64) string {
+	if p.Read >= total {
+		return ""
+	}
+	return fmt.Sprintf("%d documents were read of %d that were selected when it began: the others were removed before they were reached, "+
+		"or changed so that they are not selected any more", p.Read, total)
 }
 
 // Failure is a change that was to be sent again and cannot be.

@@ -201,6 +201,7 @@ func (w *world) deps() resend.Deps {
 	return resend.Deps{
 		Store: w, Open: w.open, Log: zerolog.Nop(),
 		Ended: func(err error) bool { return errors.Is(err, errEnd) },
+		Moved: func(context.Context, *resend.Record) (string, error) { return "", nil },
 		Now: func(context.Context) (checkpoint.ClusterTime, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -408,6 +409,50 @@ func TestResend_ARateIsKept(t *testing.T) {
 		w.run(t, 1, func([]handed) bool { return w.part().Read >= 9 })
 		if took := time.Since(began); took < 3*time.Second || took > 5*time.Second {
 			t.Errorf("9 documents at 2 a second, 3 at a time, took %s, want 3 s", took)
+		}
+	})
+}
+
+// empty reads nothing, and says that this is no end.
+type empty struct{ reads int }
+
+func (*empty) From(checkpoint.ClusterTime) {}
+func (*empty) Open() int                   { return 0 }
+
+func (e *empty) Read(context.Context) (relay.Batch, error) {
+	e.reads++
+	return relay.Batch{}, nil
+}
+
+// A chunk without a document is neither an end nor a place: it is read again.
+func TestResend_AChunkWithoutADocumentIsNoEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, nothing := newWorld(), &empty{}
+		deps := w.deps()
+		deps.Open = func(*resend.Record, []byte) (resend.Reader, error) { return nothing, nil }
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		resend.NewRunner(resend.NewBeside(w, "", mapper{}), 0, 1, deps).Run(ctx)
+		if p := w.part(); p.Done || p.Read != 0 || nothing.reads < 2 {
+			t.Errorf("the part is %+v after %d reads, want it read again", p, nothing.reads)
+		}
+	})
+}
+
+// The collection is compared in each term before anything is sent, and at the end.
+func TestResend_OneWhoseCollectionIsAnotherEndsShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.commit("a")
+		deps := w.deps()
+		deps.Moved = func(context.Context, *resend.Record) (string, error) { return "it is another one", nil }
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		resend.NewRunner(resend.NewBeside(w, "", mapper{}), 0, 1, deps).Run(ctx)
+		if p := w.part(); !p.Done || p.Read != 0 || p.Short != "it is another one" {
+			t.Errorf("the part is %+v, want it ended before anything is read", p)
 		}
 	})
 }

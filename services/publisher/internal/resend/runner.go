@@ -1,6 +1,7 @@
 package resend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 const (
 	// lookInterval is the time between looks for a resend.
 	lookInterval = time.Second
-	// stateTimeout bounds one request to the state database, and timeTimeout one for
-	// the source's time.
-	stateTimeout, timeTimeout = 5 * time.Second, 5 * time.Second
+	// stateTimeout bounds one request to the state database, and sourceTimeout one for
+	// the source's time, or its collection.
+	stateTimeout, sourceTimeout = 5 * time.Second, 5 * time.Second
 )
 
 // Reader reads the documents of a resend: see backfill.Source.
@@ -40,6 +41,9 @@ type Deps struct {
 	Open func(r *Record, behind []byte) (Reader, error)
 	// Ended tells the error of a reader that has no more documents.
 	Ended func(err error) bool
+	// Moved returns how the collection is another one than it was when the resend
+	// began, or that it is gone; empty where neither is known.
+	Moved func(ctx context.Context, r *Record) (string, error)
 	// Now is the source's time: what is committed already is before it.
 	Now func(ctx context.Context) (checkpoint.ClusterTime, error)
 	Log zerolog.Logger
@@ -106,8 +110,12 @@ func (r *Runner) step(ctx context.Context) error {
 		return err
 	}
 	part := record.Parts[r.part]
-	if err := r.open(&record, part.Place); err != nil {
+	moved, err := r.open(ctx, &record, part.Place)
+	if err != nil {
 		return err
+	}
+	if moved != "" {
+		return r.end(ctx, &record, part, moved)
 	}
 	if !wait(ctx, time.Until(r.paced)) {
 		return context.Cause(ctx)
@@ -115,8 +123,10 @@ func (r *Runner) step(ctx context.Context) error {
 	began := time.Now()
 	changes, err := r.read(ctx)
 	if r.deps.Ended(err) {
-		part.Done = true
-		return r.save(ctx, &record, part)
+		if moved, err = r.moved(ctx, &record); err != nil {
+			return err
+		}
+		return r.end(ctx, &record, part, cmp.Or(moved, part.short(record.Total)))
 	}
 	if err != nil {
 		return fmt.Errorf("read a chunk of resend %s: %w", record.ID, err)
@@ -136,24 +146,38 @@ func (r *Runner) take(ctx context.Context) (Record, error) {
 	return r.deps.Store.Take(ctx, r.part, r.term)
 }
 
-// open makes sure that what reads is behind what is saved.
-func (r *Runner) open(record *Record, behind []byte) error {
+// open makes sure that what reads is behind what is saved, and of the collection that
+// was selected from: moved says how it is not.
+func (r *Runner) open(ctx context.Context, record *Record, behind []byte) (moved string, err error) {
 	if r.reader != nil && r.of == record.ID && r.behind == string(behind) {
-		return nil
+		return "", nil
+	}
+	if moved, err = r.moved(ctx, record); err != nil || moved != "" {
+		return moved, err
 	}
 	reader, err := r.deps.Open(record, behind)
 	if err != nil {
-		return fmt.Errorf("open resend %s: %w", record.ID, err)
+		return "", fmt.Errorf("open resend %s: %w", record.ID, err)
 	}
 	r.reader, r.of, r.behind = reader, record.ID, string(behind)
 	r.deps.Log.Info().Str("resend", record.ID).Str("group", record.Group).Int64("read", record.Parts[r.part].Read).Msg("resending")
-	return nil
+	return "", nil
+}
+
+func (r *Runner) moved(ctx context.Context, record *Record) (string, error) {
+	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	moved, err := r.deps.Moved(asking, record)
+	if err != nil {
+		return "", fmt.Errorf("look for the collection of resend %s: %w", record.ID, err)
+	}
+	return moved, nil
 }
 
 // read reads a chunk that has all that was handed on before: see the package.
 func (r *Runner) read(ctx context.Context) ([]relay.Change, error) {
 	behind := r.beside.keep()
-	asking, cancel := context.WithTimeout(ctx, timeTimeout)
+	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 	now, err := r.deps.Now(asking)
 	if err != nil {
@@ -165,11 +189,17 @@ func (r *Runner) read(ctx context.Context) ([]relay.Change, error) {
 	}
 	r.reader.From(now)
 	batch, err := r.reader.Read(ctx)
+	if err == nil && len(batch.Changes) == 0 {
+		err = errNothing
+	}
 	if err != nil {
 		r.beside.forget()
 	}
 	return batch.Changes, err
 }
+
+// errNothing is a chunk without a document, which is no end.
+var errNothing = errors.New("nothing was read, and that is not the end")
 
 // send hands a chunk to the relay, and waits until all of it is finished. It returns
 // the progress with it.
@@ -194,6 +224,21 @@ func (r *Runner) send(ctx context.Context, record *Record, part Part, changes []
 	return part, nil
 }
 
+// end keeps that there is no more to read for a part: all of it was, unless it is
+// short of something.
+func (r *Runner) end(ctx context.Context, record *Record, part Part, short string) error {
+	part.Done, part.Short = true, short
+	if err := r.save(ctx, record, part); err != nil {
+		return err
+	}
+	if short != "" {
+		r.deps.Log.Error().Str("resend", record.ID).Int64("sent", part.Sent).Int64("failed", part.Failed).Str("why", short).Msg("resend is incomplete")
+		return nil
+	}
+	r.deps.Log.Info().Str("resend", record.ID).Int64("sent", part.Sent).Int64("failed", part.Failed).Msg("resend is done")
+	return nil
+}
+
 // save keeps the progress of a part, under this term.
 func (r *Runner) save(ctx context.Context, record *Record, part Part) error {
 	part.Term, part.UpdatedAt = r.term, time.Now().UTC()
@@ -203,9 +248,6 @@ func (r *Runner) save(ctx context.Context, record *Record, part Part) error {
 		return err
 	}
 	r.behind = string(part.Place)
-	if part.Done {
-		r.deps.Log.Info().Str("resend", record.ID).Int64("sent", part.Sent).Int64("failed", part.Failed).Msg("resend is done")
-	}
 	return nil
 }
 

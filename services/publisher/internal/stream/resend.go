@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"changerelay/services/publisher/internal/backfill"
@@ -36,6 +37,7 @@ func (t *term) beside(ctx context.Context, stream relay.Source) (relay.Source, f
 		Store: t.State.Resends(t.whole, t.config.Partitions),
 		Open:  t.openResend,
 		Ended: func(err error) bool { return errors.Is(err, backfill.ErrDone) },
+		Moved: t.movedResend,
 		Now: func(ctx context.Context) (checkpoint.ClusterTime, error) {
 			return changestream.Now(ctx, t.Source)
 		},
@@ -65,4 +67,22 @@ func (t *term) openResend(r *resend.Record, behind []byte) (resend.Reader, error
 	}
 	collection := t.Source.Database(t.config.SourceDatabase).Collection(t.config.Collections()[0])
 	return backfill.New(collection, plan, place, t.log), nil
+}
+
+// movedResend says how the collection of a resend is not the one that was selected
+// from; empty where that is not known.
+func (t *term) movedResend(ctx context.Context, r *resend.Record) (string, error) {
+	source, name := t.config.Stream(t.Source), t.config.Collections()[0]
+	origin, err := source.Identify(ctx)
+	if err != nil {
+		return "", err
+	}
+	if id := origin.Collections[name]; id != "" {
+		return checkpoint.Origin{Collections: map[string]string{name: r.Collection}}.OtherCollections(origin), nil
+	}
+	exists, known, err := source.Exists(ctx, name)
+	if err == nil && known && !exists {
+		return fmt.Sprintf("there is no collection %q any more: it was dropped, or has another name", name), nil
+	}
+	return "", err
 }

@@ -6,6 +6,7 @@ func resending() []Guard {
 		resend  = "services/publisher/internal/resend"
 		anew    = "TestResend_WhoeverBeginsAnewMissesNothing"
 		earlier = "TestResends_NoEarlierTermTakesOrSavesOne"
+		short   = "TestResend_OneWhoseDocumentsGoAwayIsIncomplete"
 	)
 	return []Guard{
 		{
@@ -63,6 +64,54 @@ func resending() []Guard {
 			With:    "if overrun && c.open < 0 {",
 			Package: resend,
 			Tests:   []string{"TestResend_AChunkIsReadAgainWhereTooMuchHasPassed"},
+		},
+		{
+			Name:    "resend: less than was selected is not all",
+			File:    resend + "/runner.go",
+			Cut:     "cmp.Or(moved, part.short(record.Total))",
+			With:    "cmp.Or(moved, part.Short)",
+			Package: publisher,
+			Tests:   []string{short},
+		},
+		{
+			Name:    "resend: the end of another collection is not its end",
+			File:    resend + "/runner.go",
+			Cut:     "if moved, err = r.moved(ctx, &record); err != nil {",
+			With:    "if err = ctx.Err(); err != nil {",
+			Package: publisher,
+			Tests:   []string{short},
+		},
+		{
+			Name:    "resend: no term goes on with another collection",
+			File:    resend + "/runner.go",
+			Cut:     "if moved, err = r.moved(ctx, record); err != nil || moved != \"\" {",
+			With:    "if err = ctx.Err(); err != nil || moved != \"\" {",
+			Package: resend,
+			Tests:   []string{"TestResend_OneWhoseCollectionIsAnotherEndsShort"},
+		},
+		{
+			Name:    "resend: a chunk without a document is no end",
+			File:    resend + "/runner.go",
+			Cut:     "if err == nil && len(batch.Changes) == 0 {",
+			With:    "if err == nil && len(batch.Changes) < 0 {",
+			Package: resend,
+			Tests:   []string{"TestResend_AChunkWithoutADocumentIsNoEnd"},
+		},
+		{
+			Name:    "resend: one part that is short makes the whole incomplete",
+			File:    state + "/resends.go",
+			Cut:     "append(slices.Clip(all), bson.E{Key: \"$or\", Value: short})",
+			With:    "append(slices.Clip(all), bson.E{Key: \"none\", Value: short})",
+			Package: state,
+			Tests:   []string{"TestResends_IsIncompleteWhereAPartIsShort"},
+		},
+		{
+			Name:    "resend: status tells of one that is incomplete",
+			File:    "services/publisher/internal/command/resends.go",
+			Cut:     "if err != nil || last.State != resend.Incomplete {",
+			With:    "if err != nil || last.State != resend.Beginning {",
+			Package: publisher,
+			Tests:   []string{short},
 		},
 		{
 			Name:    "resend: progress is saved in the term that has taken it",
