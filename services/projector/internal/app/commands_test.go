@@ -67,7 +67,7 @@ func TestCommands_OperatorsWorkOnWhatIsParkedAndDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := runCommand(t, "try", broken, "--event", file(t, "shown.json", string(printed))); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:a _relay.sequence:map[$lt:0000000000000000003]]" {
+	if lines, err := runCommand(t, "try", broken, "--event", file(t, "shown.json", string(printed))); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[_id:a _relay.sequence:map[$lt:0000000000000000003] _relay.source:map[$in:[<nil> /shop/events]]]" {
 		t.Errorf("try of what parked show prints: got %v and %v", lines, err)
 	}
 	if lines, err := runCommand(t, "parked", "redrive", "--all"); err == nil || len(lines) != 2 || lines[0]["failed_event_id"] != "a-2" || lines[0]["lifted"] != false {
@@ -146,7 +146,7 @@ func TestCommands_AProjectionIsTriedWithoutAnyServer(t *testing.T) {
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("try: got %v and %v", lines, err)
 	}
-	if got := fmt.Sprint(lines[0]["filter"]); got != "map[_id:o-1 _relay.sequence:map[$lt:0000000000000000007]]" {
+	if got := fmt.Sprint(lines[0]["filter"]); got != "map[_id:o-1 _relay.sequence:map[$lt:0000000000000000007] _relay.source:map[$in:[<nil> /try/events]]]" {
 		t.Errorf("filter: got %s", got)
 	}
 	if got := fmt.Sprint(lines[0]["update"].(map[string]any)["$inc"]); got != "map[events:8]" {
@@ -155,7 +155,7 @@ func TestCommands_AProjectionIsTriedWithoutAnyServer(t *testing.T) {
 	keyed := file(t, "keyed.yaml", strings.ReplaceAll(counting, "collection: orders", "collection: orders\n  key: '\"all\"'"))
 	lines, err = runCommand(t, "try", keyed, "--event", file(t, "event.json", `{"type":"Doubled","aggregateId":"o-1","version":7,"data":{"n":4}}`))
 	if err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["filter"]) != "map[$nor:[map[_relay.aggregateId:o-1 _relay.sequence:map[$gte:0000000000000000007]]] _id:all _relay.sequence:map[$exists:true]]" ||
-		fmt.Sprint(lines[0]["guard"]) != "map[collection:applied_positions filter:map[_id:map[aggregateId:o-1 projection:orders] sequence:map[$lt:0000000000000000007]]]" {
+		fmt.Sprint(lines[0]["guard"]) != "map[collection:applied_positions filter:map[_id:map[aggregateId:o-1 projection:orders] sequence:map[$lt:0000000000000000007] source:map[$in:[<nil> /try/events]]]]" {
 		t.Errorf("try with a key: got %v and %v, want the guard in the ledger", lines, err)
 	}
 	if _, err := runCommand(t, "try", projections, "--event", file(t, "event.json", `{"type":"Dobuled"}`)); err == nil || !strings.Contains(err.Error(), `follows events of type "Dobuled"`) {

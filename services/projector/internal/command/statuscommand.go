@@ -69,6 +69,13 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	for _, e := range emptied {
 		view.Emptied, view.Warnings = append(view.Emptied, e.Collection), append(view.Warnings, e.String())
 	}
+	apart, err := s.store.HaltedFor(ctx, readmodel.OtherSource)
+	if err != nil {
+		return err
+	}
+	if len(apart) > 0 {
+		view.Warnings = append(view.Warnings, fmt.Sprintf("%d of the halted aggregates have events of two sources, such as %q: see projector sources list", len(apart), apart[0]))
+	}
 	view.warn()
 	encoder := json.NewEncoder(stdout)
 	if !asJSON {

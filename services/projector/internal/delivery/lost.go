@@ -64,9 +64,9 @@ func (g *Gaps) overtaken(ctx context.Context, parked ParkedMessages, m *ParkedMe
 	if m.Behind && !m.Returned {
 		return due, "", nil
 	}
-	_, beyond, err := compare(ctx, parked, writes)
+	_, beyond, other, err := compare(ctx, parked, writes)
 	if err != nil || beyond == "" {
-		return due, "", err
+		return due, other, err
 	}
 	// Another redrive goes in the same order, and has taken the message away before
 	// it applied the next.

@@ -117,9 +117,12 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
 	}
-	stored, beyond, err := compare(ctx, p.ParkedMessages, writes)
+	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes)
 	if err != nil {
 		return Return{}, err
+	}
+	if other != "" {
+		return refused("%s", other)
 	}
 	if beyond != "" {
 		return refused("%s; then remove the dead letter with projector dlq discard", beyond)
@@ -136,34 +139,37 @@ const rebuild = "build the read model anew from the source, as another version o
 
 // compare tells how many of an event's writes are stored, and why the event cannot
 // be applied any more, if it cannot. A projection that passes the event by
-// misses nothing of it, however far it has come: that is noted, too.
-func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write) (stored int, beyond string, err error) {
+// misses nothing of it, however far it has come: that is noted, too. Other says that
+// something is of another source than the event, and is not to be compared with it.
+func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write) (stored int, beyond, other string, err error) {
 	var have []string
 	for i := range writes {
 		w := &writes[i]
-		sequence, eventID, err := parked.Position(ctx, w)
+		at, err := parked.Position(ctx, w)
 		if err != nil {
-			return 0, "", err
+			return 0, "", "", err
 		}
 		switch {
-		case sequence == w.Event.Sequence && eventID == w.Event.ID:
+		case at.Other != "" && w.Changes():
+			return 0, "", at.Other, nil
+		case at.Sequence == w.Event.Sequence && at.EventID == w.Event.ID, at.Continued && at.Sequence >= w.Event.Sequence:
 			stored++
 			have = append(have, w.Projection)
-		case sequence < w.Event.Sequence:
+		case at.Sequence < w.Event.Sequence && at.Other == "":
 		case !w.Changes():
 			stored++
 		case beyond == "":
 			beyond = fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. ",
-				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, sequence, eventID)
+				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, at.Sequence, at.EventID)
 		}
 	}
 	if beyond == "" {
-		return stored, "", nil
+		return stored, "", "", nil
 	}
 	if len(have) > 0 {
 		beyond += fmt.Sprintf("Projections %q have applied it. ", have)
 	}
-	return 0, beyond + "It cannot be applied in order any more: " + rebuild, nil
+	return 0, beyond + "It cannot be applied in order any more: " + rebuild, "", nil
 }
 
 // Order keeps the dead letters of one aggregate in order: behind one that stays

@@ -18,9 +18,9 @@ type ParkedMessages interface {
 	// which it waits for. done, which is never nil without an error, gives the room
 	// back; until then another Next may wait.
 	Next(ctx context.Context, aggregate string) (messages []ParkedMessage, done func(), err error)
-	// Position is that which guards a write, as a majority has it; "" where
-	// there is none yet.
-	Position(ctx context.Context, w *projection.Write) (sequence contract.Sequence, eventID string, err error)
+	// Position is that which guards a write, as a majority has it; zero where there
+	// is none yet.
+	Position(ctx context.Context, w *projection.Write) (Position, error)
 	// Missing is how many messages were parked under the aggregate's halt that are
 	// neither there nor were unparked.
 	Missing(ctx context.Context, aggregate string) (int64, error)
@@ -35,6 +35,18 @@ type ParkedMessages interface {
 	// documents in the same step, and tells whether it did. No message is parked
 	// at the same moment.
 	Lift(ctx context.Context, aggregate string) (bool, error)
+}
+
+// Position is how far something is that an event is to change.
+type Position struct {
+	Sequence contract.Sequence
+	EventID  string
+	// Continued tells that it is of another source, and an operator has said that one
+	// of the two goes on from the other.
+	Continued bool
+	// Other says that it is of another source than the event, and nobody has said so;
+	// empty where it is not. Then the sequences do not compare.
+	Other string
 }
 
 // ParkedMessage is a parked message.

@@ -14,13 +14,13 @@ import (
 // guards it.
 func Explain(w *projection.Write, now time.Time) bson.D {
 	shown := bson.D{{Key: "projection", Value: w.Projection}, {Key: "collection", Value: w.Collection}}
-	sent := model(w, now)
+	sent := model(w, now, nil)
 	if w.Keyed {
 		u := &unit{writes: []int{0}}
 		sent = u.keyedModel([]projection.Write{*w}, now)
 		shown = append(shown, bson.E{Key: "guard", Value: bson.D{
 			{Key: "collection", Value: projection.Positions},
-			{Key: "filter", Value: bson.D{{Key: "_id", Value: accountOf(w)}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: w.Event.Sequence}}}}},
+			{Key: "filter", Value: accountOf(w).guard(w.Event, nil)},
 		}})
 	}
 	switch m := sent.(type) {

@@ -24,12 +24,6 @@ type account struct {
 	AggregateID string `bson:"aggregateId"`
 }
 
-// entry is a document of the ledger.
-type entry struct {
-	Sequence contract.Sequence `bson:"sequence"`
-	EventID  string            `bson:"eventId"`
-}
-
 // joint stores writes that belong together: those to documents of another key,
 // whose guard stands in the ledger, and those of events that write to several
 // collections. Each run of events goes in one transaction, so that an event which
@@ -100,12 +94,13 @@ func (p *joint) send(ctx context.Context, places []int) error {
 	return p.store.together(ctx, func(ctx context.Context) error { return p.write(ctx, places) })
 }
 
-// rising returns the first pending writes whose sequences rise; writes of the
-// same message belong together. What comes after is a repeat or a twin.
+// rising returns the first pending writes of one source whose sequences rise; writes of
+// the same message belong together. What comes after is a repeat or a twin, or is to be
+// compared with what those before it leave.
 func (p *joint) rising() []int {
 	for i := 1; i < len(p.pending); i++ {
 		last, next := p.writes[p.pending[i-1]].Event, p.writes[p.pending[i]].Event
-		if next != last && (p.single || next.Sequence <= last.Sequence) {
+		if next != last && (p.single || next.Sequence <= last.Sequence || next.Source != last.Source) {
 			return p.pending[:i]
 		}
 	}
@@ -157,7 +152,7 @@ func (p *joint) writeTo(ctx context.Context, collection string, places []int, no
 func (p *joint) bulk(ctx context.Context, collection string, sent []*unit, writes []projection.Write, now time.Time) error {
 	models := make([]mongo.WriteModel, len(sent))
 	for i, u := range sent {
-		models[i] = u.model(writes, now)
+		models[i] = u.model(writes, now, p.store.sources)
 		if u.first(writes).Keyed {
 			models[i] = u.keyedModel(writes, now)
 		}
@@ -242,9 +237,8 @@ func (p *joint) moveAll(ctx context.Context, places []int, now time.Time) error 
 func (p *joint) move(ctx context.Context, a account, places []int, now time.Time, create bool) (moved bool, err error) {
 	mine := ofAccount(p.writes, places, a)
 	first, last := p.writes[mine[0]].Event, p.writes[mine[len(mine)-1]].Event
-	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx,
-		bson.D{{Key: "_id", Value: a}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: first.Sequence}}}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}}},
+	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx, a.guard(first, p.store.sources),
+		bson.D{{Key: "$set", Value: append(bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}, noted(last)...)}},
 		options.UpdateOne().SetUpsert(create))
 	if mongo.IsDuplicateKeyError(err) {
 		return false, &seenError{a}
@@ -253,6 +247,11 @@ func (p *joint) move(ctx context.Context, a account, places []int, now time.Time
 		return false, err
 	}
 	return result.MatchedCount > 0, nil
+}
+
+// guard matches the account only below an event, of a source that it goes on from.
+func (a account) guard(e *contract.Event, of *sources) bson.D {
+	return append(bson.D{{Key: "_id", Value: a}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: e.Sequence}}}}, of.ofSource("source", e)...)
 }
 
 // keyedModel is the upsert for the unit. Its guard stands in the ledger; the filter

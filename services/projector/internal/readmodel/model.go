@@ -15,11 +15,11 @@ import (
 const bookkeeping = "_relay"
 
 // model is the guarded upsert for a write.
-func model(w *projection.Write, now time.Time) mongo.WriteModel {
+func model(w *projection.Write, now time.Time, of *sources) mongo.WriteModel {
 	if w.Kept {
-		return moving(w, w.Event.Sequence, now)
+		return moving(w, w.Event.Sequence, now, of)
 	}
-	filter := guard(w.ID, w.Event.Sequence)
+	filter := guard(w, w.Event.Sequence, of)
 	relay := position(w, now)
 	if w.Delete {
 		relay = append(relay, bson.E{Key: "deletedAt", Value: now}, bson.E{Key: "operation", Value: w.Event.Operation})
@@ -32,19 +32,20 @@ func model(w *projection.Write, now time.Time) mongo.WriteModel {
 }
 
 // moving moves the position alone, of a document that is there and not deleted.
-func moving(w *projection.Write, below contract.Sequence, now time.Time) mongo.WriteModel {
+func moving(w *projection.Write, below contract.Sequence, now time.Time, of *sources) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().
-		SetFilter(append(guard(w.ID, below), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})).
+		SetFilter(append(guard(w, below, of), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})).
 		SetUpdate(withSet(nil, bson.E{Key: bookkeeping, Value: position(w, now)}))
 }
 
-// guard matches a document only over a lower position. A document without one
-// does not match, for a string is not compared with a missing field.
-func guard(id any, below contract.Sequence) bson.D {
-	return bson.D{
-		{Key: "_id", Value: id},
+// guard matches the write's document only over a lower position, of a source that its
+// event goes on from. A document without one does not match, for a string is not
+// compared with a missing field.
+func guard(w *projection.Write, below contract.Sequence, of *sources) bson.D {
+	return append(bson.D{
+		{Key: "_id", Value: w.ID},
 		{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},
-	}
+	}, of.ofSource(bookkeeping+".source", w.Event)...)
 }
 
 // position is what a read document says about the last event that changed it.
@@ -56,6 +57,7 @@ func position(w *projection.Write, now time.Time) bson.D {
 		{Key: "eventId", Value: e.ID},
 		{Key: "eventType", Value: e.Type},
 	}
+	d = append(d, noted(e)...)
 	if !e.Time.IsZero() {
 		d = append(d, bson.E{Key: "eventTime", Value: e.Time})
 	}

@@ -94,6 +94,7 @@ func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, erro
 func (s *Store) of(group string) *Store {
 	other := *s
 	other.group = group
+	other.sources = &sources{notes: other.own(projection.Positions)}
 	return &other
 }
 

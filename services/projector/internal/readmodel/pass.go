@@ -21,6 +21,7 @@ import (
 type pass struct {
 	collection *mongo.Collection
 	witnessed  *witnessed
+	sources    *sources
 	writes     []projection.Write
 	outcomes   []delivery.Outcome
 	pending    []int // places in writes that are not stored yet, in order
@@ -36,7 +37,7 @@ func (p *pass) run(ctx context.Context) error {
 		models := make([]mongo.WriteModel, len(sent))
 		now := time.Now()
 		for i, u := range sent {
-			models[i] = u.model(p.writes, now)
+			models[i] = u.model(p.writes, now, p.sources)
 		}
 		result, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
 		p.witnessed.inserted(p.collection.Name(), now, result)
@@ -90,31 +91,30 @@ func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
 // before, and with it those behind it on the same document.
 func (p *pass) confirm(ctx context.Context, place int) error {
 	first := &p.writes[place]
-	var stored struct {
-		Relay struct {
-			Sequence *contract.Sequence `bson:"sequence"`
-			EventID  string             `bson:"eventId"`
-		} `bson:"_relay"`
-	}
-	err := p.collection.FindOne(ctx, bson.D{{Key: "_id", Value: first.ID}},
-		options.FindOne().SetProjection(bson.D{{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}})).Decode(&stored)
+	at, found, err := p.place(ctx, first.ID)
 	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return fmt.Errorf("write to %q: the document is there, but a majority does not have it yet", p.collection.Name())
 	case err != nil:
-		return fmt.Errorf("read position in %q: %w", p.collection.Name(), err)
-	case stored.Relay.Sequence == nil:
+		return err
+	case !found:
 		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
-	case *stored.Relay.Sequence < first.Event.Sequence:
+	}
+	why, learned, err := p.sources.apart(ctx, first.Event, at)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		return reject(place, why)
+	case at.Sequence < first.Event.Sequence && learned:
+		return nil
+	case at.Sequence < first.Event.Sequence:
 		return fmt.Errorf("write to %q: another write got in between, or a majority does not have it yet", p.collection.Name())
-	case twins(first.Event, *stored.Relay.Sequence, stored.Relay.EventID):
-		return reject(place, twinned(first.Event, stored.Relay.EventID))
+	case twins(first.Event, at):
+		return reject(place, twinned(first.Event, at.EventID))
 	}
 	pending := p.pending[:0:0]
 	for _, w := range p.pending {
 		write := &p.writes[w]
-		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= *stored.Relay.Sequence &&
-			!twins(write.Event, *stored.Relay.Sequence, stored.Relay.EventID) {
+		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= at.Sequence && p.sources.fits(write.Event, at) && !twins(write.Event, at) {
 			p.outcomes[w] = delivery.Repeated
 			continue
 		}
@@ -124,11 +124,39 @@ func (p *pass) confirm(ctx context.Context, place int) error {
 	return nil
 }
 
+// place is how far a document is that is there; not found where it has no position.
+func (p *pass) place(ctx context.Context, id any) (at place, found bool, err error) {
+	document, err := p.collection.FindOne(ctx, bson.D{{Key: "_id", Value: id}}, options.FindOne().SetProjection(bson.D{
+		{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}, {Key: "_relay.source", Value: 1},
+	})).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return at, false, fmt.Errorf("write to %q: the document is there, but a majority does not have it yet", p.collection.Name())
+	}
+	if err != nil {
+		return at, false, fmt.Errorf("read position in %q: %w", p.collection.Name(), err)
+	}
+	at, found = placeOf(document, bookkeeping)
+	return at, found, nil
+}
+
+// placeOf is the place that a document has at a path; not found where it has none.
+func placeOf(document bson.Raw, path ...string) (at place, found bool) {
+	text := func(field string) (string, bool) {
+		return document.Lookup(append(slices.Clone(path), field)...).StringValueOK()
+	}
+	sequence, found := text("sequence")
+	at.Sequence = contract.Sequence(sequence)
+	at.EventID, _ = text("eventId")
+	at.Source, _ = text("source")
+	return at, found
+}
+
 // twins tells whether another event with the same sequence is stored: then the
 // source gave two events one version, and taking this one for a repeat would
-// lose it in silence.
-func twins(e *contract.Event, stored contract.Sequence, storedID string) bool {
-	return e.Sequence == stored && e.ID != storedID
+// lose it in silence. Of two sources of which one goes on from the other it is the
+// same event, whose id is another one under another name.
+func twins(e *contract.Event, at place) bool {
+	return e.Sequence == at.Sequence && e.ID != at.EventID && !another(e, at)
 }
 
 func twinned(e *contract.Event, storedID string) string {

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 )
 
@@ -39,19 +40,19 @@ func (s *Store) there(ctx context.Context, collection string, filter bson.D) (bo
 }
 
 // Position implements delivery.ParkedMessages.
-func (s *Store) Position(ctx context.Context, w *projection.Write) (contract.Sequence, string, error) {
+func (s *Store) Position(ctx context.Context, w *projection.Write) (delivery.Position, error) {
 	collection, key, path := w.Collection, w.ID, []string{bookkeeping}
 	if w.Keyed {
 		collection, key, path = projection.Positions, accountOf(w), nil
 	}
 	document, err := s.db.Collection(collection).FindOne(ctx, bson.D{{Key: "_id", Value: key}}).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return "", "", nil
+		return delivery.Position{}, nil
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("look up a position in %q: %w", collection, err)
+		return delivery.Position{}, fmt.Errorf("look up a position in %q: %w", collection, err)
 	}
-	sequence, _ := document.Lookup(append(path, "sequence")...).StringValueOK()
-	eventID, _ := document.Lookup(append(path, "eventId")...).StringValueOK()
-	return contract.Sequence(sequence), eventID, nil
+	at, _ := placeOf(document, path...)
+	other, _, err := s.sources.apart(ctx, w.Event, at)
+	return delivery.Position{Sequence: at.Sequence, EventID: at.EventID, Continued: another(w.Event, at) && other == "", Other: other}, err
 }

@@ -84,15 +84,15 @@ func (p *joint) taken(ctx context.Context, place int) error {
 	if w.Keyed {
 		return p.foreign(ctx, place)
 	}
-	sequence, _, err := p.store.Position(ctx, w)
-	if err == nil && sequence == "" {
+	at, err := p.store.Position(ctx, w)
+	if err == nil && at.Sequence == "" {
 		err = p.foreign(ctx, place)
 	}
-	if err != nil || sequence < w.Event.Sequence {
+	if err != nil || at.Sequence < w.Event.Sequence && at.Other == "" {
 		return err
 	}
 	one := &pass{
-		collection: p.store.db.Collection(w.Collection), witnessed: p.store.witnessed, writes: p.writes, outcomes: p.outcomes,
+		collection: p.store.db.Collection(w.Collection), witnessed: p.store.witnessed, sources: p.store.sources, writes: p.writes, outcomes: p.outcomes,
 		pending: inCollection(p.writes, p.pending, w.Collection),
 	}
 	if err := one.confirm(ctx, place); err != nil {
@@ -137,25 +137,45 @@ func (p *joint) foreign(ctx context.Context, place int) error {
 // confirm looks up how far an account of the ledger is, and takes its writes up
 // to there for repeats.
 func (p *joint) confirm(ctx context.Context, a account) error {
-	var stored entry
-	err := p.store.db.Collection(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: a}}).Decode(&stored)
 	mine := ofAccount(p.writes, p.pending, a)
 	first := &p.writes[mine[0]]
-	switch {
-	case err != nil && !errors.Is(err, mongo.ErrNoDocuments):
+	document, err := p.store.db.Collection(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: a}}).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return p.between(a)
+	}
+	if err != nil {
 		return fmt.Errorf("read the position of aggregate %q in projection %q: %w", a.AggregateID, a.Projection, err)
-	case err != nil, stored.Sequence < first.Event.Sequence:
-		return fmt.Errorf("write projection %q: another write got in between, or a majority does not have it yet", a.Projection)
-	case twins(first.Event, stored.Sequence, stored.EventID) && !first.Passed:
-		return reject(mine[0], twinned(first.Event, stored.EventID))
+	}
+	at, _ := placeOf(document)
+	why, learned, err := p.store.sources.apart(ctx, first.Event, at)
+	switch {
+	case err != nil:
+		return err
+	case why != "" && !first.Passed:
+		return reject(mine[0], why)
+	case why != "": // no document changes, and how far the other source is stays as it is
+		p.outcomes[mine[0]] = delivery.Repeated
+		p.settle()
+		return nil
+	case at.Sequence < first.Event.Sequence && learned:
+		return nil
+	case at.Sequence < first.Event.Sequence:
+		return p.between(a)
+	case twins(first.Event, at) && !first.Passed:
+		return reject(mine[0], twinned(first.Event, at.EventID))
 	}
 	for _, place := range mine {
 		w := &p.writes[place]
-		if w.Event.Sequence > stored.Sequence || twins(w.Event, stored.Sequence, stored.EventID) && !w.Passed {
+		if w.Event.Sequence > at.Sequence || !p.store.sources.fits(w.Event, at) || twins(w.Event, at) && !w.Passed {
 			break
 		}
 		p.outcomes[place] = delivery.Repeated
 	}
 	p.settle()
 	return nil
+}
+
+// between is the error of an account that was not below an event, and is now.
+func (p *joint) between(a account) error {
+	return fmt.Errorf("write projection %q: another write got in between, or a majority does not have it yet", a.Projection)
 }

@@ -35,6 +35,7 @@ type Store struct {
 	// witnessed are documents that may show that read collections were emptied, and keep is
 	// that of Config.
 	witnessed *witnessed
+	sources   *sources
 	keep      time.Duration
 	// deployed is when Deploy noted what this process is, by the server's clock.
 	deployed *atomic.Pointer[time.Time]
@@ -83,7 +84,7 @@ func New(client *mongo.Client, cfg Config) *Store {
 	if cfg.WentBack == nil {
 		cfg.WentBack = func() {}
 	}
-	return &Store{
+	s := &Store{
 		db: client.Database(cfg.Database, options.Database().
 			SetWriteConcern(writeconcern.Majority()).
 			SetReadConcern(readconcern.Majority()).
@@ -102,6 +103,8 @@ func New(client *mongo.Client, cfg Config) *Store {
 		keep:      cfg.Keep,
 		deployed:  &atomic.Pointer[time.Time]{},
 	}
+	s.sources = &sources{notes: s.own(projection.Positions)}
+	return s
 }
 
 // own is one of the group's own collections.
@@ -139,7 +142,7 @@ func (s *Store) write(ctx context.Context, writes []projection.Write) ([]deliver
 	}
 	reads := slices.ContainsFunc(writes, func(w projection.Write) bool { return w.Complete != nil })
 	if to := collections(writes, all); !reads && len(to) == 1 && len(accounts(writes, all)) == 0 {
-		p := &pass{collection: s.db.Collection(to[0]), witnessed: s.witnessed, writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
+		p := &pass{collection: s.db.Collection(to[0]), witnessed: s.witnessed, sources: s.sources, writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
 		return outcomes, p.run(ctx)
 	}
 	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}

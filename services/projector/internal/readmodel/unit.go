@@ -40,23 +40,23 @@ func (u *unit) join(writes []projection.Write, place int) bool {
 	return true
 }
 
-// after tells whether a write is due when another one was made: of a later event, or
-// of the same one where it may change a document more than once.
+// after tells whether a write is due when another one was made: of a later event of
+// the same source, or of the same one where it may change a document more than once.
 func after(w, last *projection.Write) bool {
-	return w.Event.Sequence > last.Event.Sequence || w.Keyed && w.Event == last.Event
+	return w.Event.Sequence > last.Event.Sequence && w.Event.Source == last.Event.Source || w.Keyed && w.Event == last.Event
 }
 
 // model is the guarded upsert for the unit. It asks for a position below the
 // first write's, so that it applies all of the writes or none.
-func (u *unit) model(writes []projection.Write, now time.Time) mongo.WriteModel {
+func (u *unit) model(writes []projection.Write, now time.Time, of *sources) mongo.WriteModel {
 	if len(u.writes) == 1 {
-		return model(u.first(writes), now)
+		return model(u.first(writes), now, of)
 	}
 	last := u.last(writes)
 	if u.first(writes).Kept {
-		return moving(last, u.first(writes).Event.Sequence, now)
+		return moving(last, u.first(writes).Event.Sequence, now, of)
 	}
-	return mongo.NewUpdateOneModel().SetFilter(guard(last.ID, u.first(writes).Event.Sequence)).SetUpsert(true).
+	return mongo.NewUpdateOneModel().SetFilter(guard(last, u.first(writes).Event.Sequence, of)).SetUpsert(true).
 		SetUpdate(withSet(u.fold.update(), bson.E{Key: bookkeeping, Value: position(last, now)}))
 }
 

@@ -12,7 +12,7 @@ func conditions() []Guard {
 	const whenFalse = "TestWhen_AnEventForWhichItIsFalseChangesNothing"
 	const report = "TestWhen_LoadReportsWhatIsWrongWithConditions"
 	return []Guard{
-		stored("what changes nothing brings back no deleted document", "model.go", `append(guard(w.ID, below), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})`, "guard(w.ID, below)"),
+		stored("what changes nothing brings back no deleted document", "model.go", `append(guard(w, below, of), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})`, "guard(w, below, of)"),
 		stored("what changes nothing makes no document", "model.go", "if w.Kept {", "if w.Kept && w.Delete {"),
 		stored("what makes a document is not folded into what makes none", "unit.go", "u.first(writes).Kept && !w.Kept ||", "u.first(writes).Kept && w.Delete ||"),
 		stored("what comes again is not made of what it has made", "ledger.go", "contract.Sequence(sequence) >= w.Event.Sequence", `contract.Sequence(sequence) < ""`),

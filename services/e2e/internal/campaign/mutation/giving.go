@@ -198,8 +198,8 @@ func giving() []Guard {
 		{
 			Name:    "keyed: what is passed by contradicts nothing",
 			File:    readmodel + "/refusal.go",
-			Cut:     "stored.EventID) && !first.Passed:",
-			With:    "stored.EventID):",
+			Cut:     "twins(first.Event, at) && !first.Passed:",
+			With:    "twins(first.Event, at):",
 			Package: readmodel,
 			Tests:   []string{"TestKeyed_WhatIsPassedByContradictsNothing"},
 		},

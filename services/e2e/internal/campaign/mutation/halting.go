@@ -110,8 +110,8 @@ func halting() []Guard {
 		{
 			Name:    "dead letters: what is behind a later event is not put back",
 			File:    delivery + "/putback.go",
-			Cut:     "case sequence < w.Event.Sequence:",
-			With:    `case sequence != "-":`,
+			Cut:     "case at.Sequence < w.Event.Sequence && at.Other == \"\":",
+			With:    `case at.Sequence != "-":`,
 			Package: delivery,
 			Tests:   []string{"TestPutBack_RefusesWhatSomethingLaterWasAppliedOverInOneProjection"},
 		},

@@ -282,7 +282,7 @@ func storing() []Guard {
 		{
 			Name:    "read model: another event with the same sequence is no repeat",
 			File:    readmodel + "/pass.go",
-			Cut:     "return e.Sequence == stored && e.ID != storedID",
+			Cut:     "return e.Sequence == at.Sequence && e.ID != at.EventID && !another(e, at)",
 			With:    "return false",
 			Package: readmodel,
 			Tests:   []string{"TestStore_StoreConforms"},
@@ -290,8 +290,8 @@ func storing() []Guard {
 		{
 			Name:    "read model: the ledger moves only from below the event",
 			File:    readmodel + "/ledger.go",
-			Cut:     `Value: bson.D{{Key: "$lt", Value: first.Sequence}}`,
-			With:    `Value: bson.D{{Key: "$ne", Value: first.Sequence + "+"}}`,
+			Cut:     `Value: bson.D{{Key: "$lt", Value: e.Sequence}}`,
+			With:    `Value: bson.D{{Key: "$ne", Value: e.Sequence + "+"}}`,
 			Package: readmodel,
 			Tests:   []string{"TestLedger_TotalsCountOnceWhereverTheProcessDies"},
 		},

@@ -124,22 +124,22 @@ func (f *Fake) Pages() (open, most int) {
 }
 
 // Position implements delivery.ParkedMessages.
-func (f *Fake) Position(_ context.Context, w *projection.Write) (contract.Sequence, string, error) {
+func (f *Fake) Position(_ context.Context, w *projection.Write) (delivery.Position, error) {
 	if err := f.fail("position"); err != nil {
-		return "", "", err
+		return delivery.Position{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if w.Keyed {
 		if e := f.positions[[2]string{w.Projection, w.Event.AggregateID}]; e != nil {
-			return e.Sequence, e.ID, nil
+			return delivery.Position{Sequence: e.Sequence, EventID: e.ID}, nil
 		}
-		return "", "", nil
+		return delivery.Position{}, nil
 	}
 	if d := f.documents[w.Collection][w.ID]; d != nil {
-		return d.sequence, d.eventID, nil
+		return delivery.Position{Sequence: d.sequence, EventID: d.eventID}, nil
 	}
-	return "", "", nil
+	return delivery.Position{}, nil
 }
 
 // Unpark implements delivery.ParkedMessages.

@@ -14,8 +14,8 @@ func positionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	ctx := t.Context()
 	want := func(what string, w projection.Write, sequence contract.Sequence, eventID string) {
 		t.Helper()
-		if s, id, err := m.Position(ctx, &w); err != nil || s != sequence || id != eventID {
-			t.Errorf("%s: got %q of %q and %v, want %q of %q", what, s, id, err, sequence, eventID)
+		if at, err := m.Position(ctx, &w); err != nil || at != (delivery.Position{Sequence: sequence, EventID: eventID}) {
+			t.Errorf("%s: got %+v and %v, want %q of %q", what, at, err, sequence, eventID)
 		}
 	}
 	third := Event("a", 3)
