@@ -18,8 +18,9 @@ const (
 	Attempts  = "apply_attempts"
 	// Positions holds, for each projection with a key of its own and each
 	// aggregate, how far its events are applied; all groups share that. Beside it
-	// each group keeps there which events were discarded, which aggregates are halted
-	// and, where it waits for gaps, the last versions of aggregates.
+	// each group keeps there which events were discarded, which aggregates are halted,
+	// which sources go on from others and, where it waits for gaps, the last versions of
+	// aggregates.
 	Positions = "applied_positions"
 	// Owners names the group that each read collection belongs to and that each
 	// subscription feeds, and Decisions is the ledger of what operators have decided.

@@ -154,8 +154,7 @@ func (p *joint) confirm(ctx context.Context, a account) error {
 	case why != "" && !first.Passed:
 		return reject(mine[0], why)
 	case why != "": // no document changes, and how far the other source is stays as it is
-		p.outcomes[mine[0]] = delivery.Repeated
-		p.settle()
+		p.passOther(mine, at)
 		return nil
 	case at.Sequence < first.Event.Sequence && learned:
 		return nil
@@ -173,6 +172,18 @@ func (p *joint) confirm(ctx context.Context, a account) error {
 	}
 	p.settle()
 	return nil
+}
+
+// passOther takes the first writes of an account, which are of another source than it
+// is at and change no document, for dealt with.
+func (p *joint) passOther(mine []int, at place) {
+	for _, place := range mine {
+		if w := &p.writes[place]; !w.Passed || p.store.sources.fits(w.Event, at) {
+			break
+		}
+		p.outcomes[place] = delivery.Repeated
+	}
+	p.settle()
 }
 
 // between is the error of an account that was not below an event, and is now.
