@@ -27,6 +27,7 @@ import (
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/rate"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/session"
 	"changerelay/services/projector/internal/tracing"
@@ -63,12 +64,26 @@ type App struct {
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
 	mongo        session.Outage
+	// declared are the projections of the configuration, and works tells by which
+	// records of rebuilds the projector works.
+	declared projection.Projections
+	works    string
 	// warned are the documents that were warned of: see checkPositions.
 	warned map[string]bool
 }
 
-// New builds a projector and binds its admin port. It needs no server to be up.
+// New builds a projector and binds its admin port. It needs no server to be up. Its Run
+// ends with a *ChangedError where the read database has records of rebuilds: see Serve.
 func New(ctx context.Context, cfg config.Config, projections projection.Projections, version string, logs io.Writer) (*App, error) {
+	return With(ctx, cfg, projections, nil, version, logs)
+}
+
+// With is New for a projector that works by records of rebuilds.
+func With(ctx context.Context, cfg config.Config, declared projection.Projections, records rebuild.Records, version string, logs io.Writer) (*App, error) {
+	projections, err := records.Versions(declared)
+	if err != nil {
+		return nil, err
+	}
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		return nil, fmt.Errorf("set log level: %w", err)
@@ -82,6 +97,8 @@ func New(ctx context.Context, cfg config.Config, projections projection.Projecti
 		redact:      secrets.Text,
 		started:     time.Now(),
 		collections: projections.Collections(),
+		declared:    declared,
+		works:       records.Signature(declared),
 		metrics:     watch.NewMetrics(),
 		warned:      map[string]bool{},
 	}
@@ -111,8 +128,10 @@ func New(ctx context.Context, cfg config.Config, projections projection.Projecti
 	a.brake = delivery.NewBrake(a.store, cfg.HaltLimit, cfg.HaltWindow, a.log)
 	process := cfg.InstanceID + "-" + rand.Text()[:10]
 	a.process = a.store.Process(process, cfg.InstanceID)
+	a.process.Works = a.works
 	deps := delivery.Deps{
 		Decider: projections, Store: a.store, Parking: a.store, Halts: a.halts, Observer: a.metrics, Log: a.log, Care: a.process, Brake: a.brake,
+		Filling: rebuild.Filled(cfg.Group, records, declared, a.store),
 	}
 	if cfg.OnGap == config.GapWait {
 		deps.Versions, deps.Parked = a.store, a.store
@@ -142,7 +161,7 @@ func New(ctx context.Context, cfg config.Config, projections projection.Projecti
 			status.Troubles = troubles.Latest()
 			return status
 		},
-		Handlers: map[string]http.Handler{"GET /wait": watch.NewWaiter(a.store, projections)},
+		Handlers: map[string]http.Handler{"GET /wait": watch.NewWaiter(a.store, records.Current(declared))},
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))
@@ -221,6 +240,10 @@ func (a *App) work(ctx context.Context) error {
 		defer leave()
 		return a.keepPlace(ctx)
 	})
+	group.Go(func() error {
+		defer leave()
+		return a.keepRecords(ctx)
+	})
 	group.Go(func() error { return a.waiting.Run(ctx) })
 	group.Go(func() error { return a.dead.Run(ctx) })
 	group.Go(func() error { return a.parked.Run(ctx, a.store) })
@@ -265,11 +288,17 @@ func (a *App) awaitMongo(ctx context.Context) error {
 
 // lasts tells that a projector must not start, or go on, however long it waits.
 func lasts(err error) bool {
+	if _, changed := errors.AsType[*ChangedError](err); changed || errors.Is(err, rebuild.ErrTaken) {
+		return true
+	}
 	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere) || errors.Is(err, readmodel.ErrPositionsLost)
 }
 
 func (a *App) setUp(ctx context.Context) error {
 	if err := a.store.Ping(ctx); err != nil {
+		return err
+	}
+	if err := a.checkRecords(ctx); err != nil {
 		return err
 	}
 	checked, err := a.store.CheckShardKeys(ctx, a.collections)
@@ -312,7 +341,12 @@ func (a *App) setUp(ctx context.Context) error {
 	if err := a.brake.Look(ctx); err != nil {
 		return err
 	}
-	return a.process.Beat(ctx, true)
+	if err := a.process.Beat(ctx, true); err != nil {
+		return err
+	}
+	// Whoever has changed the records since they were checked may not have seen the beat
+	// when looking for processes that work by others.
+	return a.checkRecords(ctx)
 }
 
 // close closes the clients after the drain, in its own time.
@@ -330,17 +364,16 @@ func (a *App) close(ctx context.Context) error {
 	return err
 }
 
-// Serve runs the projector until ctx ends.
+// Serve runs the projector until ctx ends. Where a rebuild begins, or goes on, it drains
+// and begins anew with what the records say.
 func Serve(ctx context.Context, version string, stderr io.Writer) error {
 	cfg, projections, err := config.Load()
 	if err != nil {
 		return cli.Misconfigured(err)
 	}
-	a, err := New(ctx, cfg, projections, version, stderr)
-	if err != nil {
-		return err
-	}
 	// As long as the service runs.
 	defer runtime.KeepAlive(cfg.PaceCollector())
-	return a.Run(ctx)
+	return Keep(ctx, func(records rebuild.Records) (*App, error) {
+		return With(ctx, cfg, projections, records, version, stderr)
+	})
 }

@@ -27,11 +27,11 @@ import (
 // The tests of this package share one sandbox; each has a topic of its own.
 var servers *sandboxtest.Endpoints
 
-var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost", "positions", "kept", "discarded", "deadtried", "deadheld", "olderdiscard", "gone", "stray", "deadfull", "idle", "deadlate", "deaddiscard-before", "deaddiscard-after", "bothlost", "unnoted", "lostnote", "goneback", "emptied", "deadanswer-all", "deadanswer-one", "unprintable", "behindlost", "accounts", "accounts-too", "conditions", "exceeding", "articles"}
+var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost", "positions", "kept", "discarded", "deadtried", "deadheld", "olderdiscard", "gone", "stray", "deadfull", "idle", "deadlate", "deaddiscard-before", "deaddiscard-after", "bothlost", "unnoted", "lostnote", "goneback", "emptied", "deadanswer-all", "deadanswer-one", "unprintable", "behindlost", "accounts", "accounts-too", "conditions", "exceeding", "articles", "rebuild", "rebuild-cancel", "rebuild-refused", "rebuild-arriving", "rebuild-keyed", "rebuild-taken", "rebuild-late", "rebuild-halted"}
 
 func TestMain(m *testing.M) {
 	var err error
-	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), redriveTopics, sourceTopics)...)); err != nil {
+	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), rebuildKillTopics(), redriveTopics, sourceTopics)...)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

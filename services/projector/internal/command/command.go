@@ -49,6 +49,7 @@ func Program(version string) cli.Program {
 				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listVersions(ctx) }),
 			},
 			switchCommand(),
+			rebuildCommand(),
 			{
 				Use: "ledger", Short: "print what operators have decided: what was left out, or accepted unproven",
 				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listDecisions(ctx) }),
@@ -80,12 +81,17 @@ func looking(look func(ctx context.Context, s *scope, args []string) error) func
 // all of them: its topic, subscription, group and projections are those of
 // projectors that run or ran.
 func changing(c *cobra.Command, change func(ctx context.Context, s *scope, args []string) error) *cobra.Command {
+	return admitted(c, (*scope).admit, change)
+}
+
+// admitted is changing with a rule of its own.
+func admitted(c *cobra.Command, admit func(s *scope, ctx context.Context) error, change func(ctx context.Context, s *scope, args []string) error) *cobra.Command {
 	var flags changeFlags
 	c.Flags().BoolVar(&flags.DryRun, "dry-run", false, "print what it would do, change nothing")
 	c.Flags().BoolVar(&flags.OtherProjections, "other-projections", false, "although the projections are not those of the projectors")
 	c.RunE = looking(func(ctx context.Context, s *scope, args []string) error {
 		s.flags = flags
-		if err := s.admit(ctx); err != nil {
+		if err := admit(s, ctx); err != nil {
 			return err
 		}
 		return change(ctx, s, args)

@@ -15,7 +15,6 @@ import (
 	"changerelay/services/projector/internal/doctor"
 	"changerelay/services/projector/internal/management"
 	"changerelay/services/projector/internal/projection"
-	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/servicebus"
 )
 
@@ -97,11 +96,11 @@ func (e *examination) subscription(ctx context.Context, o azcore.ClientOptions) 
 }
 
 // database reads and judges the read database.
-func (e *examination) database(ctx context.Context, projections projection.Projections) error {
+func (e *examination) database(ctx context.Context, declared projection.Projections) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	return onReadDatabase(ctx, e.cfg, projections, func(store *readmodel.Store) error {
-		read, err := store.Examine(ctx, projections.Collections(), declaredViews(projections), e.cfg.TombstoneTTL)
+	return onAnyReadDatabase(ctx, e.cfg, declared, func(db *database) error {
+		read, err := db.store.Examine(ctx, db.projections.Collections(), declaredViews(db.projections), e.cfg.TombstoneTTL)
 		if err != nil {
 			e.Found = append(e.Found, doctor.Finding{
 				Subject: fmt.Sprintf("read database %q", e.cfg.Database), Severity: doctor.Fault,

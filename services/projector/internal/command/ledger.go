@@ -68,12 +68,13 @@ type moved struct {
 // move makes the read collections of the environment its group's own, and its
 // subscription what feeds the group.
 func move(ctx context.Context, stdout io.Writer, dry bool) error {
-	cfg, projections, err := config.Load()
+	cfg, declared, err := config.Load()
 	if err != nil {
 		return cli.Misconfigured(err)
 	}
-	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
-		plan, err := store.PlanMove(ctx, projections.Collections())
+	return onReadDatabase(ctx, &cfg, declared, func(db *database) error {
+		store := db.store
+		plan, err := store.PlanMove(ctx, db.projections.Collections())
 		if err != nil {
 			return err
 		}

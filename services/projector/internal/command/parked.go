@@ -154,7 +154,7 @@ func namedEvent(e *contract.Event, reason string) readmodel.Named {
 
 // gaps is how a redrive deals with what is missing.
 func (s *scope) gaps() delivery.Gaps {
-	return delivery.Gaps{Versions: s.versions, Accept: s.flags.AcceptGaps, Unfollowed: s.flags.AcceptUnfollowed, Lost: s.flags.AcceptLost}
+	return delivery.Gaps{Versions: s.versions, Filling: s.filling, Accept: s.flags.AcceptGaps, Unfollowed: s.flags.AcceptUnfollowed, Lost: s.flags.AcceptLost}
 }
 
 // putHaltsBack puts the halt of an aggregate back where it is lost, or of all where it

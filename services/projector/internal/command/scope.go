@@ -14,6 +14,7 @@ import (
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
 )
 
 // scope is what a command works on: the group's part of a read database, with
@@ -24,6 +25,9 @@ type scope struct {
 	cfg         config.Read
 	store       *readmodel.Store
 	projections projection.Projections
+	declared    projection.Projections // without what rebuilds make of them
+	records     rebuild.Records
+	filling     delivery.Filling
 	versions    delivery.Versions // of a command that changes something; nil where gaps do not matter
 	lines       *json.Encoder
 	flags       changeFlags
@@ -33,11 +37,12 @@ type scope struct {
 func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Context, s *scope) error) error {
 	s := &scope{lines: json.NewEncoder(stdout)}
 	var err error
-	if s.projections, err = s.cfg.Load(); err != nil {
+	if s.declared, err = s.cfg.Load(); err != nil {
 		return cli.Misconfigured(err)
 	}
-	return onReadDatabase(ctx, s.cfg.Service(), s.projections, func(store *readmodel.Store) error {
-		s.store = store
+	return onReadDatabase(ctx, s.cfg.Service(), s.declared, func(db *database) error {
+		s.store, s.projections, s.records = db.store, db.projections, db.records
+		s.filling = rebuild.Filled(s.cfg.Group, s.records, s.declared, s.store)
 		return command(ctx, s)
 	})
 }

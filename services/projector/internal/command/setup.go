@@ -14,16 +14,18 @@ import (
 	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
 )
 
 // setUp creates what the projector needs in the read database, so that its own
 // role need not be allowed to.
 func setUp(ctx context.Context, stdout io.Writer, dry bool) error {
-	cfg, projections, err := config.Load()
+	cfg, declared, err := config.Load()
 	if err != nil {
 		return cli.Misconfigured(err)
 	}
-	return onReadDatabase(ctx, &cfg, projections, func(store *readmodel.Store) error {
+	return onReadDatabase(ctx, &cfg, declared, func(db *database) error {
+		store, projections := db.store, db.projections
 		if dry {
 			return json.NewEncoder(stdout).Encode(struct {
 				Database    string   `json:"read_database"`
@@ -99,14 +101,44 @@ func declaredViews(projections projection.Projections) (declared []projection.Vi
 	return declared
 }
 
-// onReadDatabase runs a command on the read database. Its error has no secrets.
-func onReadDatabase(ctx context.Context, cfg *config.Config, projections projection.Projections, command func(*readmodel.Store) error) error {
+// database is the read database that a command works on.
+type database struct {
+	store *readmodel.Store
+	// projections are those of the environment with the versions that rebuilds have given
+	// them, or without where records cannot be read.
+	projections projection.Projections
+	records     rebuild.Records
+	// unread is why the records of rebuilds cannot be read.
+	unread error
+}
+
+// onReadDatabase runs a command on the read database, unless records of rebuilds cannot
+// be read there. Its error has no secrets.
+func onReadDatabase(ctx context.Context, cfg *config.Config, declared projection.Projections, command func(*database) error) error {
+	return onAnyReadDatabase(ctx, cfg, declared, func(db *database) error {
+		if db.unread != nil {
+			return db.unread
+		}
+		return command(db)
+	})
+}
+
+// onAnyReadDatabase runs a command on a read database that may not answer. Its error has
+// no secrets.
+func onAnyReadDatabase(ctx context.Context, cfg *config.Config, declared projection.Projections, command func(*database) error) error {
 	redact := cfg.Redactor().Text
 	client, err := mongo.Connect(options.Client().ApplyURI(cfg.MongoURI.Reveal()).SetAppName(readmodel.Application).SetTimeout(cfg.MongoTimeout))
 	if err != nil {
 		return errors.New("open the read database: " + redact(err.Error()))
 	}
-	if err = command(readmodel.New(client, cfg.ReadModel(projections))); err != nil {
+	db := &database{projections: declared}
+	if db.records, db.unread = readmodel.New(client, cfg.ReadModel(declared)).Rebuilds(ctx); db.unread == nil {
+		if db.projections, db.unread = db.records.Versions(declared); db.unread != nil {
+			db.projections = declared
+		}
+	}
+	db.store = readmodel.New(client, cfg.ReadModel(db.projections))
+	if err = command(db); err != nil {
 		err = errors.New(redact(err.Error()))
 	}
 	if closeErr := client.Disconnect(context.WithoutCancel(ctx)); closeErr != nil {

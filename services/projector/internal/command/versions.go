@@ -20,21 +20,24 @@ const (
 // errNotSwitched makes a switch's exit status tell that it was refused.
 var errNotSwitched = errors.New("not switched")
 
-// declared are the versions that PROJECTIONS declares.
-func (s *scope) declared() []projection.Version {
-	var declared []projection.Version
-	for _, p := range s.projections {
+// written are the versions that the projectors write: those that PROJECTIONS declares,
+// or what rebuilds have made of them.
+func (s *scope) written() []projection.Version { return versionsOf(s.projections) }
+
+// versionsOf are the versions among projections.
+func versionsOf(projections projection.Projections) (versions []projection.Version) {
+	for _, p := range projections {
 		if version, is := projection.VersionOf(p); is {
-			declared = append(declared, version)
+			versions = append(versions, version)
 		}
 	}
-	return declared
+	return versions
 }
 
 // listVersions prints every version that the database has of the projections
 // declared. The error says of which there are none.
 func (s *scope) listVersions(ctx context.Context) error {
-	declared := s.declared()
+	declared := versionsOf(s.declared)
 	if len(declared) == 0 {
 		return errors.New("PROJECTIONS declares no projection with a version: set it as the projectors have it")
 	}
@@ -117,16 +120,20 @@ func (s *scope) present(ctx context.Context, version *projection.Version, done *
 
 // find is the declared version of a projection, if it is that one.
 func (s *scope) find(name string, number int) (*projection.Version, error) {
-	for _, declared := range s.declared() {
+	var other error
+	for _, written := range s.written() {
 		switch {
-		case declared.Projection != name:
-		case declared.Number != number:
-			return nil, fmt.Errorf("PROJECTIONS declares version %d of projection %q: run the command with the environment of the projectors of version %d", declared.Number, name, number)
-		default:
-			return &declared, nil
+		case written.Projection != name:
+		case written.Number == number:
+			return &written, nil
+		case other == nil:
+			other = fmt.Errorf("PROJECTIONS declares version %d of projection %q: run the command with the environment of the projectors of version %d", written.Number, name, number)
 		}
 	}
-	return nil, fmt.Errorf("PROJECTIONS declares no version of projection %q", name)
+	if other == nil {
+		other = fmt.Errorf("PROJECTIONS declares no version of projection %q", name)
+	}
+	return nil, other
 }
 
 // against is what speaks against readers seeing a version instead of another. Its

@@ -27,6 +27,9 @@ type item struct {
 	// change is nil when the message cannot be read; problem says why.
 	change  *projection.Change
 	problem string
+	// fills: the message is for a version that is filled, and for nothing else. It is
+	// taken in its place in the session or waits there: what is parked is the group's.
+	fills bool
 	// first and count say which writes are the item's.
 	first, count int
 	// span follows the attempt; nil where nobody traces, and once it has ended.
@@ -46,6 +49,7 @@ func (h *hold) read(messages []session.Message) *batch {
 	for i := range messages {
 		b.items[i].message = &messages[i]
 		b.items[i].read(messages[i].Message)
+		b.items[i].fills = fills(contract.ResendOf(messages[i].Message), h.filling)
 	}
 	return b
 }
@@ -169,11 +173,15 @@ func (h *hold) done(b *batch, n int) []session.Verdict {
 			continue
 		}
 		outcome := b.outcome(it)
-		h.follow(it.event.Version, outcome)
+		if !it.fills {
+			h.follow(it.event.Version, outcome)
+		}
 		switch outcome {
 		case Applied:
 			h.counts.Applied.Add(1)
-			h.observer.Readable(it.event)
+			if !it.fills {
+				h.observer.Readable(it.event)
+			}
 			it.traced(FateApplied, "")
 		case Repeated:
 			h.counts.Repeated.Add(1)

@@ -99,6 +99,22 @@ type Decider interface {
 	Followers(eventType string) []string
 }
 
+// Filling chooses what is stored in versions of projections that are filled by resends
+// for them, beside current ones.
+type Filling interface {
+	// Meant tells whether a resend fills one of them.
+	Meant(r contract.Resend) bool
+	// Begin begins to choose for events of one aggregate, in order. What is chosen is
+	// stored before Begin is called again for the aggregate, or not at all.
+	Begin() Choice
+}
+
+// Choice chooses for consecutive events of one aggregate.
+type Choice interface {
+	// Of are those writes of an event that are to be stored.
+	Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error)
+}
+
 // Observer is told what is done, from many goroutines.
 type Observer interface {
 	// Stored reports one call of Store.Write and how long it took.
@@ -161,6 +177,8 @@ type Deps struct {
 	Brake *Brake
 	// Tracer follows messages; nil for none.
 	Tracer Tracer
+	// Filling is nil while no version is filled.
+	Filling Filling
 }
 
 // Handler implements session.Handler.
@@ -176,6 +194,7 @@ type Handler struct {
 	log      zerolog.Logger
 	careful  careful
 	gaps     gaps
+	filling  Filling
 	lasting  lasting
 	counts   Counts
 	holds    atomic.Int64
@@ -196,6 +215,7 @@ func New(config Config, deps Deps) *Handler {
 		tracer:   deps.Tracer,
 		log:      deps.Log,
 		careful:  careful{deps.Care, config.CrashLimit, make(chan struct{}, 1)},
+		filling:  deps.Filling,
 		gaps:     gaps{deps.Versions, deps.Parked, config.GapWait},
 		lasting:  lasting{after: config.HaltAfter},
 	}
@@ -271,6 +291,9 @@ func (h *hold) apply(ctx context.Context, messages []session.Message, deadly str
 // applyBatch applies what was read. Without an error there is a verdict for all, or
 // for those up to a discarded one.
 func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly string) ([]session.Verdict, error) {
+	if halted && b.items[0].fills && b.items[0].event != nil {
+		return h.leave(b, 0, "the aggregate is halted")
+	}
 	if halted {
 		return h.parkAll(ctx, b)
 	}
@@ -328,9 +351,10 @@ func (h *hold) failed(ctx context.Context, b *batch, n int, err error) ([]sessio
 }
 
 // decide fills in the writes of the batch's first n items, up to the first that
-// cannot be projected. It returns that one's place, or n. The error is that of
-// ctx: then nothing is decided.
+// cannot be projected. It returns that one's place, or n. With an error, which is that of
+// ctx or says what could not be looked up, nothing is decided.
 func (h *hold) decide(ctx context.Context, b *batch, n int) (failed int, reason string, err error) {
+	choice := begin(h.filling)
 	for i := range n {
 		item := &b.items[i]
 		item.first = len(b.writes)
@@ -350,6 +374,9 @@ func (h *hold) decide(ctx context.Context, b *batch, n int) (failed int, reason 
 			return 0, "", context.Cause(ctx)
 		case err != nil:
 			return i, err.Error(), nil
+		}
+		if writes, err = choice.Of(ctx, item.event, writes); err != nil {
+			return 0, "", err
 		}
 		for i := range writes {
 			writes[i].By = h.by

@@ -94,7 +94,7 @@ func (h *hold) follows(ctx context.Context, b *batch) (n int, gap string, err er
 func (l *links) follow(b *batch) (n int, gap string) {
 	last := l.reached
 	for i := range b.items {
-		if b.items[i].event == nil {
+		if b.items[i].event == nil || b.items[i].fills {
 			continue
 		}
 		next := b.items[i].event.Version
@@ -121,7 +121,7 @@ func (h *hold) reach(ctx context.Context, b *batch, n int) error {
 	}
 	var last contract.Version
 	for i := range n {
-		if b.items[i].event != nil {
+		if b.items[i].event != nil && !b.items[i].fills {
 			last = later(last, b.items[i].event.Version)
 		}
 	}
@@ -189,7 +189,7 @@ func (h *hold) parkAll(ctx context.Context, b *batch) ([]session.Verdict, error)
 	if !links.closedBy(b) {
 		return verdicts, nil
 	}
-	done, err := Redrive(ctx, h.decider, h.store, h.gaps.parked, Gaps{Versions: h.gaps.versions}, h.aggregate)
+	done, err := Redrive(ctx, h.decider, h.store, h.gaps.parked, Gaps{Versions: h.gaps.versions, Filling: h.filling}, h.aggregate)
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +202,6 @@ func (h *hold) parkAll(ctx context.Context, b *batch) ([]session.Verdict, error)
 // came before: then what follows may have been left parked by one that failed.
 func (l *links) closedBy(b *batch) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool {
-		return it.event != nil && it.event.Version.Known && l.reached.Known && it.event.Version.Number <= l.reached.Number+1
+		return it.event != nil && !it.fills && it.event.Version.Known && l.reached.Known && it.event.Version.Number <= l.reached.Number+1
 	})
 }

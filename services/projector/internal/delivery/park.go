@@ -12,6 +12,9 @@ import (
 // follow. The items before it are stored. Where a missing version is why, the
 // brake is not asked. For one that was discarded nothing stops.
 func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, missing bool) ([]session.Verdict, error) {
+	if b.items[failed].fills {
+		return h.leave(b, failed, reason)
+	}
 	before := h.done(b, failed)
 	event := *b.items[failed].event
 	discarded, err := h.parking.Discarded(ctx, &event)
@@ -35,6 +38,14 @@ func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, mi
 	h.halts.add(h.aggregate, stored)
 	after, err := h.park(ctx, b, failed, reason, true)
 	return append(before, after...), err
+}
+
+// leave gives the session back before an item that only fills a version, and that can
+// not be taken yet. What follows waits behind it.
+func (h *hold) leave(b *batch, n int, reason string) ([]session.Verdict, error) {
+	h.log.Warn().Str("aggregate_id", h.aggregate).Str("event_id", b.items[n].event.ID).Str("reason", reason).
+		Msg("a version that is filled waits for an event, and its aggregate with it")
+	return h.done(b, n), fmt.Errorf("fill a version with event %q of aggregate %q: %s: %w", b.items[n].event.ID, h.aggregate, reason, session.ErrNotYet)
 }
 
 // discarded counts a message that came again after an operator had discarded its
@@ -82,7 +93,7 @@ func (h *hold) park(ctx context.Context, b *batch, first int, reason string, fir
 func (h *hold) keep(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
 	h.forget()
 	verdicts := make([]session.Verdict, 0, len(b.items)-first)
-	for i := first; i < len(b.items); i++ {
+	for i := first; i < len(b.items) && !b.items[i].fills; i++ {
 		it := &b.items[i]
 		if it.event == nil {
 			verdicts = append(verdicts, h.refuse(it))

@@ -26,6 +26,8 @@ type Gaps struct {
 	Lost bool
 	// Returning is for whoever puts dead letters back: nobody else lifts such a halt.
 	Returning bool
+	// Filling chooses what is applied; nil while no version is filled.
+	Filling Filling
 	// Left is told of each event that Unfollowed, Accept or Lost lets pass, and why that is
 	// no matter of course; from several goroutines, and again where it is tried again.
 	// Nil is not.
@@ -111,6 +113,9 @@ func (g *Gaps) decide(ctx context.Context, decider Decider, m *ParkedMessage) (c
 		return nil, nil, "", context.Cause(ctx)
 	case err != nil:
 		return nil, nil, err.Error(), nil
+	}
+	if writes, err = begin(g.Filling).Of(ctx, &change.Event, writes); err != nil {
+		return nil, nil, "", err
 	}
 	return change, writes, "", nil
 }

@@ -1,25 +1,53 @@
 package delivery
 
 import (
+	"context"
+
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/session"
 )
 
 // meant splits off what comes first of messages: count that are for others, where
 // the first one is, or else all up to the next that is.
 func (h *hold) meant(messages []session.Message) (count int, forUs []session.Message) {
-	for count < len(messages) && !contract.ResendOf(messages[count].Message).For(h.config.Group) {
+	for count < len(messages) && !h.forUs(&messages[count]) {
 		count++
 	}
 	if count > 0 {
 		return count, nil
 	}
 	for n := range messages {
-		if !contract.ResendOf(messages[n].Message).For(h.config.Group) {
+		if !h.forUs(&messages[n]) {
 			return 0, messages[:n]
 		}
 	}
 	return 0, messages
+}
+
+func (h *hold) forUs(m *session.Message) bool {
+	return meant(contract.ResendOf(m.Message), h.config.Group, h.filling)
+}
+
+// meant tells whether what belongs to a resend is for a group, or fills a version.
+func meant(of contract.Resend, group string, f Filling) bool { return of.For(group) || fills(of, f) }
+
+// fills tells whether a resend fills a version, and says nothing of any other.
+func fills(of contract.Resend, f Filling) bool { return f != nil && f.Meant(of) }
+
+// begin begins to choose: all, where no version is filled.
+func begin(f Filling) Choice {
+	if f == nil {
+		return all{}
+	}
+	return f.Begin()
+}
+
+type all struct{}
+
+// Of implements Choice.
+func (all) Of(_ context.Context, _ *contract.Event, writes []projection.Write) ([]projection.Write, error) {
+	return writes, nil
 }
 
 // passResent gives the verdicts over messages that are resent for others.

@@ -24,7 +24,10 @@ type declared struct {
 	source string
 }
 
-var _ Projection = (*declared)(nil)
+var (
+	_ Projection = (*declared)(nil)
+	_ Renumbered = (*declared)(nil)
+)
 
 // rule is what one type of event does to the document.
 type rule struct {
@@ -82,6 +85,13 @@ func (p *declared) place() string { return ofVersion(p.collection, p.version) }
 // Version implements Versioned.
 func (p *declared) Version() (Version, bool) {
 	return Version{Projection: p.name, View: p.collection, Number: p.version}, p.version > 0
+}
+
+// Renumbered implements Renumbered.
+func (p *declared) Renumbered(number int) Projection {
+	again := *p
+	again.version = number
+	return &again
 }
 
 // Keyed tells whether the documents have another key than the aggregate's id.

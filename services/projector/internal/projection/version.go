@@ -24,6 +24,11 @@ type Versioned interface {
 	Version() (Version, bool)
 }
 
+// Renumbered is a projection that may be any version of itself.
+type Renumbered interface {
+	Renumbered(number int) Projection
+}
+
 // VersionOf returns the version that a projection is; false where it has none.
 func VersionOf(p Projection) (Version, bool) {
 	if v, ok := p.(Versioned); ok {

@@ -35,7 +35,10 @@ const waitsForGaps = "wait"
 type Process struct {
 	store        *Store
 	id, instance string
-	careful      atomic.Bool
+	// Works tells by which records of rebuilds the process works; see rebuild.Records.
+	// It is set before the first Beat.
+	Works   string
+	careful atomic.Bool
 	// beaten is when the process last said that it lives, by the server's clock.
 	beaten time.Time
 }
@@ -75,7 +78,7 @@ func (p *Process) Beat(ctx context.Context, first bool) error {
 		Before time.Time `bson:"beatBefore"`
 	}
 	err := processes.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "works", Value: literal(p.Works)}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&me)
 	if err != nil {
 		return fmt.Errorf("say that the process lives: %w", err)

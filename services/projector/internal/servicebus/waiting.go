@@ -10,18 +10,24 @@ import (
 // lists them page by page; a session with state but without messages, which
 // nobody here makes, would count too.
 func (s *Subscription) SessionsWithMessages(ctx context.Context, most int) (int, error) {
+	sessions, err := s.Sessions(ctx, most)
+	return len(sessions), err
+}
+
+// Sessions are those that SessionsWithMessages counts.
+func (s *Subscription) Sessions(ctx context.Context, most int) ([]string, error) {
 	client, err := s.conns[0].current()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	pager := client.NewListSessionsForSubscriptionPager(s.cfg.Topic, s.cfg.Subscription, nil)
-	sessions := 0
-	for pager.More() && sessions < most {
+	var sessions []string
+	for pager.More() && len(sessions) < most {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("list the sessions of subscription %q: %w", s.cfg.Subscription, err)
+			return nil, fmt.Errorf("list the sessions of subscription %q: %w", s.cfg.Subscription, err)
 		}
-		sessions += len(page.Sessions)
+		sessions = append(sessions, page.Sessions...)
 	}
-	return min(sessions, most), nil
+	return sessions[:min(len(sessions), most)], nil
 }

@@ -94,8 +94,8 @@ func halting() []Guard {
 		{
 			Name:    "commands: a command is for the projectors' environment",
 			File:    projectorCommands + "/command.go",
-			Cut:     "if err := s.admit(ctx); err != nil {",
-			With:    "if err := s.admit(ctx); err == nil && ctx.Err() != nil {",
+			Cut:     "if err := admit(s, ctx); err != nil {",
+			With:    "if err := admit(s, ctx); err == nil && ctx.Err() != nil {",
 			Package: projector,
 			Tests:   []string{"TestScope_RefusesWhatIsNotTheProjectorsEnvironment"},
 		},

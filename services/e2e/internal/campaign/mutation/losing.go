@@ -142,8 +142,8 @@ func losing() []Guard {
 		{
 			Name:    "returning: a projector that waits for gaps leaves a halt for dead letters alone",
 			File:    delivery + "/gaps.go",
-			Cut:     "Gaps{Versions: h.gaps.versions}",
-			With:    "Gaps{Versions: h.gaps.versions, Returning: true}",
+			Cut:     "Gaps{Versions: h.gaps.versions, Filling: h.filling}",
+			With:    "Gaps{Versions: h.gaps.versions, Filling: h.filling, Returning: true}",
 			Package: delivery,
 			Tests:   []string{"TestGaps_AHaltForDeadLettersIsLeftToThem"},
 		},

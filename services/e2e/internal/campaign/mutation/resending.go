@@ -188,8 +188,8 @@ func resending() []Guard {
 		{
 			Name:    "resend: for another group it is passed by",
 			File:    delivery + "/resent.go",
-			Cut:     "for count < len(messages) && !contract.ResendOf(messages[count].Message).For(h.config.Group) {",
-			With:    "for count < 0 && !contract.ResendOf(messages[count].Message).For(h.config.Group) {",
+			Cut:     "for count < len(messages) && !h.forUs(&messages[count]) {",
+			With:    "for count < 0 && !h.forUs(&messages[count]) {",
 			Package: delivery,
 			Tests:   []string{"TestResent_ForAnotherGroupIsNotEvenRead"},
 		},

@@ -1,0 +1,330 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"changerelay/services/projector/internal/cli"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
+)
+
+const (
+	// lookAtRebuild is the time between two looks of a command that waits.
+	lookAtRebuild = 500 * time.Millisecond
+	// defaultGrace is how long the old documents are kept after the switch.
+	defaultGrace = 10 * time.Minute
+	// defaultResendRate is how many events a second are resent for a rebuild.
+	defaultResendRate = 500
+)
+
+// errUnfinished makes a rebuild's exit status tell that there is more to do.
+var errUnfinished = errors.New("the rebuild is not at its end")
+
+// rebuildOptions are the arguments of projector rebuild.
+type rebuildOptions struct {
+	name, why, publisher string
+	rate                 int
+	grace, wait          time.Duration
+	cancel, force        bool
+	resent               bool
+}
+
+// rebuildStep is a line that a rebuild prints.
+type rebuildStep struct {
+	Projection string `json:"projection"`
+	Step       string `json:"step"`
+	// From is the version that readers had, To the one that is built; 0 before it has a
+	// number.
+	From   int  `json:"from"`
+	To     int  `json:"to,omitempty"`
+	DryRun bool `json:"dry_run,omitempty"`
+	// Waiting are what is waited for.
+	Waiting []string `json:"waiting_for,omitempty"`
+	// Resend is what the publisher says of the resend.
+	Resend *resendStatus `json:"resend,omitempty"`
+	// Command is what is to be run in the publisher's environment.
+	Command string `json:"command,omitempty"`
+	// Refused says what speaks against the step.
+	Refused []string `json:"refused,omitempty"`
+	// Until is when the old documents are dropped.
+	Until time.Time `json:"until,omitzero"`
+}
+
+func rebuildCommand() *cobra.Command {
+	var o rebuildOptions
+	c := admitted(&cobra.Command{
+		Use: "rebuild --projection NAME", Short: "build a projection's documents anew beside those that readers see, and switch to them",
+		Long: `Build a projection's documents anew beside those that readers see, from events that
+the publisher resends for that, and have readers see them once they are complete. The
+old ones are dropped after --grace. Live events flow into both meanwhile.
+
+It may be stopped at any time, and goes on when it is run again. --cancel ends it, and
+until the old documents are dropped readers see those again. With --publisher, the
+publisher's command line in the publisher's environment, it asks for the resend itself
+and follows it; without, it says which command to run.`,
+	}, (*scope).admitSoon, func(ctx context.Context, s *scope, _ []string) error { return s.rebuild(ctx, o) })
+	flags := c.Flags()
+	flags.StringVar(&o.name, "projection", "", "the name of the projection, which has a version")
+	flags.StringVar(&o.why, "why", "", "the reason, which is kept; needed to begin one")
+	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec deploy/publisher -- publisher"`)
+	flags.IntVar(&o.rate, "rate", defaultResendRate, "most events a second that the publisher resends, of each partition; 0 is as fast as it goes")
+	flags.DurationVar(&o.grace, "grace", defaultGrace, "how long the old documents are kept after the switch")
+	flags.DurationVar(&o.wait, "wait", defaultLook, "how long the new documents may take to catch up with the old ones before the switch")
+	flags.BoolVar(&o.resent, "resent", false, "publisher resend status says that everything was resent; instead of --publisher")
+	flags.BoolVar(&o.force, "force", false, "whatever speaks against the switch")
+	flags.BoolVar(&o.cancel, "cancel", false, "end it, with the old documents")
+	c.Args = func(c *cobra.Command, args []string) error {
+		switch {
+		case o.name == "":
+			return cli.Usagef("rebuild needs --projection NAME")
+		case o.rate < 0 || o.grace < 0 || o.wait < 0:
+			return cli.Usagef("rebuild: --rate, --grace and --wait are not below 0")
+		}
+		return cli.Takes(0, 0)(c, args)
+	}
+	return c
+}
+
+// beginsAnew is how long projectors may take to begin anew once a rebuild has gone on.
+const beginsAnew = time.Minute
+
+// admitSoon is admit for a command that may have been killed when it had just changed
+// what the projectors write.
+func (s *scope) admitSoon(ctx context.Context) error {
+	end := time.Now().Add(beginsAnew)
+	ticker := time.NewTicker(lookAtRebuild)
+	defer ticker.Stop()
+	for {
+		err := s.admit(ctx)
+		if err == nil || len(s.records) == 0 || !errors.Is(err, errOutOfScope) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// rebuilding is a rebuild that a command carries on with.
+type rebuilding struct {
+	*scope
+	o        rebuildOptions
+	declared projection.Version
+	record   rebuild.Record
+	said     string // the last line, which is not printed twice
+}
+
+// rebuild begins a rebuild of a projection, or goes on with the one under way, until its
+// end.
+func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
+	versions := versionsOf(s.declared)
+	at := slices.IndexFunc(versions, func(v projection.Version) bool { return v.Projection == o.name })
+	if at < 0 {
+		return fmt.Errorf("PROJECTIONS declares no version of projection %q: only one that has a version can be rebuilt beside itself", o.name)
+	}
+	r := &rebuilding{scope: s, o: o, declared: versions[at], record: s.records.Of(&versions[at])}
+	if s.flags.DryRun {
+		return r.rehearse(ctx)
+	}
+	if len(r.record.Retired) > 0 {
+		return r.clear(ctx) // what a command that was killed has left
+	}
+	if o.cancel {
+		return r.abandon(ctx)
+	}
+	for {
+		done, err := r.step(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// step does what is next.
+func (r *rebuilding) step(ctx context.Context) (done bool, err error) {
+	switch r.record.State {
+	case rebuild.Filling:
+		return false, r.fill(ctx)
+	case rebuild.Following:
+		return true, r.finish(ctx)
+	}
+	return false, r.begin(ctx)
+}
+
+// begin notes that there is a next version.
+func (r *rebuilding) begin(ctx context.Context) error {
+	refused, highest, err := r.againstBegin(ctx)
+	if err != nil {
+		return err
+	}
+	if r.o.why == "" {
+		refused = append(refused, "say why, with --why TEXT: it is kept")
+	}
+	if len(refused) > 0 {
+		return r.refuse("begin", refused)
+	}
+	next := r.record.Begin(&r.declared, highest, cli.Operator(), r.o.why, time.Now().UTC())
+	return r.revise(ctx, next)
+}
+
+// againstBegin is what speaks against a rebuild, and the highest number of a version
+// that there is.
+func (r *rebuilding) againstBegin(ctx context.Context) (refused []string, highest int, err error) {
+	current := r.current()
+	live, err := r.store.Live(ctx, &r.declared)
+	if err != nil {
+		return nil, 0, err
+	}
+	if live != current {
+		refused = append(refused, fmt.Sprintf("readers see version %d, and the projectors of this environment write version %d", live, current))
+	}
+	states, err := r.store.Versions(ctx, &r.declared)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, state := range states {
+		highest = max(highest, state.Version)
+	}
+	others, all, err := r.store.Elsewhere(ctx, r.records.Signature(r.scope.declared))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(others) > 0 {
+		refused = append(refused, fmt.Sprintf("projectors %s are of an earlier release, or begin just now", strings.Join(others, ", ")))
+	}
+	if all == 0 {
+		refused = append(refused, "no projector runs")
+	}
+	holes, err := r.holes(ctx)
+	return append(refused, holes...), highest, err
+}
+
+func (r *rebuilding) current() int {
+	if r.record.Current > 0 {
+		return r.record.Current
+	}
+	return r.declared.Number
+}
+
+// revise stores the next state of the record, and waits until every projector that
+// lives works by it.
+func (r *rebuilding) revise(ctx context.Context, next rebuild.Record) error {
+	if err := r.store.Revise(ctx, next); err != nil {
+		return err
+	}
+	r.record = next
+	return r.known(ctx)
+}
+
+// known waits until every projector that lives works by the record.
+func (r *rebuilding) known(ctx context.Context) error {
+	return r.until(ctx, func() (bool, *rebuildStep, error) {
+		records, err := r.stored(ctx)
+		if err != nil {
+			return false, nil, err
+		}
+		others, all, err := r.store.Elsewhere(ctx, records.Signature(r.scope.declared))
+		if err != nil {
+			return false, nil, err
+		}
+		if all == 0 {
+			others = []string{"any projector"}
+		}
+		for i := range others {
+			others[i] += " to begin anew"
+		}
+		return len(others) == 0, &rebuildStep{Step: string(r.record.State), Waiting: others}, nil
+	})
+}
+
+// stored are the records; readmodel.ErrRevised where somebody else has gone on with this
+// one.
+func (r *rebuilding) stored(ctx context.Context) (rebuild.Records, error) {
+	records, err := r.store.Rebuilds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if stored := records.Of(&r.declared); stored.Revision != r.record.Revision {
+		return nil, readmodel.ErrRevised
+	}
+	return records, nil
+}
+
+// until looks again and again until something is done, and prints what it waits for.
+func (r *rebuilding) until(ctx context.Context, done func() (bool, *rebuildStep, error)) error {
+	ticker := time.NewTicker(lookAtRebuild)
+	defer ticker.Stop()
+	for {
+		is, step, err := done()
+		if err != nil || is {
+			return err
+		}
+		if err := r.say(step); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// say prints a step, unless it was the last one that was printed.
+func (r *rebuilding) say(step *rebuildStep) error {
+	step.Projection, step.DryRun = r.o.name, r.flags.DryRun
+	step.From, step.To = r.current(), r.record.Next
+	line, err := json.Marshal(step)
+	if err != nil {
+		return fmt.Errorf("print a step: %w", err)
+	}
+	if string(line) == r.said {
+		return nil
+	}
+	r.said = string(line)
+	return r.lines.Encode(step)
+}
+
+func (r *rebuilding) refuse(step string, refused []string) error {
+	if err := r.say(&rebuildStep{Step: step, Refused: refused}); err != nil {
+		return err
+	}
+	return errUnfinished
+}
+
+// rehearse prints what would be next.
+func (r *rebuilding) rehearse(ctx context.Context) error {
+	step := &rebuildStep{Step: "begin"}
+	switch {
+	case len(r.record.Retired) > 0:
+		step.Step = "drop"
+	case r.o.cancel:
+		step.Step = "cancel"
+	case r.record.State == rebuild.Filling:
+		step.Step, step.Command = "fill", r.asked()
+	case r.record.State == rebuild.Following:
+		step.Step = "switch"
+	default:
+		refused, highest, err := r.againstBegin(ctx)
+		if err != nil {
+			return err
+		}
+		next := r.record.Begin(&r.declared, highest, "", "", time.Time{})
+		step.Refused = refused
+		r.record.Next = next.Next
+		// No command yet: what is resent before the projectors know of the version is nobody's.
+		step.Waiting = []string{"the publisher, to resend everything for " + r.address()}
+	}
+	return r.say(step)
+}

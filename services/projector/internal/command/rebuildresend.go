@@ -1,0 +1,261 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"changerelay/services/projector/internal/config"
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/rebuild"
+	"changerelay/services/projector/internal/servicebus"
+)
+
+const (
+	// publisherTime is how long the publisher's command line may take to answer.
+	publisherTime = 2 * time.Minute
+	// mostSessions bounds the sessions that are looked at.
+	mostSessions = 20_000
+)
+
+// resendStatus is what is read of what publisher resend prints.
+type resendStatus struct {
+	ID          string   `json:"id"`
+	State       string   `json:"state"`
+	Group       string   `json:"group,omitempty"`
+	Documents   *int64   `json:"documents,omitempty"`
+	Sent        int64    `json:"sent"`
+	Failed      int64    `json:"failed"`
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
+}
+
+// States of a resend that the publisher has ended.
+const (
+	resendDone       = "done"
+	resendIncomplete = "incomplete"
+	resendCancelled  = "cancelled"
+)
+
+// ended tells whether there is nothing more to come of it.
+func (s *resendStatus) ended() bool {
+	return s.State == resendDone || s.State == resendIncomplete || s.State == resendCancelled
+}
+
+// address is whom the resend is for.
+func (r *rebuilding) address() string { return rebuild.Address(r.cfg.Group, r.next()) }
+
+// ask are the arguments that ask the publisher for the resend.
+func (r *rebuilding) ask() []string {
+	why := fmt.Sprintf("rebuild of projection %s", r.o.name)
+	if r.record.Why != "" {
+		why += ": " + r.record.Why
+	}
+	return []string{"resend", "--all", "--group", r.address(), "--rate", strconv.Itoa(r.o.rate), "--why", why, "--json"}
+}
+
+// asked is the command to be run in the publisher's environment.
+func (r *rebuilding) asked() string {
+	words := r.ask()
+	for i := range words {
+		if strings.ContainsAny(words[i], " \"'$\\`") {
+			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
+		}
+	}
+	return "publisher " + strings.Join(words, " ")
+}
+
+// resend waits until the publisher has resent everything for the next version, and asks
+// it to where nobody has. It returns what was not sent.
+func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
+	switch {
+	case r.o.resent:
+		return nil, nil
+	case r.o.publisher == "":
+		if err := r.say(&rebuildStep{Step: "resend", Command: r.asked(), Waiting: []string{
+			"the publisher: run the command in its environment, and once publisher resend status says that it is done, and that none has failed, this one again with --resent",
+		}}); err != nil {
+			return nil, err
+		}
+		return nil, errUnfinished
+	}
+	err = r.until(ctx, func() (bool, *rebuildStep, error) {
+		status, err := r.resent(ctx)
+		if err != nil {
+			return false, nil, err
+		}
+		if status == nil || status.State == resendCancelled {
+			if status, err = r.askFor(ctx); err != nil {
+				return false, nil, err
+			}
+		}
+		refused = nil
+		if status.State == resendIncomplete {
+			refused = append(refused, "the resend has ended without all that was selected: see publisher resend status")
+		}
+		if status.Failed > 0 {
+			refused = append(refused, fmt.Sprintf("%d events could not be resent: see publisher resend status", status.Failed))
+		}
+		return status.ended(), &rebuildStep{Step: "resend", Resend: status}, nil
+	})
+	return refused, err
+}
+
+// resent is the last resend for the next version; nil where there is none.
+func (r *rebuilding) resent(ctx context.Context) (*resendStatus, error) {
+	output, err := r.publisher(ctx, "resend", "status", "--all", "--json")
+	all, readErr := readStatus(output)
+	if readErr != nil {
+		return nil, readErr
+	}
+	if err != nil && len(all) == 0 {
+		// So it ends where nothing was ever resent, too. Where it is for another reason,
+		// asking for the resend says so.
+		return nil, nil
+	}
+	at := slices.IndexFunc(all, func(s resendStatus) bool { return s.Group == r.address() })
+	if at < 0 {
+		return nil, nil
+	}
+	return &all[at], nil
+}
+
+// askFor asks for the resend.
+func (r *rebuilding) askFor(ctx context.Context) (*resendStatus, error) {
+	output, err := r.publisher(ctx, r.ask()...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readStatus(output)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("the publisher's command line has printed %d resends, not one", len(all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// cancelResend cancels the resend for the next version where it is under way.
+func (r *rebuilding) cancelResend(ctx context.Context) error {
+	if r.o.publisher == "" {
+		return nil
+	}
+	status, err := r.resent(ctx)
+	if err != nil || status == nil || status.ended() {
+		return err
+	}
+	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the rebuild of projection "+r.o.name+" is cancelled")
+	return err
+}
+
+// publisher runs the publisher's command line.
+func (r *rebuilding) publisher(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, publisherTime)
+	defer cancel()
+	words := append(strings.Fields(r.o.publisher), args...)
+	var stdout, stderr bytes.Buffer
+	run := exec.CommandContext(ctx, words[0], words[1:]...)
+	run.Stdout, run.Stderr = &stdout, &stderr
+	if err := run.Run(); err != nil {
+		return stdout.Bytes(), fmt.Errorf("run %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}
+
+func readStatus(output []byte) (all []resendStatus, err error) {
+	for line := range bytes.Lines(output) {
+		var status resendStatus
+		if err := json.Unmarshal(line, &status); err != nil {
+			return nil, fmt.Errorf("the publisher's command line has not printed the state of a resend: %w", err)
+		}
+		all = append(all, status)
+	}
+	return all, nil
+}
+
+// arrived waits until nothing of what was resent is left in the subscription: each
+// session that has messages when it begins has been seen without any, or the next
+// version has what the current one has of its aggregate.
+func (r *rebuilding) arrived(ctx context.Context) error {
+	sessions, end, err := openSessions(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	left, err := sessions(ctx)
+	if err != nil {
+		return err
+	}
+	return r.until(ctx, func() (bool, *rebuildStep, error) {
+		still, err := sessions(ctx)
+		if err != nil {
+			return false, nil, err
+		}
+		if len(left) >= mostSessions {
+			left = still // the list had no end
+		}
+		if left, err = r.behind(ctx, left, still); err != nil {
+			return false, nil, err
+		}
+		return len(left) == 0, &rebuildStep{Step: "arriving", Waiting: []string{fmt.Sprintf("%d sessions with messages", len(left))}}, nil
+	})
+}
+
+// behind are those of sessions that still have messages, and of which the next version
+// lacks what the current one has.
+func (r *rebuilding) behind(ctx context.Context, sessions, still []string) (left []string, err error) {
+	keyed := slices.ContainsFunc(r.projections, func(p projection.Projection) bool {
+		v, is := projection.VersionOf(p)
+		return is && v == *r.next() && projection.Keyed(p)
+	})
+	with := make(map[string]bool, len(still))
+	for _, session := range still {
+		with[session] = true
+	}
+	for _, session := range sessions {
+		if !with[session] {
+			continue
+		}
+		level, err := rebuild.Level(ctx, r.store, r.next(), r.declared.Other(r.record.Current), keyed, session)
+		if err != nil {
+			return nil, err
+		}
+		if !level {
+			left = append(left, session)
+		}
+	}
+	return left, nil
+}
+
+// openSessions opens what lists the sessions with messages of the environment's
+// subscription.
+func openSessions(ctx context.Context) (list func(context.Context) ([]string, error), end func(), err error) {
+	cfg, err := config.LoadBus()
+	if err != nil {
+		return nil, nil, err
+	}
+	bus, err := cfg.Reach()
+	if err != nil {
+		return nil, nil, err
+	}
+	subscription, err := servicebus.New(bus, zerolog.Nop())
+	if err != nil {
+		return nil, nil, err
+	}
+	list = func(ctx context.Context) ([]string, error) { return subscription.Sessions(ctx, mostSessions) }
+	end = func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = subscription.Close(closing) // the process ends anyway
+	}
+	return list, end, nil
+}

@@ -1,0 +1,165 @@
+package rebuild
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"changerelay/services/projector/internal/projection"
+)
+
+// State is how far a rebuild is.
+type State string
+
+// The states of a record: see the package.
+const (
+	Settled   State = "settled"
+	Filling   State = "filling"
+	Following State = "following"
+)
+
+// Record says which versions a declared projection has. The zero Record is that of a
+// projection that was never rebuilt.
+type Record struct {
+	// Projection is the name that all versions share, and Declared the version that
+	// PROJECTIONS has of it.
+	Projection string `bson:"projection"`
+	Declared   int    `bson:"declared"`
+	// Current is the version that is written, Next the one that is filled; 0 for none.
+	Current int `bson:"current"`
+	Next    int `bson:"next"`
+	// Highest is the highest number given out.
+	Highest int   `bson:"highest"`
+	State   State `bson:"state"`
+	// Revision rises with each change.
+	Revision int64 `bson:"revision"`
+	// Retired are versions that nobody writes any more, and whose documents are to be
+	// dropped.
+	Retired []int `bson:"retired"`
+	// SwitchedAt is when readers were switched to Next; zero before.
+	SwitchedAt time.Time `bson:"switchedAt,omitempty"`
+	Who        string    `bson:"who"`
+	Why        string    `bson:"why"`
+	BeganAt    time.Time `bson:"beganAt"`
+}
+
+// Begin is the record with a version to be filled, above every number there is.
+func (r Record) Begin(v *projection.Version, highest int, who, why string, at time.Time) Record {
+	if r.Current == 0 {
+		r.Projection, r.Declared, r.Current = v.Projection, v.Number, v.Number
+	}
+	r.Highest = max(r.Highest, r.Current, highest) + 1
+	r.Next, r.State, r.SwitchedAt = r.Highest, Filling, time.Time{}
+	r.Who, r.Why, r.BeganAt = who, why, at
+	return r.changed()
+}
+
+// Follow is the record once the next version has had everything.
+func (r Record) Follow() Record {
+	r.State = Following
+	return r.changed()
+}
+
+// Settle is the record with the next version in the place of the current one.
+func (r Record) Settle() Record {
+	r.Retired = append(slices.Clone(r.Retired), r.Current)
+	r.Current, r.Next, r.State = r.Next, 0, Settled
+	return r.changed()
+}
+
+// Abandon is the record without the next version.
+func (r Record) Abandon() Record {
+	r.Retired = append(slices.Clone(r.Retired), r.Next)
+	r.Next, r.State = 0, Settled
+	return r.changed()
+}
+
+func (r Record) changed() Record {
+	r.Revision++
+	return r
+}
+
+// of tells whether the record is of a version that PROJECTIONS declares.
+func (r *Record) of(v *projection.Version) bool {
+	return r.Projection == v.Projection && r.Declared == v.Number
+}
+
+// Records are those of a read database.
+type Records []Record
+
+// Of is the record of a declared version; the zero Record where there is none.
+func (rs Records) Of(v *projection.Version) Record {
+	for i := range rs {
+		if rs[i].of(v) {
+			return rs[i]
+		}
+	}
+	return Record{}
+}
+
+// ErrTaken means that PROJECTIONS declares a version whose number a rebuild has taken.
+var ErrTaken = errors.New("the number of the version is taken by a rebuild")
+
+// Versions are the projections that a process has which is declared some: each with
+// the versions that its record says, the current one first. ErrTaken where a rebuild
+// has the number of a declared one.
+func (rs Records) Versions(declared projection.Projections) (projection.Projections, error) {
+	var all projection.Projections
+	for _, p := range declared {
+		v, is := projection.VersionOf(p)
+		again, may := p.(projection.Renumbered)
+		if !is || !may {
+			all = append(all, p)
+			continue
+		}
+		for i := range rs {
+			if r := &rs[i]; r.Projection == v.Projection && r.Declared < v.Number && v.Number <= r.Highest {
+				return nil, fmt.Errorf("%w: projection %q of version %d was rebuilt up to version %d: declare version %d", ErrTaken, v.Projection, r.Declared, r.Highest, r.Highest+1)
+			}
+		}
+		r := rs.Of(&v)
+		if r.Current == 0 {
+			all = append(all, p)
+			continue
+		}
+		all = append(all, again.Renumbered(r.Current))
+		if r.Next != 0 {
+			all = append(all, again.Renumbered(r.Next))
+		}
+	}
+	return all, nil
+}
+
+// Current are the projections that a process has which is declared some, without the
+// versions that are filled. The records are such that Versions has no error.
+func (rs Records) Current(declared projection.Projections) projection.Projections {
+	settled := slices.Clone(rs)
+	for i := range settled {
+		settled[i].Next = 0
+	}
+	current, err := settled.Versions(declared)
+	if err != nil {
+		return declared
+	}
+	return current
+}
+
+// Signature tells by which revisions a process works that is declared some projections.
+func (rs Records) Signature(declared projection.Projections) string {
+	var of []string
+	for _, p := range declared {
+		if v, is := projection.VersionOf(p); is {
+			if r := rs.Of(&v); r.Revision > 0 {
+				of = append(of, fmt.Sprintf("%s:%d", v.Account(), r.Revision))
+			}
+		}
+	}
+	slices.Sort(of)
+	return strings.Join(of, " ")
+}
+
+// Address is whom a resend is for that fills a version, of a group's projectors. No
+// group has such a name.
+func Address(group string, v *projection.Version) string { return group + "/" + v.Collection() }
