@@ -177,10 +177,7 @@ func TestCopy_IsNotTakenUpUnderOtherSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := run(t, configured(servers, copies, tt.change))
-			shown := other.await(t, "the copy to halt", func(s status.Status) bool { return s.State == "halted" })
-			if !strings.Contains(shown.LastError, tt.names) || !strings.Contains(shown.LastError, "publisher checkpoint reset") {
-				t.Errorf("last error is %q, without %s and the command", shown.LastError, tt.names)
-			}
+			other.awaitHalt(t, "settings of a copy changed", tt.names, "publisher checkpoint reset")
 			if err := other.quit(); err != nil {
 				t.Fatal(err)
 			}

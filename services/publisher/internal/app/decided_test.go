@@ -10,6 +10,7 @@ import (
 	"changerelay/services/publisher/internal/command"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -36,6 +37,30 @@ func TestReset_ThatDiedIsEndedByTheLeader(t *testing.T) {
 	which := bson.D{{Key: "decision", Value: mongostate.Began}, {Key: "cause", Value: "checkpoint reset"}}
 	if err := state(t, servers, "stream_gaps").FindOne(t.Context(), which).Decode(&began); err != nil || !began.FromTime.Equal(moved) {
 		t.Errorf("the stream began anew since %v, %v, want %v, when the place was given up", began.FromTime, err, moved)
+	}
+}
+
+// TestReset_BeginsAnewAsThePublisherIsThatDoesSo resets with settings, and a source, that
+// the publishers then do not have.
+func TestReset_BeginsAnewAsThePublisherIsThatDoesSo(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(c *config.Config, other testserver.Servers){
+		"another source": func(c *config.Config, other testserver.Servers) { c.MongoURI = settings.Secret(other.MongoURI) },
+		"another path":   func(c *config.Config, _ testserver.Servers) { byOrder(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers, other := testserver.Start(t), testserver.Start(t)
+			events(t, servers).write(t, 1, 1)
+			events(t, other).write(t, 1, 1)
+			c := configured(servers, split(2))
+			begun(t, c)
+			if _, err := say[command.MoveView](t, c, "checkpoint", "reset", "--why", "test"); err != nil {
+				t.Fatal(err)
+			}
+			change(&c, other)
+			begun(t, c)
+		})
 	}
 }
 

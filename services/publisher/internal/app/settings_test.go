@@ -189,3 +189,65 @@ func TestSettings_OtherOptionsAreAcceptedFromTheTimeOfTheCheckpoint(t *testing.T
 	p.await(t, "what came after to be sent", func(s status.Status) bool { return leading(s) && s.Sent >= 20 })
 	source.wantAll(t, source.drain(t, servers))
 }
+
+// TestSettings_WhatACommandIsRunWithIsInTheLedgerOnceItIsSentSo decides with settings
+// that the stream has not had, and starts a publisher with them.
+func TestSettings_WhatACommandIsRunWithIsInTheLedgerOnceItIsSentSo(t *testing.T) {
+	t.Parallel()
+	place := time.Now().Add(-time.Minute).Format(time.RFC3339)
+	filter := func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` }
+	for name, tt := range map[string]struct {
+		change func(*config.Config)
+		halts  string // what is halted for before
+		decide []string
+		says   []string
+	}{
+		"a filter that is accepted": {filter, "stream options changed", []string{"accept"}, []string{`SOURCE_FILTER was "", now it is "{`}},
+		"a filter behind a place":   {filter, "", []string{"set", place}, []string{`SOURCE_FILTER was "", now it is "{`}},
+		"fields behind a place": {
+			func(c *config.Config) { c.DropFields, c.FieldTime = []string{"data.a"}, "at" }, "",
+			[]string{"set", place},
+			[]string{`DROP_FIELDS was "", now it is "data.a"`, `FIELD_TIME was "time", now it is "at"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			published(t, servers, events(t, servers), 20)
+			changed := configured(servers, tt.change)
+			if tt.halts != "" {
+				p := run(t, changed)
+				p.awaitHalt(t, tt.halts)
+				if err := p.quit(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := say[command.MoveView](t, changed, append([]string{"checkpoint", "--why", "test"}, tt.decide...)...); err != nil {
+				t.Fatal(err)
+			}
+			run(t, changed).await(t, "the publisher to lead", leading)
+			report := entered(t, servers, "report")
+			for _, want := range tt.says {
+				if said := report.Lookup("error").StringValue(); !strings.Contains(said, want) {
+					t.Errorf("the ledger says %q, without %q", said, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSettings_ThoseOfACommandAloneAreNotTheStreams moves a checkpoint with a filter that
+// no publisher has.
+func TestSettings_ThoseOfACommandAloneAreNotTheStreams(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 20)
+	filtered := configured(servers, func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": "OrderPlaced"}` })
+	if _, err := say[command.MoveView](t, filtered, "checkpoint", "set", "--why", "test", time.Now().Add(-time.Minute).Format(time.RFC3339)); err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, configured(servers))
+	if shown := p.await(t, "the publisher to lead", leading); shown.GapCounts["report"] != 0 {
+		t.Errorf("gaps are %+v, want none: it is sent as before", shown.Gaps)
+	}
+}

@@ -65,7 +65,8 @@ const (
 // OfState reports whether the reason is about what the state database keeps.
 func (r Reason) OfState() bool {
 	switch r {
-	case CheckpointMissing, CheckpointBehind, CheckpointEmpty, PlaceAhead, RecordLost, StreamRetired, StreamShared, SourceChanged, SettingsChanged, TopicTaken:
+	case CheckpointMissing, CheckpointBehind, CheckpointEmpty, PlaceAhead, RecordLost, StreamRetired, StreamShared, SourceChanged,
+		SettingsChanged, OptionsChanged, CopyChanged, TopicTaken:
 		return true
 	default:
 		return false

@@ -117,6 +117,19 @@ func (r *Record) changed(now Settings, which func(SettingChange) bool) []string 
 	return all
 }
 
+// Accepting are the settings of the stream once an operator has decided with
+// settings of theirs: those that make it another stream are taken over. What else
+// changed stays for the publisher that goes on to note, from where it does so.
+func (r *Record) Accepting(now Settings) Settings {
+	accepted := r.Settings.With(now)
+	for _, change := range r.Changes(now) {
+		if change.Meaning != Another {
+			accepted[change.Name] = change.Was
+		}
+	}
+	return accepted
+}
+
 // With are the settings with what is known now in place of what was.
 func (s Settings) With(now Settings) Settings {
 	merged := maps.Clone(s)

@@ -272,7 +272,7 @@ func (d *deciding) move(name string) mongostate.Move {
 	move := mongostate.Move{
 		Stream: name, Action: d.action, Who: d.who, Why: d.why, Forced: d.force, At: time.Now(),
 		To: d.to, GiveUpCopy: d.giveUp, KeepOptions: d.to == nil || d.to.Token != nil,
-		Source: record.Source.With(d.origin), Settings: record.Settings.With(d.call.Config.Identity()),
+		Source: record.Source.With(d.origin), Settings: record.Accepting(d.call.Config.Identity()),
 	}
 	switch d.action {
 	case mongostate.Reset: // those of the publisher that begins anew

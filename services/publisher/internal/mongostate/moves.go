@@ -63,8 +63,8 @@ type Move struct {
 	// KeepOptions says that the place is one of the stream's options as they were
 	// recorded.
 	KeepOptions bool `bson:"-"`
-	// Source and Settings are those of the stream from now on, and Accepted the
-	// time up to which changes to its collections are accepted.
+	// Source and Settings are those of the stream from now on (checkpoint.Record.Accepting),
+	// and Accepted the time up to which changes to its collections are accepted.
 	Source   checkpoint.Origin      `bson:"-"`
 	Settings checkpoint.Settings    `bson:"-"`
 	Accepted checkpoint.ClusterTime `bson:"-"`
