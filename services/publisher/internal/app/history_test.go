@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/settings"
 	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -106,6 +108,71 @@ func TestHistory_HealingLeavesOutWhatIsKnownToBeOlder(t *testing.T) {
 		t.Errorf("%d events of a day ago were sent again, want none", len(got.versions["old"]))
 	}
 	healed.wantAll(t, got)
+}
+
+// TestHistory_HealingSendsWhatWasCommittedLate has an event that says it was written some
+// time before the place up to which all is published, and came after it.
+func TestHistory_HealingSendsWhatWasCommittedLate(t *testing.T) {
+	t.Parallel()
+	servers := smallOplog(t)
+	source, written := loseHistory(t, servers)
+	if _, err := source.InsertOne(t.Context(), bson.D{
+		{Key: "_id", Value: bson.NewObjectIDFromTimestamp(time.Now().Add(-time.Hour))},
+		{Key: "aggregateId", Value: "late"},
+		{Key: "version", Value: 1},
+		{Key: "type", Value: "Late"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	source.written["late"] = []int{1}
+	p := run(t, configured(servers, policy("heal"), func(c *config.Config) { c.HealMargin = 2 * time.Hour }))
+	p.await(t, "the healing to end", func(s status.Status) bool {
+		return leading(s) && len(s.Gaps) == 1 && s.Copy == nil && s.Sent > written
+	})
+	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestHistory_ALeaderWhoseHistoryIsLostWhileItReadsDoesAsItIsTold has a source that is
+// put back to an older copy of itself: it knows the token no more, at the next question
+// and when the stream is opened again.
+func TestHistory_ALeaderWhoseHistoryIsLostWhileItReadsDoesAsItIsTold(t *testing.T) {
+	t.Parallel()
+	for _, decision := range []string{"stop", "heal"} {
+		t.Run(decision, func(t *testing.T) {
+			t.Parallel()
+			servers, kept := testserver.Start(t), testserver.Start(t) // fail points are the whole server's
+			source := events(t, servers)
+			order := bson.D{{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}}
+			if _, err := source.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: order}); err != nil {
+				t.Fatal(err)
+			}
+			p := run(t, configured(servers, policy(decision), func(c *config.Config) { c.StateMongoURI = settings.Secret(kept.MongoURI) }))
+			p.await(t, "the publisher to lead", leading)
+			source.write(t, 20, 5)
+			p.await(t, "the events to be sent", sent(20))
+			forget := func(mode any) {
+				if err := source.Database().Client().Database("admin").RunCommand(t.Context(), bson.D{
+					{Key: "configureFailPoint", Value: "failCommand"},
+					{Key: "mode", Value: mode},
+					{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getMore", "aggregate"}}, {Key: "errorCode", Value: 280}}},
+				}).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			forget("alwaysOn")
+			source.write(t, 20, 5)
+			if entry := entered(t, kept, decision); entry.Lookup("cause").StringValue() != "history lost" {
+				t.Errorf("the ledger says %s, want what was decided about lost history", entry)
+			}
+			if decision == config.DecideStop {
+				p.await(t, "the publisher to halt", func(s status.Status) bool { return s.State == "halted" })
+				return
+			}
+			forget("off")
+			p.await(t, "the stream to be followed again", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Sent >= 40 })
+			source.wantAll(t, source.drain(t, servers))
+		})
+	}
 }
 
 func TestHistory_ASnapshotAfterLostHistorySendsEverything(t *testing.T) {

@@ -76,6 +76,22 @@ func TestHistory_AFatalErrorIsLostHistoryOnlyRightAfterResuming(t *testing.T) {
 	wantNumbers(t, read(t, stream, 1), 2, 2)
 }
 
+// TestHistory_ThatIsLostWhileItIsReadIsLost has a source answer so from one change on:
+// when it is asked for more, and when the stream is opened again.
+func TestHistory_ThatIsLostWhileItIsReadIsLost(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	client := testserver.Connect(t, servers.MongoURI)
+	events := client.Database("shop").Collection("events")
+	stream := from(t, events, now(t, events))
+	insert(t, events, 1, 1)
+	read(t, stream, 1)
+	failAlways(t, client, 280, "getMore", "aggregate")
+	if _, err := readSome(t.Context(), stream, 1); !lostHistory(err) {
+		t.Errorf("Read = %v, want history lost", err)
+	}
+}
+
 func lostHistory(err error) bool {
 	halt, ok := errors.AsType[*changestream.HaltError](err)
 	return ok && halt.Reason == changestream.HistoryLost

@@ -26,8 +26,10 @@ var (
 )
 
 // open opens the stream where it is placed. It ends when that is done, when ctx
-// ends, and when the source is not heard of any more.
+// ends, and when the source is not heard of any more. Of what the source answers
+// while it does, nothing was read yet: see judge.
 func (s *Stream) open(ctx context.Context) error {
+	s.moved = false
 	// The connection that has just answered is the next to be used.
 	if _, err := hello(ctx, s.source.Database.Client()); err != nil {
 		return err
@@ -50,7 +52,7 @@ func (s *Stream) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	s.stream, s.cursor, s.moved, s.movedAt = stream, stream.ID(), false, time.Now()
+	s.stream, s.cursor, s.movedAt = stream, stream.ID(), time.Now()
 	s.splitting, s.parts, s.patience = splitting, fragments{}, firstPatience
 	return nil
 }

@@ -55,6 +55,23 @@ func TestSilence_ASilentStreamIsOpenedAgainAtItsOwnToken(t *testing.T) {
 	}
 }
 
+// TestSilence_InsideAChangeNoPlaceIsToldOf has a server give the first part of a change,
+// and be silent: its token is one to go on from that the change would not survive.
+func TestSilence_InsideAChangeNoPlaceIsToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{silence: second, end: make(chan struct{})}
+		server.part = bson.D{{Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: 1}, {Key: "of", Value: 2}}}}
+		stream := changestream.New(changestream.Of(server.connect(t).Database("shop").Collection("events")), changestream.Start{}, zerolog.Nop())
+		defer stream.Close(t.Context())
+		for range 3 {
+			if batch, err := stream.Read(t.Context()); err != nil || len(batch.Changes) > 0 || batch.Idle.Token != nil {
+				t.Errorf("Read = %+v, %v, want neither a change nor a place", batch, err)
+			}
+		}
+	})
+}
+
 // second takes a second, as an await of the server's does.
 func second(<-chan struct{}) { time.Sleep(time.Second) } //nolint:forbidigo // in a bubble, where it is exact
 
@@ -62,6 +79,7 @@ func second(<-chan struct{}) { time.Sleep(time.Second) } //nolint:forbidigo // i
 // streams give one change each, and are silent after it.
 type silentServer struct {
 	silence func(end <-chan struct{})
+	part    bson.D      // what is in its changes besides
 	opening func(n int) // called before the nth stream is opened; nil takes no time
 	dead    atomic.Bool // while set nothing is answered
 	end     chan struct{}
@@ -167,7 +185,7 @@ func (s *silentServer) open(command bson.Raw) bson.D {
 		s.opening(n)
 	}
 	own := token(n)
-	return cursor("firstBatch", own, bson.D{{Key: "_id", Value: own}, {Key: "operationType", Value: "insert"}})
+	return cursor("firstBatch", own, append(bson.D{{Key: "_id", Value: own}, {Key: "operationType", Value: "insert"}}, s.part...))
 }
 
 func cursor(batch string, token any, changes ...bson.D) bson.D {

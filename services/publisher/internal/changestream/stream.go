@@ -66,7 +66,7 @@ type Stream struct {
 
 	stream  *mongo.ChangeStream // nil while closed
 	cursor  int64               // the server's, as last known
-	moved   bool                // whether a change was read since it was opened
+	moved   bool                // whether a change was read since it was last being opened
 	movedAt time.Time           // when the token last moved
 	// splitting says that the server splits changes that are too large, and parts
 	// are those of the change that is being read.

@@ -265,10 +265,21 @@ func wantNumbers(t *testing.T, changes []relay.Change, first, last int) {
 // fail makes the server's next command of the given name fail with code.
 func fail(t *testing.T, client *mongo.Client, command string, code int) {
 	t.Helper()
+	failing(t, client, bson.D{{Key: "times", Value: 1}}, code, command)
+}
+
+// failAlways makes the server's commands of the given names fail with code from now on.
+func failAlways(t *testing.T, client *mongo.Client, code int, commands ...string) {
+	t.Helper()
+	failing(t, client, "alwaysOn", code, commands...)
+}
+
+func failing(t *testing.T, client *mongo.Client, mode any, code int, commands ...string) {
+	t.Helper()
 	err := client.Database("admin").RunCommand(t.Context(), bson.D{
 		{Key: "configureFailPoint", Value: "failCommand"},
-		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
-		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "errorCode", Value: code}}},
+		{Key: "mode", Value: mode},
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: commands}, {Key: "errorCode", Value: code}}},
 	}).Err()
 	if err != nil {
 		t.Fatal(err)

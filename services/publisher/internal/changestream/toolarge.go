@@ -36,7 +36,7 @@ func (s *Stream) judge(ctx context.Context, err error) *HaltError {
 		return nil
 	case halt.Reason == HistoryLost && s.moved && isFatal(err):
 		// A stream that was read from had its history. If it is gone since, the
-		// stream that is opened now says so.
+		// attempt to open the next says so, or the first that is read of that.
 		return nil
 	case halt.Reason == ChangeTooLarge:
 		if key, keyErr := s.keyOfNext(ctx); keyErr == nil && key != "" {
