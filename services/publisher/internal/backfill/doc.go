@@ -14,6 +14,10 @@
 //     without those before it, and a chunk that ends inside an aggregate is
 //     followed by one that begins there. What is missing at an aggregate's end
 //     was written after the copy began, and is in the stream from that time.
+//   - That is so under any type of id. Integers come before strings, and those before
+//     UUIDs and ObjectIds, while an aggregate is told by its text: where a chunk has an
+//     aggregate of which an earlier version comes later in the order, the copy ends in
+//     a *SpelledError before it.
 //   - It can be taken up after any document: the token of each change holds the
 //     place. Documents of one place are never copied under two positions.
 //   - The order is total: behind the last document of a chunk are all that sort

@@ -19,11 +19,13 @@ type listing struct {
 // the documents are read by their _id.
 func (s *Source) findListed(ctx context.Context) (chunk, error) {
 	list := s.list
+	var fresh []listing
 	if len(list) == 0 {
 		var err error
 		if list, err = s.listKeys(ctx); err != nil || len(list) == 0 {
 			return chunk{}, err
 		}
+		fresh = list
 	}
 	n, size := 0, 0
 	for n < min(len(list), s.mostListed()) && (n == 0 || size+list[n].size <= chunkBytes) {
@@ -43,7 +45,7 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 		return chunk{}, err
 	}
 	found := s.inOrder(list[:n], documents, list[n:])
-	found.short = n == len(list) && s.listed
+	found.short, found.fresh = n == len(list) && s.listed, fresh
 	return found, nil
 }
 

@@ -20,6 +20,10 @@ type Plan struct {
 	// alone; otherwise as much of it is looked through in one snapshot as Searched says.
 	Filter bson.D
 	Narrow bool
+	// Spellings are the values of other types that stand for the same aggregate as a
+	// value of the order's first field, and sort behind it. Its second field is then
+	// the version: see SpelledError. Nil is for an order in which that does not matter.
+	Spellings func(id bson.RawValue) []bson.RawValue
 	// EndShort ends the order at the first chunk that is not full: what came to its end
 	// since is not looked for.
 	EndShort bool

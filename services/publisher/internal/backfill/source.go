@@ -112,7 +112,8 @@ func (s *Source) Index() *Index {
 	return s.index
 }
 
-// Read implements relay.Source. It returns ErrDone behind the last document.
+// Read implements relay.Source. It returns ErrDone behind the last document, and a
+// *SpelledError before one that must not be sent in the order.
 func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 	for len(s.chunk) == 0 {
 		if s.ended {
@@ -126,6 +127,9 @@ func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 		}
 		if ctx.Err() != nil {
 			return relay.Batch{}, context.Cause(ctx)
+		}
+		if _, spelled := errors.AsType[*SpelledError](err); spelled {
+			return relay.Batch{}, err
 		}
 		s.log.Warn().Err(err).Msg("chunk not copied, trying again")
 		if err := s.retry.Wait(ctx); err != nil {
@@ -160,6 +164,7 @@ func (s *Source) note(err error) {
 // readChunk reads the next documents in one snapshot. It uses them only when
 // the commit has shown that a majority has them.
 func (s *Source) readChunk(ctx context.Context) error {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
 	if err := s.choose(ctx); err != nil {
@@ -179,6 +184,11 @@ func (s *Source) readChunk(ctx context.Context) error {
 		s.asked = false // the index may be gone
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
 	}
+	// In the same session, so it shows what the snapshot did.
+	if err := s.checkSpellings(mongo.NewSessionContext(whole, session), found); err != nil {
+		s.list, s.asked = nil, false // the index may be gone
+		return err
+	}
 	return s.take(found)
 }
 
@@ -189,6 +199,8 @@ type chunk struct {
 	// ones that come then. Documents that were listed may be gone.
 	keys []bson.Raw
 	list []listing
+	// fresh are the keys that were listed for this chunk, and not before.
+	fresh []listing
 	// listed says that a chunk without a document is not the end.
 	listed bool
 	// searched is the _id up to which the rest was looked through when it had no

@@ -32,6 +32,9 @@ const (
 	SettingsChanged Reason = "stream settings changed"
 	// CopyChanged: the settings say that a copy under way goes along something else.
 	CopyChanged Reason = "settings of a copy changed"
+	// IDsMixed: an aggregate has ids of several types, so that a copy along them would
+	// not send its events in order.
+	IDsMixed Reason = "aggregate ids of several types"
 	// CollectionReplaced: a collection was renamed onto the source's, or it is
 	// another one than it was: documents came that the stream never shows.
 	CollectionReplaced Reason = "source collection replaced"
@@ -92,6 +95,8 @@ var advice = map[Reason]string{
 	ChangeTooLarge:  "the next change is larger than 16 MiB and the source cannot deliver it; decide with ON_HISTORY_LOST where to go on, or move the checkpoint with " + set,
 	CopyChanged: "its rest would not be the rest of what was copied: restore SOURCE_DATABASE, SOURCE_COLLECTION, SERVICEBUS_TOPIC, MODE, FIELD_AGGREGATE_ID, FIELD_VERSION and HEAL_FIELD until it is complete, " +
 		"or begin it anew with " + reset + " and START_AT=snapshot",
+	IDsMixed: "write those of one type again with ids of the other, and delete them: the copy then goes on by itself; " +
+		"or go on without the rest of it with " + set + " --give-up-copy",
 	CollectionReplaced: "what is in it now was not read from the stream, unless MONGODB_URI is another cluster's: mend that, or copy it with " + reset + " and START_AT=snapshot, " +
 		"or leave it out with " + accept + "; ON_COLLECTION_CHANGE decides what stops the stream",
 	CollectionChanged: "look whether that was meant, then run " + accept + "; ON_COLLECTION_CHANGE decides what stops the stream",

@@ -101,11 +101,11 @@ func ClusterSeconds(at time.Time) (uint32, error) {
 // Events go by aggregate and version, so that each aggregate's are copied in
 // their order; a document is an aggregate of its own.
 func (c *Config) Plan(since time.Time) backfill.Plan {
-	order := []string{"_id"}
+	plan := backfill.Plan{Order: []string{"_id"}, Since: since, SinceField: c.HealField, Rate: c.SnapshotRate}
 	if c.Mode != ModeDocuments {
-		order = []string{c.FieldAggregateID, c.FieldVersion, "_id"}
+		plan.Order, plan.Spellings = []string{c.FieldAggregateID, c.FieldVersion, "_id"}, mapping.LaterSpellings
 	}
-	return backfill.Plan{Order: order, Since: since, SinceField: c.HealField, Rate: c.SnapshotRate}
+	return plan
 }
 
 // CopyOrder names what a copy goes along, so that nobody takes it up along

@@ -27,3 +27,26 @@ func IDValues(text string) bson.A {
 	}
 	return values
 }
+
+// LaterSpellings are the values of other types that have the text of an aggregate id,
+// and that a sort by ids has behind it: integers come before strings, and those before
+// UUIDs and ObjectIds.
+func LaterSpellings(id bson.RawValue) []bson.RawValue {
+	switch id.Type {
+	case bson.TypeInt32, bson.TypeInt64, bson.TypeString:
+	default:
+		return nil
+	}
+	text, _ := idText(value{kind: id.Type, data: id.Value})
+	var later []bson.RawValue
+	for _, other := range IDValues(text) {
+		kind, data, err := bson.MarshalValue(other)
+		if err != nil || kind == bson.TypeInt64 || kind == id.Type {
+			continue
+		}
+		if same, _ := idText(value{kind: kind, data: data}); same == text {
+			later = append(later, bson.RawValue{Type: kind, Value: data})
+		}
+	}
+	return later
+}

@@ -92,7 +92,7 @@ func (t *term) follow(ctx context.Context) error {
 }
 
 // copy publishes what the source holds. It returns backfill.ErrDone when all of
-// that is sent or parked, and kept so.
+// that is sent or parked, and kept so, and halts where that cannot be in order.
 func (t *term) copy(ctx context.Context) error {
 	place := t.claimed.Place
 	collection := t.Source.Database(t.config.SourceDatabase).Collection(t.config.Collections()[0])
@@ -107,6 +107,9 @@ func (t *term) copy(ctx context.Context) error {
 	})
 	if errors.Is(err, backfill.ErrDone) {
 		return cmp.Or(source.Complete(progress), err)
+	}
+	if spelled, ok := errors.AsType[*backfill.SpelledError](err); ok {
+		return halt(changestream.IDsMixed, "%w", spelled)
 	}
 	return err
 }

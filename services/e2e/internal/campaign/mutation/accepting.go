@@ -1,7 +1,7 @@
 package mutation
 
-// accepting are the guards of what a decision takes over, and of what a leader finds
-// lost while it reads.
+// accepting are the guards of what a decision takes over, of what a leader finds lost
+// while it reads, and of a copy along ids of several types.
 func accepting() []Guard {
 	return []Guard{
 		{
@@ -51,6 +51,62 @@ func accepting() []Guard {
 			With:    "case s.parts.parts < 0:",
 			Package: stream,
 			Tests:   []string{"TestSilence_InsideAChangeNoPlaceIsToldOf"},
+		},
+		{
+			Name:    "spelling: a copy of events looks for ids of other types",
+			File:    settings + "/lifecycle.go",
+			Cut:     `"_id"}, mapping.LaterSpellings`,
+			With:    `"_id"}, nil`,
+			Package: publisher,
+			Tests:   []string{"TestSpelling_ACopyThatCannotBeInOrderHaltsBeforeTheFirstOfItsAggregate", "TestSpelling_AResendThatCannotBeInOrderWaits"},
+		},
+		{
+			Name:    "spelling: a copy that cannot be in order halts",
+			File:    leading + "/term.go",
+			Cut:     "errors.AsType[*backfill.SpelledError](err); ok {",
+			With:    "errors.AsType[*backfill.SpelledError](err); ok && t.index < 0 {",
+			Package: publisher,
+			Tests:   []string{"TestSpelling_ACopyThatCannotBeInOrderHaltsBeforeTheFirstOfItsAggregate"},
+		},
+		{
+			Name:    "spelling: an earlier version behind a later one is found",
+			File:    backfill + "/spelling.go",
+			Cut:     "earlier < e.version {",
+			With:    "earlier < 0 {",
+			Package: backfill,
+			Tests:   []string{"TestSpelling_NoVersionIsCopiedBehindALaterOneOfItsAggregate"},
+		},
+		{
+			Name:    "spelling: types that are in order are copied",
+			File:    backfill + "/spelling.go",
+			Cut:     "earlier < e.version {",
+			With:    "earlier != e.version {",
+			Package: publisher,
+			Tests:   []string{"TestSpelling_ACopyAlongTwoTypesThatIsInOrderIsMade"},
+		},
+		{
+			Name:    "spelling: all that is listed is looked at",
+			File:    backfill + "/spelling.go",
+			Cut:     "for _, one := range found.fresh {",
+			With:    "for _, one := range found.fresh[:0] {",
+			Package: backfill,
+			Tests:   []string{"TestSpelling_NoVersionIsCopiedBehindALaterOneOfItsAggregate"},
+		},
+		{
+			Name:    "spelling: what is not sent is not compared",
+			File:    backfill + "/spelling.go",
+			Cut:     "filter := s.wanted(append(",
+			With:    "filter := (&Source{}).wanted(append(",
+			Package: backfill,
+			Tests:   []string{"TestSpelling_WhatIsNotSentIsNotCompared"},
+		},
+		{
+			Name:    "spelling: ids of one type are not looked through",
+			File:    backfill + "/spelling.go",
+			Cut:     "err != nil || !there {",
+			With:    "err != nil || there && !there {",
+			Package: backfill,
+			Tests:   []string{"TestSpelling_IDsOfOneTypeAreNotLookedThrough"},
 		},
 	}
 }
