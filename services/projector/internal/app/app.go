@@ -60,6 +60,7 @@ type App struct {
 	engine       *session.Engine
 	metrics      *watch.Metrics
 	emptied      watch.EmptiedWatch
+	lacks        watch.LackWatch
 	completing   *rate.Meter
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
@@ -149,9 +150,9 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 	a.completing = rate.New(a.engine.Counts().Completed.Load)
 	a.waiting = &watch.Waiting{Count: a.subscription.SessionsWithMessages}
 	a.dead = &watch.DeadWatch{Count: a.subscription.CountDeadLetters, Redact: a.redact, Log: a.log}
-	a.parked.Log, a.emptied.Log = a.log, a.log
+	a.parked.Log, a.emptied.Log, a.lacks.Log = a.log, a.log, a.log
 	a.metrics.Watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake, &a.parked)
-	a.metrics.Registry.MustRegister(watch.BuildInfo(version), a.dead, &a.ledger, &a.emptied)
+	a.metrics.Registry.MustRegister(watch.BuildInfo(version), a.dead, &a.ledger, &a.emptied, &a.lacks)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},

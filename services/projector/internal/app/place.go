@@ -37,6 +37,9 @@ func (a *App) keepPlace(ctx context.Context) error {
 		if err := a.emptied.Look(ctx, a.store); err != nil && ctx.Err() == nil {
 			a.log.Warn().Err(err).Msg("an emptied read collection would go unseen")
 		}
+		if err := a.lacks.Look(ctx, a.store); err != nil && ctx.Err() == nil {
+			a.log.Warn().Err(err).Msg("aggregates that lack what was resent would go unseen")
+		}
 	}
 }
 

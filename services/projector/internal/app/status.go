@@ -70,7 +70,10 @@ type Status struct {
 	// WentBack counts how often this process found the read database restored from before.
 	WentBack int64 `json:"read_database_went_back,omitempty"`
 	// Emptied are read collections that were emptied or dropped, though no event did.
-	Emptied    []string `json:"emptied_collections,omitempty"`
+	Emptied []string `json:"emptied_collections,omitempty"`
+	// Incomplete counts aggregates, by projection, that lack what was resent of them, since
+	// they began later here; absent until known.
+	Incomplete *int64   `json:"incomplete_aggregates,omitempty"`
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
 
 	VersionGaps   int64 `json:"version_gaps"`
@@ -140,7 +143,7 @@ func (a *App) Status() Status {
 	if n, known := a.halts.Count(); known {
 		s.HaltedAggregates = &n
 	}
-	s.Emptied = a.emptied.Collections()
+	s.Emptied, s.Incomplete = a.emptied.Collections(), a.lacks.Aggregates()
 	s.WentBack = a.metrics.WentBack.Load()
 	s.ParkedMessages, s.HaltsPutBack, s.ParkedGone = a.parked.Messages(), a.parked.PutBack.Load(), a.parked.Gone.Load()
 	if err := a.brake.Err(); err != nil {

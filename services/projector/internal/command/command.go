@@ -44,6 +44,7 @@ func Program(version string) cli.Program {
 			haltsCommands(),
 			deadCommands(),
 			sourcesCommands(),
+			incompleteCommands(),
 			{
 				Use: "versions", Short: "print the versions of the projections that PROJECTIONS declares, and which one readers see",
 				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listVersions(ctx) }),

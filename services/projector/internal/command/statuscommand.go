@@ -25,8 +25,10 @@ type GroupView struct {
 	// redriven or discarded them.
 	ParkedGone int64 `json:"parked_gone,omitempty"`
 	// Emptied are read collections that were emptied or dropped, though no event did.
-	Emptied []string     `json:"emptied_collections,omitempty"`
-	Ledger  watch.Ledger `json:"ledger"`
+	Emptied []string `json:"emptied_collections,omitempty"`
+	// Incomplete counts aggregates, by projection, that lack what was resent of them.
+	Incomplete int64        `json:"incomplete_aggregates,omitempty"`
+	Ledger     watch.Ledger `json:"ledger"`
 	// Warnings are what is not as it should be, each with what to do.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -76,6 +78,13 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	if len(apart) > 0 {
 		view.Warnings = append(view.Warnings, fmt.Sprintf("%d of the halted aggregates have events of two sources, such as %q: see projector sources list", len(apart), apart[0]))
 	}
+	err = s.store.Lacks(ctx, "", func(readmodel.Lack) error {
+		view.Incomplete++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	view.warn()
 	encoder := json.NewEncoder(stdout)
 	if !asJSON {
@@ -97,6 +106,9 @@ func (v *GroupView) warn() {
 	}
 	if v.ParkedGone > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d messages that were parked are gone, and nobody has redriven or discarded them: see projector parked list", v.ParkedGone))
+	}
+	if v.Incomplete > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d aggregates lack what was resent of them, since they had begun here later: see projector incomplete list", v.Incomplete))
 	}
 	switch {
 	case v.HaltedAggregates > 0:

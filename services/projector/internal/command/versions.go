@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 )
@@ -143,8 +146,56 @@ func (s *scope) against(ctx context.Context, version *projection.Version, from i
 	if err != nil {
 		return nil, err
 	}
+	begins, err := s.begins(ctx, version, from)
+	if err != nil {
+		return nil, err
+	}
 	holes, err := s.holes(ctx)
-	return append(lacks, holes...), err
+	return slices.Concat(lacks, begins, holes), err
+}
+
+// mostBegun bounds the aggregates that a reason names.
+const mostBegun = 5
+
+// begins is what speaks against a version because of where its aggregates begin: later
+// than those that readers see, or than what was resent for them. The events before that
+// are in no position, and do not come any more.
+func (s *scope) begins(ctx context.Context, version *projection.Version, from int) (reasons []string, err error) {
+	if from != 0 && from != version.Number {
+		late, err := s.store.Later(ctx, version, version.Other(from), maxBehind+1)
+		if err != nil {
+			return nil, err
+		}
+		var named []string
+		for _, l := range late[:min(len(late), mostBegun)] {
+			named = append(named, fmt.Sprintf("%q", l.Aggregate))
+		}
+		if len(late) > 0 {
+			reasons = append(reasons, fmt.Sprintf("version %d begins %s aggregates later than version %d, and lacks what was before: %s; %s; --force switches all the same",
+				version.Number, atMost(len(late)), from, strings.Join(named, ", "), delivery.Rebuild))
+		}
+	}
+	var named []string
+	n := 0
+	err = s.store.Lacks(ctx, version.Account(), func(l readmodel.Lack) error {
+		if n++; n <= mostBegun {
+			named = append(named, fmt.Sprintf("%q", l.Aggregate))
+		}
+		return nil
+	})
+	if n > 0 {
+		reasons = append(reasons, fmt.Sprintf("version %d lacks what was resent of %d aggregates, which had begun later: %s; see projector incomplete list; --force switches all the same",
+			version.Number, n, strings.Join(named, ", ")))
+	}
+	return reasons, err
+}
+
+// atMost is a number that is counted up to maxBehind.
+func atMost(n int) string {
+	if n > maxBehind {
+		return fmt.Sprintf("more than %d", maxBehind)
+	}
+	return fmt.Sprint(n)
 }
 
 // lacks is what a version lacks of what the live one has.

@@ -41,7 +41,7 @@ func gone(aggregate string, mark *projection.Halted, missing int64) string {
 	}
 	return fmt.Sprintf("%d messages that were parked under the halt of aggregate %q at event %q are gone, and nobody has redriven or discarded them: "+
 		"parked messages were deleted, or are of a backup. Restore them, or %s; --accept-lost goes on without them. "+
-		"It is right as well where a command of an older release has redriven them: that is counted nowhere", missing, aggregate, mark.EventID, rebuild)
+		"It is right as well where a command of an older release has redriven them: that is counted nowhere", missing, aggregate, mark.EventID, Rebuild)
 }
 
 // standing is how a parked message stands to what its documents have.
@@ -118,7 +118,7 @@ const deletedHalt = "the halt was deleted with all that was parked under it"
 func wasDeleted(aggregate, eventID string) string {
 	return fmt.Sprintf("the halt of aggregate %q at event %q was deleted with all messages that were parked under it, and later events may have been applied over them. "+
 		"Restore halted_aggregates and parked_messages, or %s; --accept-lost goes on without them. "+
-		"It is right as well where a command of an older release has lifted the halt: that leaves its note", aggregate, eventID, rebuild)
+		"It is right as well where a command of an older release has lifted the halt: that leaves its note", aggregate, eventID, Rebuild)
 }
 
 // Unhalted is where halts are lost, if something has gone wrong.

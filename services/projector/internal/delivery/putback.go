@@ -133,9 +133,9 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	return Return{l, ReturnParked, ""}, nil
 }
 
-// rebuild is the way back to a read model that has every event.
-const rebuild = "build the read model anew from the source, as another version of the projection (or another group and database), " +
-	"which publisher checkpoint set to a time before the event, or a copy, fills"
+// Rebuild is the way back to a read model that has every event.
+const Rebuild = "build the read model anew from the beginning of the source, as another version of the projection (or another group and database) " +
+	"with a topic and a subscription of its own, which a publisher of its own with START_AT=snapshot fills: docs/projections.md, \"A new version of a projection\""
 
 // compare tells how many of an event's writes are stored, and why the event cannot
 // be applied any more, if it cannot. A projection that passes the event by
@@ -169,7 +169,7 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 	if len(have) > 0 {
 		beyond += fmt.Sprintf("Projections %q have applied it. ", have)
 	}
-	return 0, beyond + "It cannot be applied in order any more: " + rebuild, "", nil
+	return 0, beyond + "It cannot be applied in order any more: " + Rebuild, "", nil
 }
 
 // Order keeps the dead letters of one aggregate in order: behind one that stays

@@ -35,6 +35,8 @@ type Database struct {
 	Unnoted []string
 	// Emptied says which read collections were emptied or dropped, and what to do.
 	Emptied []string
+	// Incomplete counts aggregates, by projection, that lack what was resent of them.
+	Incomplete int64
 	// Blind are the views of which readers see nothing: those that are not there, and
 	// those whose collection is not, with its name.
 	Blind map[string]string
@@ -71,6 +73,8 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 	for _, emptied := range d.Emptied {
 		f.add(true, Fault, "restore the collection, or build another version of its projection; then remove the note: docs/operations.md", "shows less than was applied: %s", emptied)
 	}
+	f.add(d.Incomplete > 0, Fault, "look at projector incomplete list; build another version of the projection from the beginning of the source, or accept it: docs/operations.md",
+		"lacks what was resent of %d aggregates, which had begun here later", d.Incomplete)
 	for _, view := range slices.Sorted(maps.Keys(d.Blind)) {
 		on := d.Blind[view]
 		f.add(on == "", Warning, "run projector setup with a role that may create views", "has no view %q: readers see nothing", view)

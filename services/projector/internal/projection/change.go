@@ -139,6 +139,8 @@ type Write struct {
 	// Kept: the document stays as it is, and none is made. Where there is one that is
 	// not deleted, its position moves on.
 	Kept bool
+	// Whole: the update leaves nothing of what earlier events have made of the document.
+	Whole bool
 	// Complete, where it is not nil, makes the write that this one stands for, of the
 	// document as it is before the event: without the bookkeeping, and nil where
 	// there is none. Whoever calls it sees that the document stays so until the write

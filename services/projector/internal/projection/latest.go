@@ -26,15 +26,17 @@ func (l Latest) Decide(c *Change) ([]Write, error) {
 	w := Write{Projection: l.Name(), Collection: l.Collection, ID: c.AggregateID, Event: &c.Event}
 	switch {
 	case c.Operation == contract.Delete:
-		w.Delete = true
+		w.Delete, w.Whole = true, true
 	case c.Edit != nil:
 		var err error
 		if w.Update, err = c.Edit.update("data"); err != nil {
 			return nil, err
 		}
 	case c.Data.IsZero():
+		w.Whole = true
 		w.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: nil}}}}
 	default:
+		w.Whole = true
 		w.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: c.Data}}}}
 	}
 	return []Write{w}, nil

@@ -39,6 +39,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, views []proje
 		{"who works there", "find on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readOwner(ctx, d, collections) }},
 		{"how far keyed documents are", "find on the read database", s.readPositions},
 		{"whether read collections were emptied", "find on the read database", s.readEmptied},
+		{"what was resent and is lacking", "find on the read database", s.readLacks},
 		{"what readers see", "listCollections on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readViews(ctx, d, views) }},
 		{"what is halted and parked", "find on the read database", s.readParked},
 	} {
@@ -156,6 +157,13 @@ func (s *Store) readEmptied(ctx context.Context, d *doctor.Database) error {
 		d.Emptied = append(d.Emptied, e.String())
 	}
 	return err
+}
+
+func (s *Store) readLacks(ctx context.Context, d *doctor.Database) error {
+	return s.Lacks(ctx, "", func(Lack) error {
+		d.Incomplete++
+		return nil
+	})
 }
 
 // readViews asks for every collection at once: there may be many views.

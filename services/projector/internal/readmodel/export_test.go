@@ -15,7 +15,7 @@ func (s *Store) Confirm(ctx context.Context, w projection.Write) (delivery.Outco
 		err := p.confirm(ctx, accountOf(&w))
 		return outcomes[0], err
 	}
-	p := &pass{collection: s.db.Collection(w.Collection), witnessed: s.witnessed, sources: s.sources, writes: writes, outcomes: outcomes, pending: []int{0}, fold: adjacent}
+	p := &pass{store: s, collection: s.db.Collection(w.Collection), writes: writes, outcomes: outcomes, pending: []int{0}, fold: adjacent}
 	err := p.confirm(ctx, 0)
 	return outcomes[0], err
 }

@@ -237,8 +237,8 @@ func (p *joint) moveAll(ctx context.Context, places []int, now time.Time) error 
 func (p *joint) move(ctx context.Context, a account, places []int, now time.Time, create bool) (moved bool, err error) {
 	mine := ofAccount(p.writes, places, a)
 	first, last := p.writes[mine[0]].Event, p.writes[mine[len(mine)-1]].Event
-	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx, a.guard(first, p.store.sources),
-		bson.D{{Key: "$set", Value: append(bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}, noted(last)...)}},
+	position := bson.D{{Key: "$set", Value: append(bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}, noted(last)...)}}
+	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx, a.guard(first, p.store.sources), with(position, "$setOnInsert", beginning(begun, first)...),
 		options.UpdateOne().SetUpsert(create))
 	if mongo.IsDuplicateKeyError(err) {
 		return false, &seenError{a}
@@ -268,7 +268,7 @@ func (u *unit) keyedModel(writes []projection.Write, now time.Time) mongo.WriteM
 	if len(u.writes) > 1 {
 		update = u.fold.update()
 	}
-	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).SetUpdate(withSet(update, bson.E{Key: bookkeeping, Value: relay}))
+	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).SetUpdate(with(update, "$set", bson.E{Key: bookkeeping, Value: relay}))
 }
 
 // collections are those that the writes at places go to, in order of appearance.

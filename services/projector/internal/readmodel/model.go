@@ -26,16 +26,15 @@ func model(w *projection.Write, now time.Time, of *sources) mongo.WriteModel {
 		return mongo.NewReplaceOneModel().SetFilter(filter).SetUpsert(true).
 			SetReplacement(bson.D{{Key: bookkeeping, Value: relay}})
 	}
-	// The position is set as a whole, which also ends a tombstone.
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).
-		SetUpdate(withSet(w.Update, bson.E{Key: bookkeeping, Value: relay}))
+		SetUpdate(withPosition(w.Update, relay, w.Event))
 }
 
 // moving moves the position alone, of a document that is there and not deleted.
 func moving(w *projection.Write, below contract.Sequence, now time.Time, of *sources) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().
 		SetFilter(append(guard(w, below, of), bson.E{Key: bookkeeping + ".deletedAt", Value: nil})).
-		SetUpdate(withSet(nil, bson.E{Key: bookkeeping, Value: position(w, now)}))
+		SetUpdate(withPosition(nil, position(w, now), nil))
 }
 
 // guard matches the write's document only over a lower position, of a source that its
@@ -74,20 +73,47 @@ func position(w *projection.Write, now time.Time) bson.D {
 	return d
 }
 
-// withSet returns the update with one more field under $set, leaving the given
-// one as it is: it may be sent again.
-func withSet(update bson.D, e bson.E) bson.D {
-	with := make(bson.D, 0, len(update)+1)
+// optional are those fields of a position that not every event has, or that a tombstone
+// has.
+var optional = []string{"eventTime", "aggregateVersion", "by", "halted", "deletedAt", "operation", "aggregateId", "source"}
+
+// withPosition returns the update of a document that is an aggregate's own with the
+// position: field by field, since where the document began stays as it is. first is the
+// event that it begins with where it is made; nil for an update that makes none.
+func withPosition(update, relay bson.D, first *contract.Event) bson.D {
+	set, unset := make(bson.D, 0, len(relay)), bson.D{}
+	for _, e := range relay {
+		set = append(set, bson.E{Key: bookkeeping + "." + e.Key, Value: e.Value})
+	}
+	for _, name := range optional {
+		if !slices.ContainsFunc(relay, func(e bson.E) bool { return e.Key == name }) {
+			unset = append(unset, bson.E{Key: bookkeeping + "." + name, Value: ""})
+		}
+	}
+	update = with(with(update, "$set", set...), "$unset", unset...)
+	if first != nil {
+		update = with(update, "$setOnInsert", beginning(bookkeeping+"."+begun, first)...)
+	}
+	return update
+}
+
+// with returns the update with more fields under an operator, leaving the given one as
+// it is: it may be sent again.
+func with(update bson.D, operator string, fields ...bson.E) bson.D {
+	if len(fields) == 0 {
+		return update
+	}
+	more := make(bson.D, 0, len(update)+1)
 	added := false
-	for _, operator := range update {
-		if fields, ok := operator.Value.(bson.D); ok && operator.Key == "$set" {
-			operator.Value = slices.Concat(fields, bson.D{e})
+	for _, o := range update {
+		if there, ok := o.Value.(bson.D); ok && o.Key == operator {
+			o.Value = slices.Concat(there, bson.D(fields))
 			added = true
 		}
-		with = append(with, operator)
+		more = append(more, o)
 	}
 	if !added {
-		with = append(with, bson.E{Key: "$set", Value: bson.D{e}})
+		more = append(more, bson.E{Key: operator, Value: bson.D(fields)})
 	}
-	return with
+	return more
 }

@@ -19,9 +19,8 @@ import (
 
 // pass stores the writes of one call to one collection.
 type pass struct {
+	store      *Store
 	collection *mongo.Collection
-	witnessed  *witnessed
-	sources    *sources
 	writes     []projection.Write
 	outcomes   []delivery.Outcome
 	pending    []int // places in writes that are not stored yet, in order
@@ -37,10 +36,10 @@ func (p *pass) run(ctx context.Context) error {
 		models := make([]mongo.WriteModel, len(sent))
 		now := time.Now()
 		for i, u := range sent {
-			models[i] = u.model(p.writes, now, p.sources)
+			models[i] = u.model(p.writes, now, p.store.sources)
 		}
 		result, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
-		p.witnessed.inserted(p.collection.Name(), now, result)
+		p.store.witnessed.inserted(p.collection.Name(), now, result)
 		if err == nil {
 			p.settle(sent, delivery.Applied)
 			return nil
@@ -98,7 +97,7 @@ func (p *pass) confirm(ctx context.Context, place int) error {
 	case !found:
 		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
 	}
-	why, learned, err := p.sources.apart(ctx, first.Event, at)
+	why, learned, err := p.store.sources.apart(ctx, first.Event, at)
 	switch {
 	case err != nil:
 		return err
@@ -111,23 +110,28 @@ func (p *pass) confirm(ctx context.Context, place int) error {
 	case twins(first.Event, at):
 		return reject(place, twinned(first.Event, at.EventID))
 	}
-	pending := p.pending[:0:0]
+	var repeats []int
 	for _, w := range p.pending {
 		write := &p.writes[w]
-		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= at.Sequence && p.sources.fits(write.Event, at) && !twins(write.Event, at) {
-			p.outcomes[w] = delivery.Repeated
-			continue
+		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= at.Sequence && p.store.sources.fits(write.Event, at) && !twins(write.Event, at) {
+			repeats = append(repeats, w)
 		}
-		pending = append(pending, w)
 	}
-	p.pending = pending
+	repeats, err = p.store.repeats(ctx, p.writes, repeats, at.First)
+	if err != nil {
+		return err
+	}
+	for _, w := range repeats {
+		p.outcomes[w] = delivery.Repeated
+	}
+	p.pending = slices.DeleteFunc(slices.Clone(p.pending), func(w int) bool { return slices.Contains(repeats, w) })
 	return nil
 }
 
 // place is how far a document is that is there; not found where it has no position.
 func (p *pass) place(ctx context.Context, id any) (at place, found bool, err error) {
 	document, err := p.collection.FindOne(ctx, bson.D{{Key: "_id", Value: id}}, options.FindOne().SetProjection(bson.D{
-		{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}, {Key: "_relay.source", Value: 1},
+		{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}, {Key: "_relay.source", Value: 1}, {Key: "_relay." + begun, Value: 1},
 	})).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return at, false, fmt.Errorf("write to %q: the document is there, but a majority does not have it yet", p.collection.Name())
@@ -148,6 +152,8 @@ func placeOf(document bson.Raw, path ...string) (at place, found bool) {
 	at.Sequence = contract.Sequence(sequence)
 	at.EventID, _ = text("eventId")
 	at.Source, _ = text("source")
+	first, _ := text(begun)
+	at.First = contract.Sequence(first)
 	return at, found
 }
 

@@ -92,7 +92,7 @@ func (p *joint) taken(ctx context.Context, place int) error {
 		return err
 	}
 	one := &pass{
-		collection: p.store.db.Collection(w.Collection), witnessed: p.store.witnessed, sources: p.store.sources, writes: p.writes, outcomes: p.outcomes,
+		store: p.store, collection: p.store.db.Collection(w.Collection), writes: p.writes, outcomes: p.outcomes,
 		pending: inCollection(p.writes, p.pending, w.Collection),
 	}
 	if err := one.confirm(ctx, place); err != nil {
@@ -163,11 +163,19 @@ func (p *joint) confirm(ctx context.Context, a account) error {
 	case twins(first.Event, at) && !first.Passed:
 		return reject(mine[0], twinned(first.Event, at.EventID))
 	}
-	for _, place := range mine {
-		w := &p.writes[place]
+	n := 0
+	for n < len(mine) {
+		w := &p.writes[mine[n]]
 		if w.Event.Sequence > at.Sequence || !p.store.sources.fits(w.Event, at) || twins(w.Event, at) && !w.Passed {
 			break
 		}
+		n++
+	}
+	repeats, err := p.store.repeats(ctx, p.writes, mine[:n], at.First)
+	if err != nil {
+		return err
+	}
+	for _, place := range repeats {
 		p.outcomes[place] = delivery.Repeated
 	}
 	p.settle()

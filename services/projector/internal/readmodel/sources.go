@@ -95,6 +95,8 @@ type place struct {
 	EventID  string            `bson:"eventId"`
 	// Source is empty where an older release has applied the event.
 	Source string `bson:"source"`
+	// First is that of the event it begins with; empty where that is not known.
+	First contract.Sequence `bson:"first"`
 }
 
 // fits tells whether an event may be compared with a place by its sequence. Behind the

@@ -142,7 +142,7 @@ func (s *Store) write(ctx context.Context, writes []projection.Write) ([]deliver
 	}
 	reads := slices.ContainsFunc(writes, func(w projection.Write) bool { return w.Complete != nil })
 	if to := collections(writes, all); !reads && len(to) == 1 && len(accounts(writes, all)) == 0 {
-		p := &pass{collection: s.db.Collection(to[0]), witnessed: s.witnessed, sources: s.sources, writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
+		p := &pass{store: s, collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
 		return outcomes, p.run(ctx)
 	}
 	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}

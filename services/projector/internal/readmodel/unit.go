@@ -57,7 +57,7 @@ func (u *unit) model(writes []projection.Write, now time.Time, of *sources) mong
 		return moving(last, u.first(writes).Event.Sequence, now, of)
 	}
 	return mongo.NewUpdateOneModel().SetFilter(guard(last, u.first(writes).Event.Sequence, of)).SetUpsert(true).
-		SetUpdate(withSet(u.fold.update(), bson.E{Key: bookkeeping, Value: position(last, now)}))
+		SetUpdate(withPosition(u.fold.update(), position(last, now), u.first(writes).Event))
 }
 
 // reach is how far apart writes of one document may be to be folded.

@@ -88,7 +88,7 @@ func emptying() []Guard {
 		{
 			Name:    "emptied: a witness that a batch had to insert was not there",
 			File:    readmodel + "/pass.go",
-			Cut:     "p.witnessed.inserted(p.collection.Name(), now, result)",
+			Cut:     "p.store.witnessed.inserted(p.collection.Name(), now, result)",
 			With:    "_ = result",
 			Package: readmodel,
 			Tests:   []string{"TestEmptied_ADocumentThatIsBegunAnewWasNotThere"},

@@ -85,6 +85,7 @@ const (
 // Conformance runs the suite. fresh returns an empty read model.
 func Conformance(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	t.Run("writes", func(t *testing.T) { t.Parallel(); writesSuite(t, fresh) })
+	t.Run("beginnings", func(t *testing.T) { t.Parallel(); beginningsSuite(t, fresh) })
 	t.Run("rejections", func(t *testing.T) { t.Parallel(); rejectionsSuite(t, fresh) })
 	t.Run("parking", func(t *testing.T) { t.Parallel(); parkingSuite(t, fresh) })
 	t.Run("shared documents", func(t *testing.T) { t.Parallel(); keyedSuite(t, fresh) })
@@ -125,8 +126,8 @@ func writesSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 		},
 		{
 			"an older one after a newer one changes nothing",
-			[]call{{counts(5), []delivery.Outcome{applied}}, {counts(4), []delivery.Outcome{repeated}}},
-			`{"events":1}{"last":5}{"seen":[5]}`,
+			[]call{{counts(1), []delivery.Outcome{applied}}, {counts(5), []delivery.Outcome{applied}}, {counts(4), []delivery.Outcome{repeated}}},
+			`{"events":2}{"last":5}{"seen":[1,5]}`,
 		},
 		{
 			"repeats before new ones in one call",

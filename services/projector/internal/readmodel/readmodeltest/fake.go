@@ -50,6 +50,8 @@ type Fake struct {
 	open, mostOpen int
 	// positions are those of the ledger. Guarded by mu.
 	positions map[[2]string]*contract.Event
+	// firsts are the sequences that they begin with. Guarded by mu.
+	firsts map[[2]string]contract.Sequence
 	// versions are those that the aggregates have reached. Guarded by mu.
 	versions map[string]contract.Version
 }
@@ -57,8 +59,10 @@ type Fake struct {
 type document struct {
 	fields   map[string]any
 	sequence contract.Sequence
-	eventID  string
-	deleted  bool
+	// first is that of the event that made it; "" behind a deletion.
+	first   contract.Sequence
+	eventID string
+	deleted bool
 	// foreign has no position.
 	foreign bool
 	// shared is not one aggregate's own.
@@ -78,7 +82,7 @@ var (
 
 // NewFake returns an empty read model.
 func NewFake() *Fake {
-	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, noted: map[string]contract.Event{}, behind: map[string]bool{}, taken: map[string]contract.Sequence{}}
+	return &Fake{documents: map[string]map[any]*document{}, halts: map[string]delivery.Halt{}, haltIDs: map[string]delivery.HaltID{}, haltedAt: map[string]time.Time{}, positions: map[[2]string]*contract.Event{}, firsts: map[[2]string]contract.Sequence{}, versions: map[string]contract.Version{}, kept: map[string]int64{}, noted: map[string]contract.Event{}, behind: map[string]bool{}, taken: map[string]contract.Sequence{}}
 }
 
 func (f *Fake) fail(operation string) error {

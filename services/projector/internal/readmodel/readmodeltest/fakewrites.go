@@ -60,6 +60,7 @@ func (f *Fake) before(writes []projection.Write) (undo func()) {
 				f.positions[account] = e
 			} else {
 				delete(f.positions, account)
+				delete(f.firsts, account)
 			}
 		}
 	}
@@ -121,6 +122,22 @@ func completed(w *projection.Write, d *document) (done *projection.Write, proble
 	return &made, ""
 }
 
+// repeat is the outcome of a write that is not above its position: a live one from before
+// the first event there was never applied.
+func repeat(w *projection.Write, first contract.Sequence) (delivery.Outcome, string) {
+	if w.Event.Sequence >= first || !w.Event.Version.Known || w.Event.Resend.ID != "" || w.Whole {
+		return delivery.Repeated, ""
+	}
+	made := w
+	if w.Complete != nil && !w.Keyed {
+		made, _ = completed(w, &document{})
+	}
+	if made != nil && (made.Delete || !made.Changes()) {
+		return delivery.Repeated, ""
+	}
+	return delivery.Unknown, "the read model did not begin with the aggregate"
+}
+
 func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,15 +156,19 @@ func (f *Fake) write(w *projection.Write) (outcome delivery.Outcome, problem str
 	case d.sequence == w.Event.Sequence && d.eventID != w.Event.ID:
 		return 0, "two events of the aggregate have one sequence"
 	case d.sequence >= w.Event.Sequence:
-		return delivery.Repeated, ""
+		return repeat(w, d.first)
 	}
 	if w.Complete != nil {
 		if w, problem = completed(w, d); problem != "" || w.Kept && (d.sequence == "" || d.deleted) {
 			return delivery.Applied, problem
 		}
 	}
-	next := &document{fields: maps.Clone(d.fields), sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete}
+	next := &document{fields: maps.Clone(d.fields), sequence: w.Event.Sequence, eventID: w.Event.ID, deleted: w.Delete, first: d.first}
+	if d.sequence == "" {
+		next.first = w.Event.Sequence
+	}
 	if w.Delete {
+		next.first = ""
 		next.fields = map[string]any{}
 	}
 	if w.Halted != nil {

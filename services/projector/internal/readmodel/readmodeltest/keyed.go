@@ -49,6 +49,11 @@ func (f *Fake) writeEvent(writes []projection.Write, places []int) (outcome deli
 		case stored.Sequence == w.Event.Sequence && stored.ID != w.Event.ID && !w.Passed:
 			return 0, places[0], "two events of the aggregate have one sequence"
 		case stored.Sequence >= w.Event.Sequence:
+			for _, place := range places {
+				if _, problem := repeat(&writes[place], f.firsts[account]); problem != "" {
+					return 0, place, problem
+				}
+			}
 			return delivery.Repeated, 0, ""
 		}
 	}
@@ -84,6 +89,9 @@ func (f *Fake) writeEvent(writes []projection.Write, places []int) (outcome deli
 			f.documents[k.collection] = map[any]*document{}
 		}
 		f.documents[k.collection][k.id] = d
+	}
+	if f.positions[account] == nil {
+		f.firsts[account] = w.Event.Sequence
 	}
 	f.positions[account] = w.Event
 	return delivery.Applied, 0, ""
