@@ -55,7 +55,7 @@ func Program(version string) cli.Program {
 				Use: "ledger", Short: "print what operators have decided: what was left out, or accepted unproven",
 				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listDecisions(ctx) }),
 			},
-			rehearsable("move", "make the environment's group, topic and subscription those of its read collections, once the projectors that they were of are stopped", move),
+			moveCommand(),
 			rehearsable("setup", "create the collections and indexes of the read database, with a role that may", setUp),
 			{
 				Use: "doctor", Short: "look at the real subscription and read database, and say what is wrong and how to mend it; exit status 1 on findings",
@@ -240,6 +240,14 @@ func rehearsable(name, does string, work func(ctx context.Context, stdout io.Wri
 	c := &cobra.Command{Use: name, Short: does}
 	c.Flags().BoolVar(&dry, "dry-run", false, "print what it would do, change nothing")
 	c.RunE = func(c *cobra.Command, _ []string) error { return work(c.Context(), c.OutOrStdout(), dry) }
+	return c
+}
+
+func moveCommand() *cobra.Command {
+	var leave bool
+	c := rehearsable("move", "make the environment's group, topic and subscription those of its read collections, once the projectors that they were of are stopped",
+		func(ctx context.Context, stdout io.Writer, dry bool) error { return move(ctx, stdout, dry, leave) })
+	c.Flags().BoolVar(&leave, "leave-messages", false, "also where messages wait in a subscription that is left, or nobody can say whether some do")
 	return c
 }
 

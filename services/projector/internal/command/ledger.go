@@ -63,11 +63,17 @@ type moved struct {
 	Group  string `json:"group"`
 	Moved  bool   `json:"moved"`
 	DryRun bool   `json:"dry_run,omitempty"`
+	// Refused says what speaks against it; with --leave-messages it was done all the same.
+	Refused []string `json:"refused,omitempty"`
 }
 
+// errNotMoved makes a move's exit status tell that it was refused.
+var errNotMoved = errors.New("not moved: let the projectors that were there run until nothing waits, or give it up with --leave-messages")
+
 // move makes the read collections of the environment its group's own, and its
-// subscription what feeds the group.
-func move(ctx context.Context, stdout io.Writer, dry bool) error {
+// subscription what feeds the group. Where messages wait in a subscription that is left,
+// or may, it takes leave.
+func move(ctx context.Context, stdout io.Writer, dry, leave bool) error {
 	cfg, declared, err := config.Load()
 	if err != nil {
 		return cli.Misconfigured(err)
@@ -78,15 +84,20 @@ func move(ctx context.Context, stdout io.Writer, dry bool) error {
 		if err != nil {
 			return err
 		}
-		done := moved{Move: *plan, Group: cfg.Group, DryRun: dry}
-		if !plan.None() && !dry {
-			d := &readmodel.Decision{Command: "move", Why: movedFrom(plan)}
+		done := moved{Move: *plan, Group: cfg.Group, DryRun: dry, Refused: leftMessages(ctx, &cfg, plan)}
+		refused := len(done.Refused) > 0 && !leave
+		if !plan.None() && !dry && !refused {
+			d := &readmodel.Decision{Command: "move", Why: append(movedFrom(plan), done.Refused...)}
 			if err := decide(ctx, store, d, func() error { return store.Move(ctx, plan, cli.Operator()) }); err != nil {
 				return err
 			}
 			done.Moved = true
 		}
-		return json.NewEncoder(stdout).Encode(done)
+		err = json.NewEncoder(stdout).Encode(done)
+		if err == nil && refused {
+			err = errNotMoved
+		}
+		return err
 	})
 }
 

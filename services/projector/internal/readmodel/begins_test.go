@@ -1,7 +1,10 @@
 package readmodel_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -74,5 +77,42 @@ func TestBegins_WhatADeletionEndsIsNotMissed(t *testing.T) {
 	}
 	if got := lacking(); len(got) != 1 {
 		t.Errorf("without anything more: got %+v, want it listed", got)
+	}
+}
+
+// A position is written field by field, so that the beginning stays; nothing else of the
+// one before does, and of a tombstone nothing at all.
+func TestBegins_APositionLeavesNothingElseOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	stored := func(w projection.Write) string {
+		t.Helper()
+		if _, err := s.Write(t.Context(), []projection.Write{w}); err != nil {
+			t.Fatal(err)
+		}
+		elements, err := sandboxtest.Documents(t, s.db, "c")["a"].Lookup("_relay").Document().Elements()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, e := range elements {
+			keys = append(keys, e.Key())
+		}
+		slices.Sort(keys)
+		return strings.Join(keys, " ")
+	}
+	full, bare, deletion, after := nth(1), nth(2), nth(3), nth(4)
+	full.By, full.Halted = "somebody", &projection.Halted{Reason: "x"}
+	if got, want := stored(full), "aggregateVersion by eventId eventTime eventType first halted position sequence source term updatedAt"; got != want {
+		t.Errorf("with all there may be: got %s, want %s", got, want)
+	}
+	bare.Event.Time = time.Time{}
+	if got, want := stored(bare), "aggregateVersion eventId eventType first position sequence source term updatedAt"; got != want {
+		t.Errorf("with less: got %s, want %s", got, want)
+	}
+	deletion.Update, deletion.Delete = nil, true
+	stored(deletion)
+	if got, want := stored(after), "aggregateVersion eventId eventTime eventType position sequence source term updatedAt"; got != want {
+		t.Errorf("behind a tombstone: got %s, want %s", got, want)
 	}
 }

@@ -30,6 +30,9 @@ type Move struct {
 	Taken *string `json:"taken_from,omitempty"`
 	// Released are subscriptions that may feed other groups from now on.
 	Released []Feed `json:"released,omitempty"`
+	// Left are the subscriptions whose messages are applied to what is moved now, and
+	// shall not be any more.
+	Left []Feed `json:"left,omitempty"`
 	// over is when the latest was noted of what is moved: whoever compares later takes
 	// the move to have come after that.
 	over time.Time
@@ -87,7 +90,33 @@ func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, erro
 			return nil, err
 		}
 	}
-	return m, nil
+	return m, s.leaves(ctx, m, groups)
+}
+
+// leaves fills in what is left.
+func (s *Store) leaves(ctx context.Context, m *Move, groups []string) error {
+	feeds := m.Released
+	if m.From != nil {
+		feeds = append(slices.Clone(feeds), *m.From)
+	}
+	for _, group := range groups {
+		if group == s.group {
+			continue
+		}
+		f, err := s.of(group).fed(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			feeds = append(feeds, f.Feed)
+		}
+	}
+	for _, feed := range feeds {
+		if !feed.is(m.To) && !slices.ContainsFunc(m.Left, feed.is) {
+			m.Left = append(m.Left, feed)
+		}
+	}
+	return nil
 }
 
 // of is the same store for another group.

@@ -63,14 +63,15 @@ func moveProjectors(ctx context.Context, c *campaign, _ *rand.Rand) (string, fun
 	return "projectors moved to another subscription", func(ctx context.Context) error { defer release(); return c.move(ctx) }, nil
 }
 
-// move stops the projectors, moves their group, and starts them there.
+// move stops the projectors, moves their group, and starts them there. What they leave
+// behind the other subscription has, too.
 func (c *campaign) move(ctx context.Context, env ...string) error {
 	for _, n := range c.cluster.Projectors {
 		if err := stop(ctx, n); err != nil {
 			return err
 		}
 	}
-	if output, err := c.cluster.Projectors[0].CommandIn(ctx, env, "move"); err != nil {
+	if output, err := c.cluster.Projectors[0].CommandIn(ctx, env, "move", "--leave-messages"); err != nil {
 		c.wrong("move with %q, and all projectors stopped: %s", env, firstLine(output))
 		env = nil
 	}
