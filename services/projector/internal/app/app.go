@@ -69,6 +69,7 @@ type App struct {
 	// records of rebuilds the projector works.
 	declared projection.Projections
 	works    string
+	beats    session.Outage
 	// warned are the documents that were warned of: see checkPositions.
 	warned map[string]bool
 }
@@ -145,8 +146,8 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 	}
 	a.handler = delivery.New(cfg.Delivery(process), deps)
 	engine := cfg.Engine()
-	engine.Paused = a.brake.On
-	a.engine = session.New(engine, a.sessions, a.handler, a.log)
+	engine.Paused = a.paused
+	a.engine = session.New(engine, a.sessions, heard{a.handler, a.process}, a.log)
 	a.completing = rate.New(a.engine.Counts().Completed.Load)
 	a.waiting = &watch.Waiting{Count: a.subscription.SessionsWithMessages}
 	a.dead = &watch.DeadWatch{Count: a.subscription.CountDeadLetters, Redact: a.redact, Log: a.log}
@@ -249,7 +250,7 @@ func (a *App) work(ctx context.Context) error {
 	group.Go(func() error { return a.dead.Run(ctx) })
 	group.Go(func() error { return a.parked.Run(ctx, a.store) })
 	group.Go(func() error {
-		if err := a.process.Run(lists); err != nil {
+		if err := a.process.Run(lists, a.belongs, a.beaten); err != nil {
 			a.log.Info().Err(err).Msg("the others may take this process for dead")
 		}
 		return nil

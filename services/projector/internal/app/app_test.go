@@ -48,6 +48,8 @@ type projector struct {
 	*app.App
 	logs *logs
 	stop func() error
+	// ends is an error that it may end with.
+	ends error
 }
 
 // logs are the log lines of a projector.
@@ -102,7 +104,7 @@ func start(t *testing.T, cfg config.Config, projections projection.Projections) 
 		return <-done
 	})
 	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
+		if err := p.stop(); err != nil && !errors.Is(err, p.ends) {
 			t.Errorf("run: %v", err)
 		}
 		if t.Failed() {
@@ -145,6 +147,12 @@ func event(aggregate string, n int64, kind, data string) contract.Event {
 
 // send sends events in order.
 func send(t *testing.T, topic string, events ...contract.Event) {
+	t.Helper()
+	sendTo(t, servers, topic, events...)
+}
+
+// sendTo sends them by servers of a test's own.
+func sendTo(t *testing.T, servers *sandboxtest.Endpoints, topic string, events ...contract.Event) {
 	t.Helper()
 	messages := make([]contract.Message, len(events))
 	for i, e := range events {

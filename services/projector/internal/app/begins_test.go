@@ -16,8 +16,8 @@ import (
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
-// again are events as a resend of that name sends them.
-func again(name string, events ...contract.Event) []contract.Event {
+// resentBy are events as a resend of that name sends them.
+func resentBy(name string, events ...contract.Event) []contract.Event {
 	events = slices.Clone(events)
 	for i := range events {
 		events[i].Resend = contract.Resend{ID: name}
@@ -38,7 +38,7 @@ func TestBegins_WhatIsResentFromBeforeIsCountedAndListed(t *testing.T) {
 			p := start(t, cfg, load(t, path))
 			send(t, topic, append(happened("whole", 1, 3), happened("a", 6, 6)...)...)
 			until(t, "the live ones are applied", func() bool { return p.Status().Applied == 4 })
-			send(t, topic, again("x", append(happened("whole", 1, 3), happened("a", 1, 6)...)...)...)
+			send(t, topic, resentBy("x", append(happened("whole", 1, 3), happened("a", 1, 6)...)...)...)
 			send(t, topic, happened("a", 7, 7)...)
 			until(t, "all is dealt with", func() bool { return p.Status().Completed == 14 })
 			if got := seen(sandboxtest.Documents(t, client.Database(database), "orders")["a"]); !slices.Equal(got, []int64{6, 7}) || p.Status().Parked != 0 {
@@ -92,10 +92,10 @@ func TestBegins_ADocumentThatIsResentTooLateIsBegunAnew(t *testing.T) {
 	}
 	remove()
 	send(t, "begins-removed", happened("a", 6, 6)...)
-	send(t, "begins-removed", again("x", happened("a", 1, 6)...)...)
+	send(t, "begins-removed", resentBy("x", happened("a", 1, 6)...)...)
 	until(t, "it is noticed", func() bool { n := p.Status().Incomplete; return n != nil && *n == 1 })
 	remove()
-	send(t, "begins-removed", again("y", happened("a", 1, 6)...)...)
+	send(t, "begins-removed", resentBy("y", happened("a", 1, 6)...)...)
 	until(t, "it is whole", func() bool { return *p.Status().Incomplete == 0 })
 	if got := seen(sandboxtest.Documents(t, db, "orders")["a"]); !slices.Equal(got, []int64{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("got %v, want every event", got)
@@ -130,7 +130,7 @@ func TestBegins_ALiveEventFromBeforeHaltsItsAggregate(t *testing.T) {
 			if lines, err := runCommand(t, "parked", "redrive", "c"); err != nil || len(lines) != 1 || lines[0]["lifted"] != true {
 				t.Errorf("redrive: got %v and %v, want the rest applied", lines, err)
 			}
-			send(t, topic, again("x", happened("c", 1, 1)...)...)
+			send(t, topic, resentBy("x", happened("c", 1, 1)...)...)
 			send(t, topic, happened("c", 4, 4)...)
 			until(t, "the next one is applied", func() bool { return p.Status().Applied == 2 })
 			if lines, err := runCommand(t, "incomplete", "list"); err != nil || len(lines) != 0 {

@@ -23,6 +23,7 @@ const (
 	waitingForMongo      = "waiting for MongoDB"
 	waitingForServiceBus = "waiting for Service Bus"
 	braked               = "stopped by HALT_LIMIT"
+	silent               = "cannot say that it lives"
 )
 
 // Status is what /status shows.
@@ -173,6 +174,8 @@ func (a *App) state() string {
 		return waitingForServiceBus
 	case a.engine.Applying().Current() != nil:
 		return waitingForMongo
+	case a.process.Silent() != nil:
+		return silent
 	}
 	return string(running)
 }
@@ -180,7 +183,7 @@ func (a *App) state() string {
 // lastError is the last failure, of one that lasts before one that is over.
 func (a *App) lastError() error {
 	outages := []error{
-		a.brake.Err(), a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Settling().Current(), a.engine.Applying().Current(),
+		a.brake.Err(), a.silence(), a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Settling().Current(), a.engine.Applying().Current(),
 		a.engine.Applying().Last(), a.engine.Accepting().Last(), a.mongo.Last(),
 	}
 	for _, err := range outages {
@@ -189,6 +192,18 @@ func (a *App) lastError() error {
 		}
 	}
 	return nil
+}
+
+// silence is why the process cannot say that it lives, while it applies nothing for that.
+func (a *App) silence() error {
+	if a.phase.Load() != running {
+		return nil
+	}
+	err := a.process.Silent()
+	if err != nil {
+		err = errors.Join(err, a.beats.Current())
+	}
+	return err
 }
 
 var errNotReady = errors.New("the process does not take part")

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"time"
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -19,3 +20,6 @@ func (s *Store) Confirm(ctx context.Context, w projection.Write) (delivery.Outco
 	err := p.confirm(ctx, 0)
 	return outcomes[0], err
 }
+
+// Heard has a process have said that it lives.
+func (p *Process) Heard(at time.Time) { p.heardAt(at) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,18 @@ const (
 	deadAfter = 45 * time.Second
 	// carefulTime is how long the others are careful after a death.
 	carefulTime = 10 * time.Minute
+	// beatAgain is when a process tries again that could not say that it lives.
+	beatAgain = time.Second
+	// silentAfter is how long after it has last said that it lives a process begins to
+	// apply nothing more, and endAfter how long what it has begun may go on: both by its
+	// own clock, from before it said so. So whoever takes it for dead meets none of it.
+	silentAfter = deadAfter - 15*time.Second
+	endAfter    = deadAfter - 5*time.Second
 )
+
+// ErrSilent means that the process could not say for so long that it lives that others
+// may soon take it for dead.
+var ErrSilent = errors.New("the process cannot say in the read database that it lives, so it applies nothing")
 
 // waitsForGaps is the OnGap of projectors that note the versions of aggregates.
 const waitsForGaps = "wait"
@@ -41,6 +53,10 @@ type Process struct {
 	careful atomic.Bool
 	// beaten is when the process last said that it lives, by the server's clock.
 	beaten time.Time
+	// heard is when the process last began to say that it lives, by its own clock, in
+	// nanoseconds since began.
+	heard atomic.Int64
+	began time.Time
 }
 
 var _ delivery.Care = (*Process)(nil)
@@ -48,29 +64,108 @@ var _ delivery.Care = (*Process)(nil)
 // Process returns this process. id is unique; instance is what a successor of
 // it is called too, where the platform gives it the same name again.
 func (s *Store) Process(id, instance string) *Process {
-	return &Process{store: s, id: id, instance: instance}
+	return &Process{store: s, id: id, instance: instance, began: time.Now()}
 }
 
 // Run says that the process lives until ctx ends, and then that it has stopped.
-// A beat that fails is made up for by the next. The first Beat comes before Run.
-func (p *Process) Run(ctx context.Context) error {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
+// A beat that fails is tried again, and told. The first Beat comes before Run. After a
+// silence belongs is asked whether what the process writes is still its own: it may have
+// been taken for dead. Until it is, the process is silent.
+func (p *Process) Run(ctx context.Context, belongs func(context.Context) error, told func(error)) error {
+	timer := time.NewTimer(beatEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return p.Stop(context.WithoutCancel(ctx))
-		case <-ticker.C:
+		case <-timer.C:
 		}
-		attempt, cancel := context.WithTimeout(ctx, beatEvery)
-		_ = p.Beat(attempt, false)
-		cancel()
+		err := p.beat(ctx, belongs)
+		if ctx.Err() == nil {
+			told(err)
+		}
+		next := beatEvery
+		if err != nil {
+			next = beatAgain
+		}
+		timer.Reset(next)
+	}
+}
+
+func (p *Process) beat(ctx context.Context, belongs func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, beatEvery)
+	defer cancel()
+	silent := p.Silent() != nil
+	asked := time.Now()
+	if err := p.say(ctx, false); err != nil {
+		return err
+	}
+	if silent {
+		if err := belongs(ctx); err != nil {
+			return err
+		}
+	}
+	p.heardAt(asked)
+	return nil
+}
+
+func (p *Process) heardAt(at time.Time) { p.heard.Store(int64(at.Sub(p.began))) }
+
+// left is what is left of a time since the process last said that it lives.
+func (p *Process) left(of time.Duration) time.Duration {
+	return time.Until(p.began.Add(time.Duration(p.heard.Load()) + of))
+}
+
+// Silent is ErrSilent while the process must begin nothing more.
+func (p *Process) Silent() error {
+	if p.left(silentAfter) > 0 {
+		return nil
+	}
+	return ErrSilent
+}
+
+// WhileHeard is ctx until others may take the process for dead. end gives back what it
+// holds.
+func (p *Process) WhileHeard(ctx context.Context) (heard context.Context, end func()) {
+	heard, cancel := context.WithCancelCause(ctx)
+	var mu sync.Mutex
+	var timer *time.Timer // guarded by mu
+	var check func()
+	check = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		left := p.left(endAfter)
+		switch {
+		case heard.Err() != nil:
+		case left <= 0:
+			cancel(ErrSilent)
+		default:
+			timer = time.AfterFunc(left, check)
+		}
+	}
+	check()
+	return heard, func() {
+		cancel(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 }
 
 // Beat says that the process lives, and looks for others that have died. The
 // first one takes a live process of the same instance for dead.
 func (p *Process) Beat(ctx context.Context, first bool) error {
+	asked := time.Now()
+	if err := p.say(ctx, first); err != nil {
+		return err
+	}
+	p.heardAt(asked)
+	return nil
+}
+
+func (p *Process) say(ctx context.Context, first bool) error {
 	processes := p.store.own(projection.Processes)
 	var me struct {
 		HeartbeatAt time.Time `bson:"heartbeatAt"`

@@ -1,9 +1,11 @@
 package readmodel_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -163,4 +165,34 @@ func TestProcess_FindsTheDatabaseGoneBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	beat("emptied", 2)
+}
+
+// Others take a process for dead 45 seconds after it has last said that it lives. By then
+// nothing of it is on its way any more.
+func TestProcess_WhatItHasBegunEndsBeforeOthersTakeItForDead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&readmodel.Store{}).Process("p", "p")
+		p.Heard(time.Now())
+		time.Sleep(29 * time.Second) //nolint:forbidigo // in a bubble
+		if err := p.Silent(); err != nil {
+			t.Errorf("after 29 s: got %v, want that it may begin", err)
+		}
+		ctx, end := p.WhileHeard(t.Context())
+		defer end()
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
+		if err := p.Silent(); !errors.Is(err, readmodel.ErrSilent) || ctx.Err() != nil {
+			t.Errorf("after 31 s: got %v and %v, want that it begins nothing more, and goes on with what it has begun", err, ctx.Err())
+		}
+		p.Heard(time.Now())
+		time.Sleep(39 * time.Second) //nolint:forbidigo // in a bubble
+		if ctx.Err() != nil {
+			t.Errorf("39 s after it was heard again: got %v, want it at work", ctx.Err())
+		}
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		if err := context.Cause(ctx); !errors.Is(err, readmodel.ErrSilent) {
+			t.Errorf("41 s after it was heard again: got %v, want it to have ended", err)
+		}
+	})
 }
