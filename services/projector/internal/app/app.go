@@ -65,11 +65,11 @@ type App struct {
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
 	mongo        session.Outage
+	beats        session.Outage
 	// declared are the projections of the configuration, and works tells by which
 	// records of rebuilds the projector works.
 	declared projection.Projections
 	works    string
-	beats    session.Outage
 	// warned are the documents that were warned of: see checkPositions.
 	warned map[string]bool
 }

@@ -52,3 +52,20 @@ func TestCommands_PrintWhatJSONHasNoValueFor(t *testing.T) {
 		}
 	}
 }
+
+// Ids are whatever the source has, and may begin as flags do.
+func TestParked_AnEventWhoseIDBeginsWithADashIsNamedBehindTwo(t *testing.T) {
+	_, database := servers.Mongo(t, nil)
+	p := start(t, configured(t, "dashes", database), parse(t))
+	dashed := event("a", 1, "Doubled", `{"n":"x"}`)
+	dashed.ID = "-zAm"
+	send(t, "dashes", dashed)
+	until(t, "it is parked", func() bool { return p.Status().Parked == 1 })
+	onTopic(t, "dashes", database, counting)
+	if lines, err := runCommand(t, "parked", "discard", "a", "-zAm"); err == nil || len(lines) != 0 || !strings.Contains(err.Error(), "behind --, as in discard -- AGGREGATE EVENT") {
+		t.Errorf("discard: got %v and %v, want it to say how", lines, err)
+	}
+	if lines, err := runCommand(t, "parked", "discard", "--", "a", "-zAm"); err != nil || len(lines) != 1 {
+		t.Errorf("discard behind --: got %v and %v, want it gone", lines, err)
+	}
+}

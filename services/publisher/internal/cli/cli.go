@@ -260,6 +260,8 @@ func wrongFlag(c *cobra.Command, err error) error {
 		says = "there is no flag --" + missing.GetSpecifiedName()
 		if meant := flagsLike(c, missing.GetSpecifiedName()); len(meant) > 0 {
 			says += ", did you mean --" + meant[0]
+		} else if missing.GetSpecifiedShortnames() != "" && strings.Contains(c.Use, " ") {
+			says += "; an argument that begins with - goes behind --, as in " + c.Name() + " -- " + strings.TrimPrefix(c.Use, c.Name()+" ")
 		}
 	}
 	return Usagef("%s", strings.TrimPrefix(path(c)+": "+says, ": "))

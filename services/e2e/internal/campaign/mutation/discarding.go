@@ -115,5 +115,13 @@ func discarding() []Guard {
 			Package: projector,
 			Tests:   []string{"TestRedrive_NamesWhatWasOvertakenWhileItsHaltWasGone"},
 		},
+		{
+			Name:    "discard: an id that begins as a flag is told how to be named",
+			File:    "services/projector/internal/cli/cli.go",
+			Cut:     `missing.GetSpecifiedShortnames() != "" && strings.Contains(c.Use, " ")`,
+			With:    `missing.GetSpecifiedShortnames() != "" && c.Use == ""`,
+			Package: projector,
+			Tests:   []string{"TestParked_AnEventWhoseIDBeginsWithADashIsNamedBehindTwo"},
+		},
 	}
 }

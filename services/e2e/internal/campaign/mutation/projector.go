@@ -256,6 +256,22 @@ func delivering() []Guard {
 func storing() []Guard {
 	return []Guard{
 		{
+			Name:    "write: without a majority nothing is applied, whatever else is refused",
+			File:    readmodel + "/pass.go",
+			Cut:     " || bulk.WriteConcernError != nil",
+			With:    "",
+			Package: readmodel,
+			Tests:   []string{"TestStore_WithoutAMajorityNothingBeforeARefusedWriteIsApplied"},
+		},
+		{
+			Name:    "fold: pushes that keep different numbers are not folded",
+			File:    readmodel + "/fold.go",
+			Cut:     "!ok || !same || last != other",
+			With:    "!ok || !same || last > 0 && other > 0",
+			Package: projector,
+			Tests:   []string{"TestProjection_PushesThatKeepDifferentNumbersAreNotFolded"},
+		},
+		{
 			Name:    "read model: a write matches a lower sequence only",
 			File:    readmodel + "/model.go",
 			Cut:     `{Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$lt", Value: below}}},`,
