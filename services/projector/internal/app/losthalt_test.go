@@ -317,7 +317,7 @@ func TestProjector_PutsTheHaltBackThatWasDeletedWithWhatWasParked(t *testing.T) 
 	for _, args := range [][]string{{"a"}, {"--all"}} {
 		line, err := redriven(t, args...)
 		why := fmt.Sprint(line["reason"])
-		if err == nil || line["failed_event_id"] != "a-2" || !strings.Contains(why, "publisher checkpoint set") || !strings.Contains(why, "--accept-lost") {
+		if err == nil || line["failed_event_id"] != "a-2" || !strings.Contains(why, "START_AT=snapshot") || !strings.Contains(why, "--accept-lost") {
 			t.Errorf("redrive %v: got %v and %v, want it stopped, and the ways back", args, line, err)
 		}
 	}
