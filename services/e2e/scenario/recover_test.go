@@ -7,12 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/cluster/clustertest"
+	"changerelay/services/e2e/internal/harness/orders"
 )
 
 // TestRecover_ANamespaceThatIsGoneWithItsMessages loses a namespace with messages that
@@ -61,6 +65,69 @@ func TestRecover_ANamespaceThatIsGoneWithItsMessages(t *testing.T) {
 			t.Errorf("%s: got %d, want 0: %v", name, f.Count, f.Samples)
 		}
 	}
+}
+
+// TestRecover_WhatWasReplayedOrSentAgainIntoTheNamespace has a change from before the time
+// replayed, and everything sent again, into the namespace that is lost.
+func TestRecover_WhatWasReplayedOrSentAgainIntoTheNamespace(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(cfg *cluster.Config) { cfg.Canaries = false })
+	names := r.Names()
+	publisher := func(servers cluster.Endpoints, args ...string) string {
+		t.Helper()
+		status, output := execute(t, binaries.Publisher, []string{
+			"MONGODB_URI=" + servers.MongoURI, "SOURCE_DATABASE=" + names.SourceDatabase, "SOURCE_COLLECTION=" + names.SourceCollection,
+			"STATE_DATABASE=" + names.StateDatabase, "LEASE_NAME=" + names.LeaseName,
+			"SERVICEBUS_CONNECTION_STRING=" + servers.ServiceBus, "SERVICEBUS_TOPIC=" + names.Topic, "FIELD_TYPE=kind",
+		}, args...)
+		if status != 0 {
+			t.Fatalf("%q: exit status %d:\n%s", args, status, output)
+		}
+		return output
+	}
+	event := bson.D{{Key: "aggregateId", Value: "late"}, {Key: "version", Value: 1}, {Key: "kind", Value: orders.Placed}, {Key: "data", Value: bson.D{{Key: "customer", Value: "c"}, {Key: "channel", Value: "web"}}}}
+	events := r.witness.Client.Database(names.SourceDatabase).Collection(names.SourceCollection)
+	if _, err := events.InsertOne(within(t), event); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the change to be parked", func(ctx context.Context) (bool, string) {
+		n, err := r.witness.State().Collection("parked_changes").CountDocuments(ctx, bson.D{})
+		return err == nil && n == 1, fmt.Sprint(n, err)
+	})
+	written := time.Now()
+	await(t, "a later second", func(context.Context) (bool, string) { return time.Since(written) > 2*time.Second, "" })
+	last := time.Now().UTC().Format(time.RFC3339)
+	stopAll(t, r.Projectors)
+	publisher(r.Endpoints(), "resend", "--all", "--group", "it's mine", "--why", "test")
+	await(t, "the resend to end", func(context.Context) (bool, string) {
+		status := publisher(r.Endpoints(), "resend", "status", "--json")
+		return strings.Contains(status, `"done"`), status
+	})
+	publisher(r.Endpoints(), "parked", "replay", "--all")
+	stopAll(t, r.Publishers)
+
+	servers := r.Endpoints()
+	servers.ServiceBus = clustertest.Sandbox(t).ServiceBus
+	out, err := script(t, "recover-namespace", servers, last)
+	if err != nil {
+		t.Fatalf("the script: %v\n%s", err, out)
+	}
+	if want := `publisher resend --all --group 'it'\\''s mine' --why TEXT`; !strings.Contains(strings.ReplaceAll(out, `\u0026`, "&"), want) {
+		t.Errorf("the script says\n%s, want how to send again what was", out)
+	}
+	again := cluster.New(configure(t, func(cfg *cluster.Config) { cfg.Canaries, cfg.Backend = false, &servers }))
+	closeAtEnd(t, again)
+	if err := again.LayOut(); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.StartServices(); err != nil {
+		t.Fatal(err)
+	}
+	publisher(servers, "parked", "replay", "--all")
+	await(t, "what was replayed to be in the read model", func(ctx context.Context) (bool, string) {
+		n, err := r.witness.ReadModel().Collection("orders").CountDocuments(ctx, bson.D{{Key: "_id", Value: "late"}})
+		return err == nil && n == 1, fmt.Sprint(n, err)
+	})
 }
 
 func stopAll(t *testing.T, nodes []*cluster.Node) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -220,34 +221,50 @@ func TestParked_AFailedReplayIsRecordedAndLeavesTheChangeParked(t *testing.T) {
 	}
 }
 
-func TestParked_ADiscardedChangeIsNotParkedAnewWhenItIsReadAgain(t *testing.T) {
+// TestParked_WhatWasDealtWithIsParkedAgainWhereTheStreamGoesBackBeforeIt replays a change
+// under settings that can, and discards another; then the stream, whose settings cannot,
+// goes back before both.
+func TestParked_WhatWasDealtWithIsParkedAgainWhereTheStreamGoesBackBeforeIt(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	c := configured(servers)
-	ids, p := park(t, c, servers, 1)
-	if _, err := lines(t, c, "parked", "discard", ids[0]); err != nil {
-		t.Fatal(err)
+	ids, p := park(t, c, servers, 2)
+	mapped := c
+	mapped.FieldType = "kind"
+	for i, args := range [][]string{{"replay"}, {"discard"}} {
+		if _, err := lines(t, mapped, "parked", args[0], ids[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = p.again(t, c)
+	if left, err := lines(t, c, "parked", "list"); err != nil || len(left) != 0 {
+		t.Errorf("list says %+v, %v after another term, want nothing: it began behind both", left, err)
 	}
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
 	}
-	state := testserver.Connect(t, servers.MongoURI).Database("change_relay")
 	var change struct{ Position contract.Position }
-	if err := state.Collection("parked_changes").FindOne(t.Context(), bson.D{}).Decode(&change); err != nil {
+	if err := bson.Unmarshal(only(t, state(t, servers, "parked_changes")), &change); err != nil {
 		t.Fatal(err)
 	}
-	seconds, increment, err := change.Position.ClusterTime()
+	seconds, _, err := change.Position.ClusterTime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := bson.Timestamp{T: seconds, I: increment}
-	if _, err := state.Collection("resume_tokens").ReplaceOne(t.Context(), bson.D{}, bson.D{{Key: "term", Value: int64(7)}, {Key: "startAt", Value: start}}); err != nil {
+	before := time.Unix(int64(seconds)-1, 0).UTC().Format(time.RFC3339)
+	if err := runCommand(t, c, io.Discard, "checkpoint", "set", before, "--why", "a new namespace"); err != nil {
 		t.Fatal(err)
 	}
-	again := run(t, c)
-	again.await(t, "the change to be read again", func(s status.Status) bool { return s.Read == 1 && s.InFlight == 0 })
-	if left, err := lines(t, c, "parked", "list"); err != nil || len(left) != 0 {
-		t.Errorf("list says %+v, %v, want nothing", left, err)
+	p = run(t, c)
+	p.await(t, "both to be read again", func(s status.Status) bool { return s.Read == 2 && s.InFlight == 0 })
+	left, err := lines(t, c, "parked", "list")
+	if err != nil || len(left) != 2 {
+		t.Fatalf("list says %+v, %v, want both", left, err)
+	}
+	for i, was := range []string{"replayed", "discarded"} {
+		if did := left[i].Actions; len(did) != 2 || did[0].Action != was || did[1].Action != "parked" {
+			t.Errorf("what was done with the one that was %s is %+v, want it kept", was, did)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"changerelay/services/publisher/internal/command"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/resend"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -496,5 +497,25 @@ func TestResend_OneWhoseDocumentsGoAwayIsIncomplete(t *testing.T) {
 				t.Errorf("the next one is begun as %+v, %v", next, err)
 			}
 		})
+	}
+}
+
+// TestResend_WhoseRecordIsGoneIsInTheLedger empties the collection under one.
+func TestResend_WhoseRecordIsGoneIsInTheLedger(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers)
+	p := run(t, c)
+	p.await(t, "the stream to begin", leading)
+	events(t, servers).write(t, 200, 10)
+	p.await(t, "all to be sent", sent(200))
+	if _, err := resends(t, c, "--all", "--rate", "20", "--group", "mine", "--why", "a rebuild"); err != nil {
+		t.Fatal(err)
+	}
+	awaitResend(t, c, "it to send something", func(v command.ResendView) bool { return v.Sent > 0 && v.State == resend.Running })
+	wipe(t, state(t, servers, "resends"))
+	p.await(t, "the loss to be shown", func(s status.Status) bool { return s.GapCounts["lost"] == 1 })
+	if got := lostEntries(t, servers); len(got) != 1 || !strings.Contains(got[0].Error, "publisher resend --all --group 'mine' --why TEXT") {
+		t.Errorf("the ledger says %+v, want how to send all of it again", got)
 	}
 }

@@ -19,6 +19,9 @@ func TestAside_IsSaidByTheNextMarkWhereOneFails(t *testing.T) {
 		return nil, false
 	}}
 	claimed := claim(t, store)
+	if err := claimed.Count(t.Context(), checkpoint.Aside{}, checkpoint.Naming{All: &checkpoint.Names{}}); err != nil {
+		t.Fatal(err)
+	}
 	fails := func(what string, mark func() error) {
 		t.Helper()
 		failing = true
@@ -40,12 +43,15 @@ func TestAside_IsSaidByTheNextMarkWhereOneFails(t *testing.T) {
 	fails("expect", func() error { return claimed.Expect(t.Context(), checkpoint.Expected{ID: "a"}, b) })
 	says("expect", checkpoint.Aside{Coming: []checkpoint.Expected{{ID: "a"}, b}})
 	fails("keep", func() error { return claimed.Keep(t.Context(), "a", "p2") })
+	if names := store.Current("orders").Names; names == nil || !slices.Equal(names.IDs, []string{"a"}) {
+		t.Errorf("after keep the names are %+v, want the one that was counted", names)
+	}
 	says("keep", checkpoint.Aside{Count: 1, From: "p2", Coming: []checkpoint.Expected{b}})
 	if err := claimed.Keep(t.Context(), "b", "p3"); err != nil {
 		t.Fatal(err)
 	}
 	says("a later one", checkpoint.Aside{Count: 2, From: "p2"})
-	fails("miss", func() error { return claimed.Miss(t.Context(), 1) })
+	fails("miss", func() error { return claimed.Miss(t.Context(), 1, []string{"a"}) })
 	says("miss", checkpoint.Aside{Count: 1, From: "p2"})
 	if err := claimed.Expect(t.Context(), b); err != nil {
 		t.Fatal(err)

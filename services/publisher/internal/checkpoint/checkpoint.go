@@ -36,6 +36,40 @@ var ErrSuperseded = errors.New("superseded by a later term")
 // is none.
 var ErrMissing = errors.New("there is no checkpoint")
 
+// MaxNames is how many of the changes that are counted have their names kept, too.
+const MaxNames = 1000
+
+// Names are the ids of the last changes that were counted, and not purged: what is put
+// back makes up for the number of those that are lost, and not for them.
+type Names struct {
+	IDs []string
+	// Purged is how many had been purged when that was so. Where it is another number
+	// by now, somebody has purged who knows nothing of names, and they say nothing.
+	Purged int64
+}
+
+// Naming is how a mark changes names: they are All from then on, where that is not nil,
+// or without Drop and with Add at the end. Names that were added before stay once.
+type Naming struct {
+	All       *Names
+	Add, Drop []string
+}
+
+// Of are the names after it.
+func (n Naming) Of(before *Names) *Names {
+	if n.All != nil || before == nil {
+		return n.All
+	}
+	ids := slices.DeleteFunc(slices.Clone(before.IDs), func(id string) bool {
+		return slices.Contains(n.Drop, id) || slices.Contains(n.Add, id)
+	})
+	ids = append(ids, n.Add...)
+	return &Names{IDs: ids[max(0, len(ids)-MaxNames):], Purged: before.Purged}
+}
+
+// None reports whether it leaves names as they are.
+func (n Naming) None() bool { return n.All == nil && len(n.Add)+len(n.Drop) == 0 }
+
 // Aside is what a stream has kept aside since that is counted, because it could not
 // be sent.
 type Aside struct {
@@ -67,8 +101,10 @@ type Checkpoint struct {
 	Stream string
 	// Term is the term that may move the checkpoint.
 	Term int64
-	// Claim names the claim that began the term.
-	Claim string
+	// Claim names the claim that began the term, and ClaimedAt is when it did, by the
+	// server's clock.
+	Claim     string
+	ClaimedAt time.Time
 	// Retired says that the stream has other checkpoints now; its term is above
 	// every claim.
 	Retired bool
@@ -85,6 +121,8 @@ type Checkpoint struct {
 	Moved string
 	// Aside is what was kept aside; nil while that is not counted.
 	Aside *Aside
+	// Names are those of what was counted last; nil while there are none.
+	Names *Names
 }
 
 // Under returns ErrOptionsChanged where the checkpoint is of other options of the
@@ -112,6 +150,8 @@ type Progress struct {
 	Mark bool
 	// Aside is what is kept aside, as a mark says; nil leaves it as it is.
 	Aside *Aside
+	// Naming is what a mark does with the names of what is counted.
+	Naming Naming
 	// Moved names the move, where it was announced; empty leaves the name as it is.
 	Moved string
 	Place
@@ -156,9 +196,10 @@ type Claimed struct {
 	store Store
 
 	mu    sync.Mutex
-	saves int64 // guarded by mu: the number of the last save
-	kept  int64 // guarded by mu: the highest number that was acknowledged
-	aside Aside // guarded by mu: what was counted
+	saves int64    // guarded by mu: the number of the last save
+	kept  int64    // guarded by mu: the highest number that was acknowledged
+	aside Aside    // guarded by mu: what was counted
+	named []string // guarded by mu: what was counted, and is not known to be named yet
 }
 
 // Claim claims the stream's checkpoint.
@@ -213,15 +254,16 @@ func (c *Claimed) MoveAs(ctx context.Context, name string, to Place) error {
 	return nil
 }
 
-// Count says what is kept aside. It is to be called before the first Keep.
-func (c *Claimed) Count(ctx context.Context, aside Aside) error {
+// Count says what is kept aside, and how it is named. It is to be called before the
+// first Keep.
+func (c *Claimed) Count(ctx context.Context, aside Aside, naming Naming) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside = aside
-	if was := c.Aside; was != nil && was.Count == aside.Count && was.From == aside.From && slices.Equal(was.Coming, aside.Coming) {
+	if was := c.Aside; was != nil && naming.None() && was.Count == aside.Count && was.From == aside.From && slices.Equal(was.Coming, aside.Coming) {
 		return nil
 	}
-	return c.mark(ctx)
+	return c.mark(ctx, naming)
 }
 
 // Expects reports whether a change is about to be kept aside, or may have been by a
@@ -240,7 +282,7 @@ func (c *Claimed) Expect(ctx context.Context, changes ...Expected) error {
 	before := c.aside.Coming
 	fresh := slices.DeleteFunc(slices.Clone(changes), func(one Expected) bool { return c.aside.Expects(one.ID) })
 	c.aside.Coming = slices.Concat(before, fresh)
-	err := c.mark(ctx)
+	err := c.mark(ctx, Naming{})
 	if err != nil {
 		c.aside.Coming = before
 	}
@@ -258,11 +300,12 @@ func (c *Claimed) Keep(ctx context.Context, id string, at contract.Position) err
 	if i := c.aside.expects(id); i >= 0 {
 		c.aside.Coming = slices.Concat(c.aside.Coming[:i], c.aside.Coming[i+1:])
 		c.aside.Count++
+		c.named = append(c.named, id)
 		if c.aside.From == "" || at < c.aside.From {
 			c.aside.From = at
 		}
 	}
-	return c.mark(ctx)
+	return c.mark(ctx, Naming{})
 }
 
 // Leave counts a save, as Keep does, for a change that another partition has kept.
@@ -270,15 +313,15 @@ func (c *Claimed) Leave(ctx context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside.Coming = slices.DeleteFunc(slices.Clone(c.aside.Coming), func(one Expected) bool { return one.ID == id })
-	return c.mark(ctx)
+	return c.mark(ctx, Naming{})
 }
 
-// Miss counts out what was kept aside and is gone.
-func (c *Claimed) Miss(ctx context.Context, n int64) error {
+// Miss counts out what was kept aside and is gone, of which some are known by name.
+func (c *Claimed) Miss(ctx context.Context, n int64, names []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aside.Count -= n
-	err := c.mark(ctx)
+	err := c.mark(ctx, Naming{Drop: names})
 	if err != nil {
 		c.aside.Count += n
 	}
@@ -286,31 +329,40 @@ func (c *Claimed) Miss(ctx context.Context, n int64) error {
 }
 
 // Recount counts what has come back of what was counted out: found says how many are
-// kept aside but for those that are coming, and the position of the first. None is
-// counted meanwhile.
-func (c *Claimed) Recount(ctx context.Context, found func(coming []Expected) (Aside, error)) error {
+// kept aside but for those that are coming, the position of the first, and how they are
+// named. None is counted meanwhile.
+func (c *Claimed) Recount(ctx context.Context, found func(coming []Expected) (Aside, Naming, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	there, err := found(c.aside.Coming)
-	if err != nil || there.Count <= c.aside.Count {
+	there, naming, err := found(c.aside.Coming)
+	if err != nil || there.Count <= c.aside.Count && naming.None() {
 		return err
 	}
 	before := c.aside
-	c.aside.Count = there.Count
-	if before.From == "" || there.From < before.From {
-		c.aside.From = there.From
+	if there.Count > before.Count {
+		c.aside.Count = there.Count
+		if before.From == "" || there.From < before.From {
+			c.aside.From = there.From
+		}
 	}
-	err = c.mark(ctx)
+	err = c.mark(ctx, naming)
 	if err != nil {
 		c.aside = before
 	}
 	return err
 }
 
-// mark is called with mu held.
-func (c *Claimed) mark(ctx context.Context) error {
+// mark is called with mu held. What it cannot name the next one does.
+func (c *Claimed) mark(ctx context.Context, naming Naming) error {
 	aside := c.aside
-	return c.next(ctx, Progress{Mark: true, Aside: &aside})
+	if naming.All == nil {
+		naming.Add = c.named
+	}
+	err := c.next(ctx, Progress{Mark: true, Aside: &aside, Naming: naming})
+	if err == nil {
+		c.named = nil
+	}
+	return err
 }
 
 func (c *Claimed) save(ctx context.Context, progress Progress) error {

@@ -130,7 +130,7 @@ func (l loader) parked() *cobra.Command {
 		Use: "replay ID... | --all", Short: "send them now, in the order of their aggregates", RunE: l.run(replayParked),
 	}, 0, -1, "all that are parked"), &cobra.Command{
 		Use: "discard ID...", Short: "give them up; they stay in the database, marked so", Args: cli.Takes(1, -1), RunE: l.run(discardParked),
-	}, l.purgeParked())
+	}, l.purgeParked(), l.reopenParked())
 	return group
 }
 
@@ -153,6 +153,20 @@ func (l loader) purgeParked() *cobra.Command {
 			return cli.Usagef("parked purge needs --older-than AGE, such as 720h")
 		}
 		return purgeParked(ctx, call, age, dry)
+	})
+	return c
+}
+
+func (l loader) reopenParked() *cobra.Command {
+	var since string
+	c := &cobra.Command{Use: "reopen --replayed-since TIME", Short: "park those again that were replayed since, where the topic is gone with what it held"}
+	c.Flags().StringVar(&since, "replayed-since", "", "an RFC 3339 time")
+	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error {
+		at, err := time.Parse(time.RFC3339, since)
+		if err != nil {
+			return cli.Usagef("parked reopen needs --replayed-since TIME, an RFC 3339 time")
+		}
+		return reopenParked(ctx, call, at)
 	})
 	return c
 }

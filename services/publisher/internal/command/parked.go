@@ -111,7 +111,7 @@ type outcome struct {
 	ID          string `json:"id"`
 	AggregateID string `json:"aggregate_id,omitempty"`
 	EventID     string `json:"event_id,omitempty"`
-	// Outcome is replayed, discarded or failed.
+	// Outcome is replayed, discarded, parked or failed.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 }
@@ -143,6 +143,22 @@ func (r *report) err() error {
 		return fmt.Errorf("%d of the changes failed, see the output", r.failed)
 	}
 	return nil
+}
+
+// reopenParked parks changes again that were replayed since a time.
+func reopenParked(ctx context.Context, call Call, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		if err := call.Config.Checked(ctx, state); err != nil {
+			return err
+		}
+		report := newReport(call.Stdout)
+		err := state.Parked(call.Config.StreamName).Reopen(ctx, since, cli.Operator(), func(change mongostate.ParkedChange) {
+			report.add(outcome{ID: change.ID, AggregateID: change.AggregateID, EventID: change.EventID}, mongostate.ParkedAgain, nil)
+		})
+		return cmp.Or(err, report.err())
+	})
 }
 
 // PurgeView is what publisher parked purge prints.

@@ -113,9 +113,20 @@ func newResendID() string { return strings.ToLower(rand.Text()[:12]) }
 
 func (l loader) resendStatus() *cobra.Command {
 	var all bool
+	var since string
 	c := &cobra.Command{Use: "status", Short: "how far the last one is"}
 	c.Flags().BoolVar(&all, "all", false, "those before it, too")
-	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error { return showResends(ctx, call, all) })
+	c.Flags().StringVar(&since, "since", "", "those that have sent something since, and how to send it again, as where the topic is gone; an RFC 3339 time")
+	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error {
+		if since == "" {
+			return showResends(ctx, call, all)
+		}
+		at, err := time.Parse(time.RFC3339, since)
+		if err != nil {
+			return cli.Usagef("resend status: --since is %q, not an RFC 3339 time", since)
+		}
+		return showResendsSince(ctx, call, at)
+	})
 	return c
 }
 

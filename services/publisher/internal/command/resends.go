@@ -44,6 +44,8 @@ type ResendView struct {
 	// Short is why it has ended without all that was selected, once for each reason;
 	// absent where it has not.
 	Short []string `json:"short,omitempty"`
+	// Again is the command that sends it all again; only where that is asked for.
+	Again string `json:"again,omitempty"`
 	// Warnings are why it does not go on.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -160,6 +162,30 @@ func showResends(ctx context.Context, call Call, all bool) error {
 		for i := range found {
 			view := viewResend(&found[i])
 			view.waits(&found[i], c, scope)
+			if err := printView(call.Stdout, call.JSON, view); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// showResendsSince prints the resends that may have sent something since a time, and how
+// to send it again. There may be none.
+func showResendsSince(ctx context.Context, call Call, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return withState(ctx, call.Config, func(state *mongostate.Database) error {
+		found, err := state.Resends(call.Config.StreamName, call.Config.Partitions).List(ctx, 0)
+		if err != nil && !mongostate.Forbidden(err) { // a role that may not see them has begun none
+			return err
+		}
+		for i := range found {
+			if found[i].State.Ended() && found[i].EndedAt.Before(since) {
+				continue
+			}
+			view := viewResend(&found[i])
+			view.Again = found[i].Command()
 			if err := printView(call.Stdout, call.JSON, view); err != nil {
 				return err
 			}

@@ -29,6 +29,7 @@ type checkpointDocument struct {
 	Stream    string          `bson:"_id"`
 	Term      int64           `bson:"term"`
 	Claim     string          `bson:"claim,omitempty"`
+	ClaimedAt time.Time       `bson:"claimedAt,omitempty"`
 	Retired   bool            `bson:"retired,omitempty"`
 	Anew      bool            `bson:"anew,omitempty"`
 	Token     bson.Raw        `bson:"token,omitempty"`
@@ -40,6 +41,7 @@ type checkpointDocument struct {
 	Saves     int64           `bson:"saves,omitempty"`
 	Moved     string          `bson:"moved,omitempty"`
 	Parked    *asideDocument  `bson:"parked,omitempty"`
+	Kept      *namesDocument  `bson:"kept,omitempty"`
 }
 
 type copyDocument struct {
@@ -55,10 +57,11 @@ type copyDocument struct {
 
 func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Stream:  d.Stream,
-		Term:    d.Term,
-		Claim:   d.Claim,
-		Retired: d.Retired,
+		Stream:    d.Stream,
+		Term:      d.Term,
+		Claim:     d.Claim,
+		ClaimedAt: d.ClaimedAt,
+		Retired:   d.Retired,
 		Place: checkpoint.Place{
 			Token:    d.Token,
 			Position: contract.Position(d.Position),
@@ -71,6 +74,7 @@ func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 		Saves:     d.Saves,
 		Moved:     d.Moved,
 		Aside:     d.Parked.aside(),
+		Names:     d.Kept.names(),
 	}
 }
 
@@ -191,13 +195,9 @@ func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progr
 	if progress.Moved != "" {
 		fields = append(fields, bson.E{Key: "moved", Value: progress.Moved})
 	}
-	update := setPlace(progress.Place, fields...)
+	var update any = setPlace(progress.Place, fields...)
 	if progress.Mark {
-		set := bson.D{number}
-		if aside := progress.Aside; aside != nil {
-			set = append(set, bson.E{Key: "parked", Value: documentOfAside(*aside)})
-		}
-		update = bson.D{{Key: "$set", Value: set}}
+		update = noteUpdate(bson.D{number}, progress.Aside, progress.Naming)
 	}
 	result, err := c.documents.UpdateOne(ctx, mine, update)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestParked_ItsClaimIsNeededToRecordWhatWasDone(t *testing.T) {
 	t.Parallel()
 	parked := fresh(t).Parked("orders")
 	change := relay.Change{Raw: marshal(t, bson.D{}), Token: marshal(t, bson.D{}), Position: contract.StreamPosition(1, 1, "8201")}
-	if _, err := parked.Park(t.Context(), "orders", relay.Parked{Change: change, Reason: "test"}); err != nil {
+	if _, err := parked.Park(t.Context(), mongostate.Reader{Partition: "orders"}, relay.Parked{Change: change, Reason: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	var id string

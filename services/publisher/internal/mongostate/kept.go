@@ -36,6 +36,11 @@ type KeptAside struct {
 	Found   int64
 	Arrived []string
 	Oldest  contract.Position
+	// Gone are those that are named, were not purged, and are not there: whatever else
+	// is found does not make up for them. Unnamed says that the names are none of what
+	// is noted: a release without them has noted, or purged, something since.
+	Gone    []string
+	Unnamed bool
 	// Place is up to where the partition is published.
 	Place checkpoint.Place
 }
@@ -60,11 +65,14 @@ func (k KeptAside) Since() time.Time {
 // stream that is read again brings it back.
 func (k KeptAside) OfCopy() bool { return k.Note.From == "" || k.Note.From.OfSnapshot() }
 
-// Missing is how many were lost.
-func (k KeptAside) Missing() int64 { return max(k.Noted()-k.Found, 0) }
+// Missing is how many were lost, at least.
+func (k KeptAside) Missing() int64 { return max(k.Noted()-k.Found, int64(len(k.Gone)), 0) }
 
-// Returned reports whether more are there than are to be: what was lost was put back.
-func (k KeptAside) Returned() bool { return k.Note != nil && !k.Purging && k.Found > k.Noted() }
+// Returned reports whether more are there than are to be, or the names are to be made
+// anew: what was lost was put back.
+func (k KeptAside) Returned() bool {
+	return k.Note != nil && !k.Purging && (k.Found > k.Noted() || k.Unnamed)
+}
 
 // Settled is the note that goes with what is found. A note falls short by what was
 // counted out and not purged when a process died; it is made up for where no purge is
@@ -158,6 +166,10 @@ func (p *Parked) keptAside(ctx context.Context, noting, parking bson.E) ([]KeptA
 	if err != nil {
 		return nil, err
 	}
+	present, err := p.present(ctx, noted)
+	if err != nil {
+		return nil, err
+	}
 	after, err := p.notes(ctx, noting)
 	if err != nil {
 		return nil, err
@@ -171,11 +183,13 @@ func (p *Parked) keptAside(ctx context.Context, noting, parking bson.E) ([]KeptA
 		there := found[name]
 		aside := note.Checkpoint.Parked.aside()
 		arrived := there.arrived(aside)
-		all = append(all, KeptAside{
+		kept := KeptAside{
 			Stream: name, Retired: note.Checkpoint.Retired, Note: aside, Purged: max(after[name].Purged, purged[name]), Purging: after[name].Purging,
 			Found: there.N - int64(len(arrived)), Arrived: arrived, Oldest: contract.Position(there.Oldest),
 			Place: note.Checkpoint.checkpoint().Place,
-		})
+		}
+		kept.compare(note.Checkpoint.Kept.names(), after[name].Checkpoint, present)
+		all = append(all, kept)
 	}
 	return all, nil
 }
@@ -284,19 +298,24 @@ func (p *Parked) found(ctx context.Context, which bson.E, named bson.A) (map[str
 	return found, nil
 }
 
-// Recounted is the note of a partition that goes with what is found but for some changes;
-// an empty one while a purge may be about to remove some of that.
-func (p *Parked) Recounted(ctx context.Context, partition string, but []checkpoint.Expected) (checkpoint.Aside, error) {
+// Recounted is the note of a partition that goes with what is found but for some changes,
+// and their names; an empty one while a purge may be about to remove some of that, or
+// where something is lost that is not in the ledger.
+func (p *Parked) Recounted(ctx context.Context, partition string, but []checkpoint.Expected) (checkpoint.Aside, checkpoint.Naming, error) {
 	noted, err := p.KeptAsideOf(ctx, partition)
-	if err != nil || len(noted) == 0 || noted[0].Purging {
-		return checkpoint.Aside{}, err
+	if err != nil || len(noted) == 0 || noted[0].Missing() > 0 || noted[0].Purging {
+		return checkpoint.Aside{}, checkpoint.Naming{}, err
 	}
 	which := bson.E{Key: "$and", Value: bson.A{
 		bson.D{{Key: "partition", Value: partition}}, bson.D{{Key: "_id", Value: bson.D{{Key: "$nin", Value: ids(but)}}}},
 	}}
 	found, err := p.found(ctx, which, bson.A{})
+	if err != nil {
+		return checkpoint.Aside{}, checkpoint.Naming{}, err
+	}
+	naming, err := p.named(ctx, noted[0], which)
 	there := found[partition]
-	return checkpoint.Aside{Count: there.N + noted[0].Purged, From: contract.Position(there.Oldest)}, err
+	return checkpoint.Aside{Count: there.N + noted[0].Purged, From: contract.Position(there.Oldest)}, naming, err
 }
 
 // Unclaimed returns some of the changes that are of none of these partitions, and none
@@ -329,28 +348,39 @@ func (p *Parked) Settle(ctx context.Context, k KeptAside) error {
 		noted = k.Note.Count
 	}
 	which := append(byStream(k.Stream), bson.E{Key: "retired", Value: true}, bson.E{Key: "parked.count", Value: noted})
-	_, err := p.checkpoints.UpdateOne(ctx, which, bson.D{{Key: "$set", Value: bson.D{
-		{Key: "parked", Value: documentOfAside(settled)},
-	}}})
+	naming, err := p.Naming(ctx, k)
+	if err == nil {
+		_, err = p.checkpoints.UpdateOne(ctx, which, noteUpdate(nil, &settled, naming))
+	}
 	if err != nil {
 		return fmt.Errorf("note how many changes of %q are parked: %w", k.Stream, err)
 	}
 	return nil
 }
 
-// countOut notes that n changes of a partition are about to be purged, or with n below
-// 0 that as many were not. A purge that dies after it leaves the note short by what it
-// has not removed. That loses nothing, but hides as many losses, until the leader makes
-// up for it once purgeTime is over.
-func (p *Parked) countOut(ctx context.Context, partition string, n int64) error {
+// countOut notes that n changes of a partition, those, are about to be purged. With n
+// below 0 as many were not, and those are there. A purge that dies after it leaves the note short by what it has
+// not removed. That loses nothing, but hides as many losses, until the leader makes up
+// for it once purgeTime is over. They are named no more before they are counted out: a
+// process that dies in between leaves names that go with no number, and say nothing.
+func (p *Parked) countOut(ctx context.Context, partition string, n int64, those []string) error {
+	names := bson.E{Key: "$pullAll", Value: bson.D{{Key: "kept.ids", Value: those}}}
+	if n < 0 {
+		names = bson.E{Key: "$addToSet", Value: bson.D{{Key: "kept.ids", Value: bson.D{{Key: "$each", Value: those}}}}}
+	}
+	named := append(byStream(partition), bson.E{Key: "kept.ids", Value: bson.D{{Key: "$exists", Value: true}}})
+	_, err := p.checkpoints.UpdateOne(ctx, named, bson.D{{Key: "$inc", Value: bson.D{{Key: "kept.purged", Value: n}}}, names})
 	for _, in := range []*mongo.Collection{p.checkpoints, p.records} {
-		_, err := in.UpdateOne(ctx, byStream(partition), bson.D{
+		if err != nil {
+			break
+		}
+		_, err = in.UpdateOne(ctx, byStream(partition), bson.D{
 			{Key: "$inc", Value: bson.D{{Key: "purged", Value: n}}},
 			{Key: "$currentDate", Value: bson.D{{Key: "purgedAt", Value: true}}},
 		})
-		if err != nil {
-			return fmt.Errorf("note that %d changes of %q are purged: %w", n, partition, err)
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("note that %d changes of %q are purged: %w", n, partition, err)
 	}
 	return nil
 }

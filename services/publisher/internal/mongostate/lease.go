@@ -236,4 +236,4 @@ func fromNow(d time.Duration) bson.D {
 }
 
 // literal keeps a value that begins with a dollar sign from being read as a field.
-func literal(value string) bson.D { return bson.D{{Key: "$literal", Value: value}} }
+func literal(value any) bson.D { return bson.D{{Key: "$literal", Value: value}} }

@@ -55,7 +55,7 @@ func TestMajority_EveryCommandOnTheStateAsksForAMajority(t *testing.T) {
 		second(state.Gaps("orders").Any(ctx)),
 		second(state.Repartition(ctx, mongostate.Repartition{Stream: "orders", Lease: "lease", From: 1, To: 1}, false)),
 		second(state.Parked("orders").Has(ctx, "id")),
-		second(state.Parked("orders").Park(ctx, "orders", relay.Parked{Change: change})),
+		second(state.Parked("orders").Park(ctx, mongostate.Reader{Partition: "orders"}, relay.Parked{Change: change})),
 		second(state.Parked("orders").Unclaimed(ctx, []string{})),
 		state.Parked("orders").Adopt(ctx, "orders", "id"),
 		second(state.Parked("orders").KeptAside(ctx)),

@@ -97,7 +97,7 @@ func TestMongoState_AParkedChangeIsKeptOnceWithItsReason(t *testing.T) {
 		Position: contract.StreamPosition(1, 1, "8201"),
 	}
 	for range 2 {
-		_, err := parked.Park(t.Context(), "shop.events", relay.Parked{Change: change, Reason: "no aggregate id", Term: 4})
+		_, err := parked.Park(t.Context(), mongostate.Reader{Partition: "shop.events"}, relay.Parked{Change: change, Reason: "no aggregate id", Term: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestMongoState_AChangeTooLargeToBeKeptIsParkedWithoutIt(t *testing.T) {
 		{Key: "fullDocument", Value: bson.D{{Key: "body", Value: bson.Binary{Data: make([]byte, 16<<20-32<<10)}}}},
 	})
 	change := relay.Change{Raw: raw, Token: marshal(t, bson.D{}), Position: contract.StreamPosition(1, 1, "8201")}
-	if _, err := parked.Park(t.Context(), "shop.events", relay.Parked{Change: change, Reason: "too large", AggregateID: "a", EventID: "e"}); err != nil {
+	if _, err := parked.Park(t.Context(), mongostate.Reader{Partition: "shop.events"}, relay.Parked{Change: change, Reason: "too large", AggregateID: "a", EventID: "e"}); err != nil {
 		t.Fatal(err)
 	}
 	err := parked.Each(t.Context(), false, func(c mongostate.ParkedChange) error {

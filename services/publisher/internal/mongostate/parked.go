@@ -85,13 +85,20 @@ func (p *Parked) Has(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
+// Reader is who reads a change that it cannot send: a partition, since it was claimed.
+type Reader struct {
+	Partition string
+	Since     time.Time
+}
+
 // Park keeps a change that a partition cannot send, and returns whose it is: another
-// partition's where that has kept it before.
-func (p *Parked) Park(ctx context.Context, partition string, parked relay.Parked) (owner string, err error) {
+// partition's where that has kept it before. What was replayed or discarded before it
+// was read is parked again.
+func (p *Parked) Park(ctx context.Context, by Reader, parked relay.Parked) (owner string, err error) {
 	id := parkedID(p.stream, parked.Change)
 	summary := bson.D{
 		{Key: "stream", Value: p.stream},
-		{Key: "partition", Value: partition},
+		{Key: "partition", Value: by.Partition},
 		{Key: "position", Value: string(parked.Change.Position)},
 		{Key: "token", Value: bson.Raw(parked.Change.Token)},
 		{Key: "reason", Value: parked.Reason},
@@ -107,31 +114,71 @@ func (p *Parked) Park(ctx context.Context, partition string, parked relay.Parked
 		summary = append(summary, bson.E{Key: "documentKey", Value: key})
 	}
 	if len(parked.Change.Raw) > maxParkedBytes {
-		return p.insert(ctx, id, partition, append(summary, bson.E{Key: "omitted", Value: "the change is too large to be kept here; see the source document"}))
+		return p.insert(ctx, id, by, append(summary, bson.E{Key: "omitted", Value: "the change is too large to be kept here; see the source document"}))
 	}
-	owner, err = p.insert(ctx, id, partition, append(summary, bson.E{Key: "change", Value: bson.Raw(parked.Change.Raw)}))
+	owner, err = p.insert(ctx, id, by, append(summary, bson.E{Key: "change", Value: bson.Raw(parked.Change.Raw)}))
 	if refused(err) {
 		// Field names that this server does not store, but the source did.
-		return p.insert(ctx, id, partition, append(summary, bson.E{Key: "changeBson", Value: parked.Change.Raw}))
+		return p.insert(ctx, id, by, append(summary, bson.E{Key: "changeBson", Value: parked.Change.Raw}))
 	}
 	return owner, err
 }
 
 // insert adds the document unless it is there: then the very same change was
-// parked before, and what was done with it stands. It returns whose it is.
-func (p *Parked) insert(ctx context.Context, id, partition string, document bson.D) (owner string, err error) {
+// parked before, and is open again. It returns whose it is.
+func (p *Parked) insert(ctx context.Context, id string, by Reader, document bson.D) (owner string, err error) {
 	result, err := p.changes.UpdateOne(ctx, byStream(id), bson.D{{Key: "$setOnInsert", Value: document}}, options.UpdateOne().SetUpsert(true))
 	if err != nil && !mongo.IsDuplicateKeyError(err) {
 		return "", fmt.Errorf("park change %s: %w", id, err)
 	}
 	if err == nil && result.UpsertedCount == 1 {
-		return partition, nil
+		return by.Partition, nil
 	}
 	kept, err := p.Get(ctx, id)
+	if err == nil {
+		err = p.reopen(ctx, id, by, document)
+	}
 	if err != nil {
 		return "", fmt.Errorf("park change %s: %w", id, err)
 	}
 	return kept.Partition, nil
+}
+
+// reopen parks a change again that was dealt with before it was read: the stream went
+// back before it, and passes it once more. It is known by a later term than the one that
+// has parked it last, or, where terms began anew, by the server's clock. What was done
+// with it after a term began stands: a leader that was frozen has read it before.
+func (p *Parked) reopen(ctx context.Context, id string, by Reader, document bson.D) error {
+	term := lookup(document, "term")
+	open := append(p.unresolved(), bson.E{Key: "_id", Value: id})
+	if _, err := p.changes.UpdateOne(ctx, open, bson.D{{Key: "$max", Value: bson.D{{Key: "term", Value: term}}}}); err != nil {
+		return err
+	}
+	set := bson.D{{Key: "term", Value: term}, {Key: "actions", Value: withAction(ParkedAgain, by.Partition, fmt.Sprintf("read again in term %d", term))}}
+	for _, field := range []string{"reason", "aggregateId", "eventId"} {
+		if value := lookup(document, field); value != nil {
+			set = append(set, bson.E{Key: field, Value: literal(value)})
+		}
+	}
+	_, err := p.changes.UpdateOne(ctx, bson.D{
+		{Key: "_id", Value: id},
+		{Key: "resolved", Value: bson.D{{Key: "$ne", Value: nil}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: "term", Value: bson.D{{Key: "$lt", Value: term}}}},
+			bson.D{{Key: "actions.at", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: by.Since}}}}}},
+		}},
+	}, mongo.Pipeline{{{Key: "$set", Value: set}}, {{Key: "$unset", Value: bson.A{"resolved"}}}})
+	return err
+}
+
+// lookup is a field of a document, or nil.
+func lookup(document bson.D, field string) any {
+	for _, e := range document {
+		if e.Key == field {
+			return e.Value
+		}
+	}
+	return nil
 }
 
 // refused reports whether the server refused the document itself.

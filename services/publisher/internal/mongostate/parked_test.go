@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/relay"
@@ -30,7 +31,7 @@ func fillParked(t *testing.T, store *mongostate.Parked, count int) {
 	for n := range count {
 		change := relaytest.Change(n+1, "a")
 		change.Raw, change.Token = raw, raw
-		if _, err := store.Park(t.Context(), "orders", relay.Parked{Change: change, Reason: "has no type", Term: 1}); err != nil {
+		if _, err := store.Park(t.Context(), mongostate.Reader{Partition: "orders"}, relay.Parked{Change: change, Reason: "has no type", Term: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,6 +246,52 @@ func TestParked_APurgeCountsFromTheLastAction(t *testing.T) {
 		}
 		if got, err := store.Purge(t.Context(), time.Now().Add(-time.Hour), "an operator", false); err != nil || got != 0 {
 			t.Errorf("Purge of what was %s just now = %d, %v, want it left", as, got, err)
+		}
+	}
+}
+
+// TestPark_OpensWhatWasDealtWithBeforeItWasRead has a change parked again after it was
+// replayed, by who has read it before that, or since.
+func TestPark_OpensWhatWasDealtWithBeforeItWasRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		term  int64
+		since time.Duration // since the replay
+		want  int
+	}{
+		"the same term":                      {term: 4, since: -time.Hour},
+		"an earlier one that was frozen":     {term: 3, since: -time.Hour},
+		"a later one":                        {term: 5, since: time.Hour, want: 1},
+		"a later one, by a clock behind":     {term: 5, since: -time.Hour, want: 1},
+		"a later one where terms began anew": {term: 1, since: time.Hour, want: 1},
+	} {
+		state := fresh(t)
+		store := state.Parked("orders")
+		change := relay.Change{Position: contract.StreamPosition(7, 1, "8207"), Token: marshal(t, bson.D{}), Raw: marshal(t, bson.D{})}
+		park := func(term int64, since time.Time) {
+			t.Helper()
+			_, err := store.Park(t.Context(), mongostate.Reader{Partition: "orders", Since: since}, relay.Parked{Change: change, Reason: "has no type", Term: term})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		park(2, time.Now())
+		park(4, time.Now())
+		claimed, err := store.Claim(t.Context(), store.ID(change), "an operator", time.Minute)
+		if err == nil {
+			err = store.Resolve(t.Context(), claimed, mongostate.Replayed, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		park(tt.term, time.Now().Add(tt.since))
+		park(tt.term, time.Now().Add(tt.since))
+		if n, err := store.Count(t.Context()); err != nil || n != int64(tt.want) {
+			t.Errorf("%s: %d are parked, %v, want %d", name, n, err, tt.want)
+		}
+		found, err := store.Get(t.Context(), store.ID(change))
+		if err != nil || len(found.Actions) != 1+tt.want || found.Actions[0].Action != string(mongostate.Replayed) {
+			t.Errorf("%s: what was done with it is %+v, %v, want %d", name, found.Actions, err, 1+tt.want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (p *Parked) purgePage(ctx context.Context, before time.Time, as Resolution,
 			return 0, err
 		}
 	}
-	parts := map[string]bson.A{}
+	parts := map[string][]string{}
 	for _, change := range oldest {
 		parts[change.Partition] = append(parts[change.Partition], change.ID)
 	}
@@ -82,23 +82,28 @@ func (p *Parked) purgePage(ctx context.Context, before time.Time, as Resolution,
 
 // remove counts changes of a partition out and removes those that are still old, and
 // returns how many. What stays is counted in again, unless that is not known.
-func (p *Parked) remove(ctx context.Context, partition string, ids bson.A, old bson.D) (int64, error) {
-	counted := int64(len(ids))
-	if err := p.countOut(ctx, partition, counted); err != nil {
+func (p *Parked) remove(ctx context.Context, partition string, changes []string, old bson.D) (int64, error) {
+	counted := int64(len(changes))
+	if err := p.countOut(ctx, partition, counted, changes); err != nil {
 		return 0, err
 	}
+	these := bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: changes}}}
 	var removed int64
-	result, err := p.changes.DeleteMany(ctx, append(slices.Clip(old), bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}))
+	result, err := p.changes.DeleteMany(ctx, append(slices.Clip(old), these))
 	switch {
 	case err == nil:
 		removed = result.DeletedCount
 	case !Forbidden(err):
 		return 0, err
 	}
-	if stay := counted - removed; stay > 0 {
-		err = errors.Join(err, p.countOut(ctx, partition, -stay))
+	if counted == removed {
+		return removed, err
 	}
-	return removed, err
+	stay, failed := p.ids(ctx, these)
+	if failed == nil {
+		failed = p.countOut(ctx, partition, removed-counted, stay)
+	}
+	return removed, errors.Join(err, failed)
 }
 
 // Forbidden reports whether the server did nothing of what it was asked to, because it

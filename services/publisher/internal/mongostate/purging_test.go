@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -31,6 +32,32 @@ func TestKeptAside_WhatIsPurgedMeanwhileIsNotLost(t *testing.T) {
 	kept, err := state.Parked("orders").KeptAsideOf(t.Context(), "orders")
 	if err != nil || len(kept) != 1 || kept[0].Missing() != 0 || kept[0].Found != 2 {
 		t.Errorf("kept aside is %+v, %v, want two found, and none missing", kept, err)
+	}
+}
+
+// TestKeptAside_WhatIsPurgedByNameMeanwhileIsNotLost has a purge between the names and
+// what is there of them.
+func TestKeptAside_WhatIsPurgedByNameMeanwhileIsNotLost(t *testing.T) {
+	t.Parallel()
+	name := testserver.Name(t)
+	direct := mongostate.New(testserver.Mongo(t), name).Parked("orders")
+	var id string
+	state := purgedMeanwhile(t, name, func(ctx context.Context) {
+		claimed, err := direct.Claim(ctx, id, "an operator", time.Minute)
+		if err == nil {
+			err = direct.Resolve(ctx, claimed, mongostate.Replayed, "")
+		}
+		if err == nil {
+			_, err = direct.Purge(ctx, time.Now().Add(time.Hour), "an operator", false)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	id = listed(t, direct)[0]
+	kept, err := state.Parked("orders").KeptAsideOf(t.Context(), "orders")
+	if err != nil || len(kept) != 1 || len(kept[0].Gone) != 0 || kept[0].Unnamed || kept[0].Found != 2 {
+		t.Errorf("kept aside is %+v, %v, want two found and named, and none gone", kept, err)
 	}
 }
 
@@ -77,7 +104,8 @@ func purgedMeanwhile(t *testing.T, name string, purge func(context.Context)) *mo
 		t.Fatal(err)
 	}
 	fillParked(t, state.Parked("orders"), 3)
-	if err := claimed.Count(t.Context(), checkpoint.Aside{Count: 3}); err != nil {
+	names := checkpoint.Naming{All: &checkpoint.Names{IDs: listed(t, state.Parked("orders"))}}
+	if err := claimed.Count(t.Context(), checkpoint.Aside{Count: 3}, names); err != nil {
 		t.Fatal(err)
 	}
 	return state

@@ -38,7 +38,7 @@ func TestRecounted_IsNeitherWhatIsComingNorWhatAPurgeTakes(t *testing.T) {
 		if tt.coming {
 			coming = append(coming, checkpoint.Expected{ID: listed(t, state.Parked("orders"))[0]})
 		}
-		got, err := state.Parked("orders").Recounted(t.Context(), "orders", coming)
+		got, _, err := state.Parked("orders").Recounted(t.Context(), "orders", coming)
 		if err != nil || got.Count != tt.want {
 			t.Errorf("%s: recounted is %+v, %v, want %d", name, got, err, tt.want)
 		}

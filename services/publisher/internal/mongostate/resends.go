@@ -216,6 +216,15 @@ func (s *Resends) Decide(ctx context.Context, id string, from []resend.State, to
 	return result.MatchedCount == 1, nil
 }
 
+// Has reports whether there is a record of a resend.
+func (s *Resends) Has(ctx context.Context, id string) (bool, error) {
+	n, err := s.records.CountDocuments(ctx, bson.D{{Key: "stream", Value: s.stream}, {Key: "resend", Value: id}})
+	if err != nil {
+		return false, fmt.Errorf("look for resend %s: %w", id, err)
+	}
+	return n > 0, nil
+}
+
 // part is the path of a field of a partition's progress.
 func partField(part int, field string) string { return fmt.Sprintf("parts.%d.%s", part, field) }
 

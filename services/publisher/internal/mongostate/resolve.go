@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -27,9 +28,12 @@ const (
 	Discarded Resolution = "discarded"
 )
 
-// ParkedAction is one thing that an operator did with a parked change.
+// ParkedAgain as an action says that the change was dealt with, and is parked again.
+const ParkedAgain = "parked"
+
+// ParkedAction is one thing that was done with a parked change.
 type ParkedAction struct {
-	// Action is a resolution, or failed.
+	// Action is a resolution, or failed, or ParkedAgain.
 	Action string    `bson:"action" json:"action"`
 	By     string    `bson:"by" json:"by"`
 	At     time.Time `bson:"at" json:"at"`
@@ -94,15 +98,7 @@ func (p *Parked) Unclaim(ctx context.Context, claimed ParkedChange, note string)
 }
 
 func (p *Parked) record(ctx context.Context, claimed ParkedChange, action, note string, more ...bson.E) error {
-	entry := bson.D{
-		{Key: "action", Value: action},
-		{Key: "by", Value: literal(claimed.claimant)},
-		{Key: "at", Value: "$$NOW"},
-		{Key: "note", Value: literal(note)},
-	}
-	set := append(bson.D{{Key: "actions", Value: bson.D{{Key: "$concatArrays", Value: bson.A{
-		bson.D{{Key: "$ifNull", Value: bson.A{"$actions", bson.A{}}}}, bson.A{entry},
-	}}}}}, more...)
+	set := append(bson.D{{Key: "actions", Value: withAction(action, claimed.claimant, note)}}, more...)
 	result, err := p.changes.UpdateOne(ctx, bson.D{{Key: "_id", Value: claimed.ID}, {Key: "claim", Value: claimed.claimed}}, mongo.Pipeline{
 		{{Key: "$set", Value: set}},
 		{{Key: "$unset", Value: bson.A{"claim", "claimedBy", "claimedUntil"}}},
@@ -114,4 +110,43 @@ func (p *Parked) record(ctx context.Context, claimed ParkedChange, action, note 
 		return fmt.Errorf("record %s of parked change %s: %w", action, claimed.ID, ErrClaimed)
 	}
 	return nil
+}
+
+// Reopen parks changes again that were replayed at a time or later, by the server's
+// clock, and calls visit for each: what they were sent to is gone.
+func (p *Parked) Reopen(ctx context.Context, since time.Time, by string, visit func(ParkedChange)) error {
+	sent := bson.D{
+		{Key: "stream", Value: p.stream},
+		{Key: "resolved", Value: Replayed},
+		{Key: "actions", Value: bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "action", Value: Replayed}, {Key: "at", Value: bson.D{{Key: "$gte", Value: since}}}}}}},
+	}
+	again := mongo.Pipeline{
+		{{Key: "$set", Value: bson.D{{Key: "actions", Value: withAction(ParkedAgain, by, "what it was replayed to is gone")}}}},
+		{{Key: "$unset", Value: bson.A{"resolved"}}},
+	}
+	for {
+		page, err := p.page(ctx, sent)
+		if err == nil && len(page) == 0 {
+			return nil
+		}
+		for i := 0; err == nil && i < len(page); i++ {
+			if _, err = p.changes.UpdateOne(ctx, append(slices.Clip(sent), bson.E{Key: "_id", Value: page[i].ID}), again); err == nil {
+				visit(page[i])
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("park again what of %q was replayed since %s: %w", p.stream, since.Format(time.RFC3339), err)
+		}
+	}
+}
+
+// withAction is the expression of a change's actions with another one, done now.
+func withAction(action, by, note string) bson.D {
+	entry := bson.D{
+		{Key: "action", Value: literal(action)},
+		{Key: "by", Value: literal(by)},
+		{Key: "at", Value: "$$NOW"},
+		{Key: "note", Value: literal(note)},
+	}
+	return bson.D{{Key: "$concatArrays", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$actions", bson.A{}}}}, bson.A{entry}}}}
 }

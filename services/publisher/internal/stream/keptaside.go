@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -33,7 +34,7 @@ func (s *Stream) settleParked(ctx context.Context, claimed *checkpoint.Claimed) 
 			return err
 		}
 		if own {
-			err = claimed.Count(attempt, kept.Settled())
+			err = settleOwn(attempt, parked, claimed, kept)
 		} else {
 			err = parked.Settle(attempt, kept)
 		}
@@ -45,6 +46,15 @@ func (s *Stream) settleParked(ctx context.Context, claimed *checkpoint.Claimed) 
 		return nil
 	}
 	return s.adoptParked(attempt, claimed, counted)
+}
+
+// settleOwn notes what there is of the partition that was claimed.
+func settleOwn(ctx context.Context, parked *mongostate.Parked, claimed *checkpoint.Claimed, kept mongostate.KeptAside) error {
+	naming, err := parked.Naming(ctx, kept)
+	if err != nil {
+		return err
+	}
+	return claimed.Count(ctx, kept.Settled(), naming)
 }
 
 // adoptParked counts what is of no partition that has a checkpoint, or is to have one,
@@ -125,9 +135,9 @@ func (t *term) renote(ctx context.Context, kept mongostate.KeptAside, own bool) 
 	case !own:
 		return parked.Settle(ctx, kept)
 	case kept.Missing() > 0:
-		return t.claimed.Miss(ctx, kept.Missing())
+		return t.claimed.Miss(ctx, kept.Missing(), kept.Gone)
 	}
-	return t.claimed.Recount(ctx, func(coming []checkpoint.Expected) (checkpoint.Aside, error) {
+	return t.claimed.Recount(ctx, func(coming []checkpoint.Expected) (checkpoint.Aside, checkpoint.Naming, error) {
 		return parked.Recounted(ctx, kept.Stream, coming)
 	})
 }
@@ -144,7 +154,7 @@ func (s *Stream) enterMissing(ctx context.Context, at checkpoint.Checkpoint, whe
 	return s.State.Gaps(s.config.StreamName).Enter(ctx, mongostate.Gap{
 		From: string(kept.Note.From), FromTime: kept.Since(), ToTime: at.Time().Time(), Cause: "parked changes lost", Error: text,
 		Decision: mongostate.Lost, At: time.Now(), Instance: s.config.InstanceID, Term: at.Term,
-		What: fmt.Sprintf("%s, %d of %d at %s%s", kept.Stream, kept.Missing(), kept.Noted(), at.Position, when),
+		What: fmt.Sprintf("%s, %d of %d%s at %s%s", kept.Stream, kept.Missing(), kept.Noted(), goneText(kept.Gone), at.Position, when),
 	})
 }
 
@@ -157,8 +167,20 @@ func missingText(kept mongostate.KeptAside) string {
 	if kept.OfCopy() {
 		back = fmt.Sprintf("copy what the source still has anew with %s, %s: it parks anew what cannot be sent", anew, force)
 	}
-	return fmt.Sprintf("%d of %d changes that %q has parked are gone from parked_changes, and whether they were sent is not known: "+
-		"restore the collection from a backup, or %s", kept.Missing(), kept.Noted(), kept.Stream, back)
+	return fmt.Sprintf("%d of %d changes that %q has parked are gone from parked_changes%s, and whether they were sent is not known: "+
+		"restore the collection from a backup, or %s", kept.Missing(), kept.Noted(), kept.Stream, goneText(kept.Gone), back)
+}
+
+// goneText names the first of those that are known to be gone.
+func goneText(ids []string) string {
+	const most = 5
+	switch {
+	case len(ids) == 0:
+		return ""
+	case len(ids) > most:
+		return fmt.Sprintf(" (%s and others)", strings.Join(ids[:most], ", "))
+	}
+	return fmt.Sprintf(" (%s)", strings.Join(ids, ", "))
 }
 
 // MissingParked says of every partition what was parked and is gone.

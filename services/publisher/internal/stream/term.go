@@ -14,6 +14,7 @@ import (
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
 	"changerelay/services/publisher/internal/status"
@@ -140,7 +141,7 @@ func (t *term) park(ctx context.Context, parked relay.Parked) error {
 			return err
 		}
 	}
-	owner, err := kept.Park(ctx, t.config.StreamName, parked)
+	owner, err := kept.Park(ctx, mongostate.Reader{Partition: t.config.StreamName, Since: t.claimed.ClaimedAt}, parked)
 	if err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ func claiming() []Guard {
 		{
 			Name:    "kept aside: what is purged is counted out",
 			File:    state + "/purge.go",
-			Cut:     "if err := p.countOut(ctx, partition, counted); err != nil {",
-			With:    "if err := p.countOut(ctx, partition, 0); err != nil {",
+			Cut:     "if err := p.countOut(ctx, partition, counted, changes); err != nil {",
+			With:    "if err := p.countOut(ctx, partition, 0, changes); err != nil {",
 			Package: publisher,
 			Tests:   []string{"TestParked_WhatIsDoneWithChangesInOrderIsNoLoss"},
 		},
@@ -134,8 +134,8 @@ func claiming() []Guard {
 		{
 			Name:    "kept aside: what another purge removes is not counted out twice",
 			File:    state + "/purge.go",
-			Cut:     "stay > 0 {",
-			With:    "stay > counted {",
+			Cut:     "if counted == removed {",
+			With:    "if counted >= removed {",
 			Package: state,
 			Tests:   []string{"TestParked_APurgeCountsOutWhatItRemoves"},
 		},

@@ -71,8 +71,8 @@ func naming() []Guard {
 		{
 			Name:    "purge: what somebody deals with meanwhile is left alone",
 			File:    state + "/purge.go",
-			Cut:     "append(slices.Clip(old), bson.E{",
-			With:    "append(slices.Clip(old[:1]), bson.E{",
+			Cut:     "append(slices.Clip(old), these)",
+			With:    "append(slices.Clip(old[:1]), these)",
 			Package: state,
 			Tests:   []string{"TestParked_APurgeLeavesWhatIsDealtWithMeanwhile"},
 		},

@@ -111,7 +111,7 @@ func standing() []Guard {
 		{
 			Name:    "kept aside: what a leader finds gone is counted out",
 			File:    leading + "/keptaside.go",
-			Cut:     "return t.claimed.Miss(ctx, kept.Missing())",
+			Cut:     "return t.claimed.Miss(ctx, kept.Missing(), kept.Gone)",
 			With:    "return ctx.Err()",
 			Package: publisher,
 			Tests:   []string{"TestParked_ALossUnderALeaderIsInTheLedger"},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +38,7 @@ func Conform(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		"a save of another claim is refused":                 saveOfAnotherClaim,
 		"a save over a checkpoint that went back is refused": saveOverRestored,
 		"a mark is a save that moves nothing":                markStays,
+		"a mark names what is counted, and the last of it":   markNames,
 		"that a stream begins anew is kept":                  keepAnew,
 		"a save of the term moves the checkpoint":            saveInTerm,
 		"a save of an earlier term is refused":               saveOfEarlierTerm,
@@ -179,6 +182,35 @@ func markStays(t *testing.T, s checkpoint.Store) {
 	}
 	if got.Aside == nil || !reflect.DeepEqual(*got.Aside, checkpoint.Aside{Count: 3, From: "p", Coming: []checkpoint.Expected{{ID: "b", At: "q"}}}) {
 		t.Errorf("claimed with %+v kept aside, want what a mark has said last", got.Aside)
+	}
+}
+
+func markNames(t *testing.T, s checkpoint.Store) {
+	claim(t, s)
+	all := make([]string, checkpoint.MaxNames)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	last := slices.Concat(all[3:], []string{"a", "b"})
+	for number, tt := range []struct {
+		naming checkpoint.Naming
+		want   *checkpoint.Names
+	}{
+		{checkpoint.Naming{Add: []string{"a"}}, nil},
+		{checkpoint.Naming{All: &checkpoint.Names{Purged: 7}}, &checkpoint.Names{IDs: []string{}, Purged: 7}},
+		{checkpoint.Naming{Add: []string{"a", "b"}}, &checkpoint.Names{IDs: []string{"a", "b"}, Purged: 7}},
+		{checkpoint.Naming{}, &checkpoint.Names{IDs: []string{"a", "b"}, Purged: 7}},
+		{checkpoint.Naming{Drop: []string{"a"}, Add: []string{"b"}}, &checkpoint.Names{IDs: []string{"b"}, Purged: 7}},
+		{checkpoint.Naming{All: &checkpoint.Names{IDs: all}}, &checkpoint.Names{IDs: all}},
+		{checkpoint.Naming{Drop: []string{"2"}, Add: []string{"a", "b"}}, &checkpoint.Names{IDs: slices.Concat(all[1:2], last)}},
+	} {
+		if err := s.Save(t.Context(), stream, int64(number+1), checkpoint.Progress{Number: 1, Mark: true, Naming: tt.naming}); err != nil {
+			t.Fatal(err)
+		}
+		got := claim(t, s).Names
+		if (got == nil) != (tt.want == nil) || got != nil && (!slices.Equal(got.IDs, tt.want.IDs) || got.Purged != tt.want.Purged) {
+			t.Errorf("after %+v the names are %+v, want %+v", tt.naming, got, tt.want)
+		}
 	}
 }
 

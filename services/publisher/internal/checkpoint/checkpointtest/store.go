@@ -85,6 +85,7 @@ func (s *Store) Save(ctx context.Context, stream string, term int64, progress ch
 			if progress.Aside != nil {
 				held.Aside = progress.Aside
 			}
+			held.Names = progress.Naming.Of(held.Names)
 			return nil
 		}
 		held.Place, held.Options, held.UpdatedAt = progress.Place, progress.Options, time.Now()
