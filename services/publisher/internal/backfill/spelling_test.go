@@ -25,10 +25,10 @@ func spelledAs() [][2]any {
 // aggregate over the types that its id may have.
 func TestSpelling_NoVersionIsCopiedBehindALaterOneOfItsAggregate(t *testing.T) {
 	t.Parallel()
-	plan := backfill.Plan{Order: byVersion, Spellings: mapping.LaterSpellings}
 	for name, fields := range map[string][]string{"no index": nil, "a whole index": byVersion, "a unique index": byVersion[:2]} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			plan := backfill.Plan{Order: byVersion, Spellings: mapping.LaterSpellings}
 			refused := 0
 			for range 60 {
 				events := collection(t)
