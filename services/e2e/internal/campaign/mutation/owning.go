@@ -121,7 +121,7 @@ func owning() []Guard {
 			Cut:     "if err := h.process.Silent(); err != nil {",
 			With:    "if err := h.process.Silent(); err != nil && ctx.Err() != nil {",
 			Package: projector,
-			Tests:   []string{"TestHeard_ASilentProjectorAppliesNothingUntilItIsHeard"},
+			Tests:   []string{"TestHeard_ASessionThatIsHeldIsGivenBackInASilence"},
 		},
 		{
 			Name:    "owner: a projector that cannot say that it lives takes no sessions",
