@@ -21,6 +21,7 @@ type Applies struct {
 	run func(context.Context) error
 
 	mu      sync.Mutex // guards what follows
+	last    map[string]validate.Apply
 	history []validate.Apply
 	each    func(validate.Apply)
 }
@@ -28,7 +29,7 @@ type Applies struct {
 // OpenApplies begins to watch the collection; writes before the call are not
 // seen. each is called for every write, in order.
 func OpenApplies(ctx context.Context, collection *mongo.Collection, each func(validate.Apply)) (*Applies, error) {
-	a := &Applies{each: each}
+	a := newApplies(each)
 	run, err := follow(ctx, collection, a.add)
 	if err != nil {
 		return nil, err
@@ -37,22 +38,45 @@ func OpenApplies(ctx context.Context, collection *mongo.Collection, each func(va
 	return a, nil
 }
 
+func newApplies(each func(validate.Apply)) *Applies {
+	return &Applies{each: each, last: make(map[string]validate.Apply)}
+}
+
 // Run gathers writes until ctx ends.
 func (a *Applies) Run(ctx context.Context) error { return a.run(ctx) }
 
 func (a *Applies) add(c change) {
-	n, ok := c.reached()
-	if !ok {
-		return
-	}
-	apply := validate.Apply{Document: c.id(), Version: n}
-	if hold, found := c.field(bookkeeping, "by"); found {
-		apply.Hold, _ = hold.StringValueOK()
-	}
 	a.mu.Lock()
-	a.history = append(a.history, apply)
+	after, wrote := c.applied(a.last[c.id()])
+	a.last[c.id()] = after
+	if wrote {
+		a.history = append(a.history, after)
+	}
 	a.mu.Unlock()
-	a.each(apply)
+	if wrote {
+		a.each(after)
+	}
+}
+
+// applied is the apply that a write leaves in a document, and whether it is one. Of an
+// update a change stream names what has another value than before: a hold that writes
+// twice is named once, and one event that is applied twice shows by when that was.
+func (c change) applied(before validate.Apply) (after validate.Apply, wrote bool) {
+	after = validate.Apply{Document: c.id()}
+	if c.keeps(bookkeeping) {
+		after.Version, after.Hold = before.Version, before.Hold
+	}
+	for _, name := range []string{"aggregateVersion", "sequence", "eventId", "updatedAt"} {
+		_, found := c.field(bookkeeping, name)
+		wrote = wrote || found
+	}
+	if n, found := c.reached(); found {
+		after.Version = n
+	}
+	if hold, found := c.field(bookkeeping, "by"); found {
+		after.Hold, _ = hold.StringValueOK()
+	}
+	return after, wrote && after.Version > 0
 }
 
 // reached is the version that a write brought a document to; of events that have none

@@ -117,6 +117,14 @@ func (c change) field(parent, name string) (bson.RawValue, bool) {
 	return bson.RawValue{}, false
 }
 
+// keeps tells whether a write leaves those fields of a parent as they were that it does
+// not name.
+func (c change) keeps(parent string) bool {
+	op, _ := c.raw.Lookup("operationType").StringValueOK()
+	_, err := c.raw.LookupErr("updateDescription", "updatedFields", parent)
+	return op == "update" && err != nil
+}
+
 // compact drops the parent of a top-level field.
 func compact(path []string) []string {
 	var out []string

@@ -33,14 +33,28 @@ func relay(version int64) d { return d{{Key: "aggregateVersion", Value: version}
 func TestWatch_AppliesAreTakenFromEveryKindOfWrite(t *testing.T) {
 	t.Parallel()
 	var told []validate.Apply
-	a := &Applies{each: func(v validate.Apply) { told = append(told, v) }}
+	a := newApplies(func(v validate.Apply) { told = append(told, v) })
 	a.add(write(t, "insert", full(d{{Key: "_id", Value: "a"}, {Key: "_relay", Value: relay(1)}})))
 	a.add(write(t, "update", updated(d{{Key: "_relay.aggregateVersion", Value: int32(2)}})))
 	a.add(write(t, "update", updated(d{{Key: "_relay", Value: relay(3)}})))
 	a.add(write(t, "update", updated(d{{Key: "unrelated", Value: 1}})))
 	a.add(write(t, "replace", full(d{{Key: "_relay", Value: append(relay(4), bson.E{Key: "by", Value: "p/1"})}})))
+	a.add(write(t, "update", updated(d{{Key: "_relay.aggregateVersion", Value: int64(5)}})))
+	a.add(write(t, "update", updated(d{{Key: "_relay.updatedAt", Value: time.Now()}, {Key: "n", Value: 2}})))
+	a.add(write(t, "update", updated(d{{Key: "_relay.halted", Value: true}})))
+	a.add(write(t, "update", updated(d{{Key: "_relay.aggregateVersion", Value: int64(6)}, {Key: "_relay.by", Value: "q/1"}})))
+	a.add(write(t, "update", updated(d{{Key: "_relay", Value: relay(7)}})))
 	a.add(write(t, "delete"))
-	want := []validate.Apply{{Document: "a", Version: 1}, {Document: "a", Version: 2}, {Document: "a", Version: 3}, {Document: "a", Version: 4, Hold: "p/1"}}
+	want := []validate.Apply{
+		{Document: "a", Version: 1},
+		{Document: "a", Version: 2},
+		{Document: "a", Version: 3},
+		{Document: "a", Version: 4, Hold: "p/1"},
+		{Document: "a", Version: 5, Hold: "p/1"},
+		{Document: "a", Version: 5, Hold: "p/1"},
+		{Document: "a", Version: 6, Hold: "q/1"},
+		{Document: "a", Version: 7},
+	}
 	if got := a.History(); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(told, want) {
 		t.Errorf("history: got %v, told of %v, want %v", got, told, want)
 	}
