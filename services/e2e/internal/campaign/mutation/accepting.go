@@ -81,8 +81,8 @@ func accepting() []Guard {
 			File:    backfill + "/spelling.go",
 			Cut:     "earlier < e.version {",
 			With:    "earlier != e.version {",
-			Package: publisher,
-			Tests:   []string{"TestSpelling_ACopyAlongTwoTypesThatIsInOrderIsMade"},
+			Package: backfill,
+			Tests:   []string{"TestSpelling_NoVersionIsCopiedBehindALaterOneOfItsAggregate"},
 		},
 		{
 			Name:    "spelling: all that is listed is looked at",
