@@ -66,17 +66,15 @@ func (c change) applied(before validate.Apply) (after validate.Apply, wrote bool
 	if c.keeps(bookkeeping) {
 		after.Version, after.Hold = before.Version, before.Hold
 	}
-	for _, name := range []string{"aggregateVersion", "sequence", "eventId", "updatedAt"} {
-		_, found := c.field(bookkeeping, name)
-		wrote = wrote || found
-	}
-	if n, found := c.reached(); found {
+	_, again := c.field(bookkeeping, "updatedAt")
+	n, reached := c.reached()
+	if reached {
 		after.Version = n
 	}
 	if hold, found := c.field(bookkeeping, "by"); found {
 		after.Hold, _ = hold.StringValueOK()
 	}
-	return after, wrote && after.Version > 0
+	return after, (reached || again) && after.Version > 0
 }
 
 // reached is the version that a write brought a document to; of events that have none
