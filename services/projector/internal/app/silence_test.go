@@ -30,7 +30,7 @@ func TestHeard_ASessionThatIsHeldIsGivenBackInASilence(t *testing.T) {
 		if _, err := hold.Apply(t.Context(), nil); err != nil || applied.batches != 1 {
 			t.Errorf("heard: got %v and %d batches, want one", err, applied.batches)
 		}
-		time.Sleep(time.Minute) // without a beat
+		time.Sleep(time.Minute) // in a bubble, where it is exact; no beat comes
 		_, err := hold.Apply(t.Context(), nil)
 		if !errors.Is(err, session.ErrPaused) || !errors.Is(err, readmodel.ErrSilent) || applied.batches != 1 {
 			t.Errorf("silent: got %v and %d batches, want none more, and the session given back", err, applied.batches)

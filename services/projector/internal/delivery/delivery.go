@@ -99,22 +99,6 @@ type Decider interface {
 	Followers(eventType string) []string
 }
 
-// Filling chooses what is stored in versions of projections that are filled by resends
-// for them, beside current ones.
-type Filling interface {
-	// Meant tells whether a resend fills one of them.
-	Meant(r contract.Resend) bool
-	// Begin begins to choose for events of one aggregate, in order. What is chosen is
-	// stored before Begin is called again for the aggregate, or not at all.
-	Begin() Choice
-}
-
-// Choice chooses for consecutive events of one aggregate.
-type Choice interface {
-	// Of are those writes of an event that are to be stored.
-	Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error)
-}
-
 // Observer is told what is done, from many goroutines.
 type Observer interface {
 	// Stored reports one call of Store.Write and how long it took.

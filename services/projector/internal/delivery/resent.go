@@ -8,6 +8,22 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
+// Filling chooses what is stored in versions of projections that are filled by resends
+// for them, beside current ones.
+type Filling interface {
+	// Meant tells whether a resend fills one of them.
+	Meant(r contract.Resend) bool
+	// Begin begins to choose for events of one aggregate, in order. What is chosen is
+	// stored before Begin is called again for the aggregate, or not at all.
+	Begin() Choice
+}
+
+// Choice chooses for consecutive events of one aggregate.
+type Choice interface {
+	// Of are those writes of an event that are to be stored.
+	Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error)
+}
+
 // meant splits off what comes first of messages: count that are for others, where
 // the first one is, or else all up to the next that is.
 func (h *hold) meant(messages []session.Message) (count int, forUs []session.Message) {

@@ -176,17 +176,17 @@ func (s *Store) Lacks(ctx context.Context, of string, each func(Lack) error) err
 		return fmt.Errorf("read in %q what is lacking: %w", projection.Positions, err)
 	}
 	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
-	for more := true; more; {
+	for {
 		var page []Lack
-		for more = cursor.Next(ctx); more; more = len(page) < lacksAtOnce && cursor.Next(ctx) {
+		for len(page) < lacksAtOnce && cursor.Next(ctx) {
 			var l Lack
 			if err := cursor.Decode(&l); err != nil {
 				return fmt.Errorf("read in %q what is lacking: %w", projection.Positions, err)
 			}
 			page = append(page, l)
-			if len(page) == lacksAtOnce {
-				break
-			}
+		}
+		if len(page) == 0 {
+			break
 		}
 		if err := s.still(ctx, page, each); err != nil {
 			return err

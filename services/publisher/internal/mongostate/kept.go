@@ -359,9 +359,9 @@ func (p *Parked) Settle(ctx context.Context, k KeptAside) error {
 }
 
 // countOut notes that n changes of a partition, those, are about to be purged. With n
-// below 0 as many were not, and those are there. A purge that dies after it leaves the note short by what it has
-// not removed. That loses nothing, but hides as many losses, until the leader makes up
-// for it once purgeTime is over. They are named no more before they are counted out: a
+// below 0 as many were not, and those are there. A purge that dies after it leaves the
+// note short by what it has not removed. That loses nothing, but hides as many losses,
+// until the leader makes up for it once purgeTime is over. They are named no more before they are counted out: a
 // process that dies in between leaves names that go with no number, and say nothing.
 func (p *Parked) countOut(ctx context.Context, partition string, n int64, those []string) error {
 	names := bson.E{Key: "$pullAll", Value: bson.D{{Key: "kept.ids", Value: those}}}
