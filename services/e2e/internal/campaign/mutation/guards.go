@@ -4,7 +4,7 @@ import "slices"
 
 // Guards are the guards of both services, in the order of a change's life, and some of the sandbox.
 func Guards() []Guard {
-	return slices.Concat(leadership(), streams(), dying(), claiming(), deciding(), publishing(), sending(), reading(), holding(), carrying(), delivering(), halting(), losing(), positioning(), suspecting(), unblocking(), owning(), storing(), bounding(), evaluating(), discarding(), seeing(), imitating(), giving(), noticing(), standing(), judging(), resending(), adopting(), passing(), naming(), emptying(), beginning(), conditions(), sourcing(), rebuilding(), accepting(), reopening())
+	return slices.Concat(leadership(), streams(), dying(), claiming(), deciding(), publishing(), sending(), reading(), holding(), carrying(), delivering(), halting(), losing(), positioning(), suspecting(), unblocking(), owning(), feeding(), storing(), bounding(), evaluating(), discarding(), seeing(), imitating(), giving(), noticing(), standing(), judging(), resending(), adopting(), passing(), naming(), emptying(), beginning(), conditions(), sourcing(), rebuilding(), accepting(), reopening())
 }
 
 const (
