@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"changerelay/services/e2e/internal/campaign/mutation"
+	"changerelay/services/e2e/internal/campaign/mutation/guard"
 )
 
 func main() {
@@ -38,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: mutate [--seed N] [--only TEXT] [--of N] [--at-once N]")
 		return 2
 	}
-	var guards []mutation.Guard
+	var guards []guard.Guard
 	for i, g := range mutation.Guards() {
 		if strings.Contains(g.Name, *only) && (uint64(i)+*seed)%*of == 0 {
 			guards = append(guards, g)

@@ -1,7 +1,7 @@
 package liars
 
 import (
-	"changerelay/services/e2e/internal/campaign/mutation"
+	"changerelay/services/e2e/internal/campaign/mutation/guard"
 	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/witness"
 )
@@ -10,7 +10,7 @@ import (
 type Lie struct {
 	Name string
 	// Change is the place that is changed. No test is named: the judge is the test.
-	Change mutation.Guard
+	Change guard.Guard
 	// Documents says what a source in documents mode shows; nil where documents are events.
 	Documents *expect.Images
 	// Finds is what the judge must find, among what else follows from it.
@@ -38,7 +38,7 @@ func Lies() []Lie {
 	return []Lie{
 		{
 			Name: "the projector settles one event in 400 without applying it",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: decider,
 				Cut:  "\tif !follows {\n",
 				With: "\tif !follows || c.ID[0] == 'A' && c.ID[1] >= 'A' && c.ID[1] < 'K' {\n",
@@ -47,7 +47,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "the projector applies one event in 100 twice",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: decider,
 				Cut:  "\t\tif len(operands) > 0 {\n",
 				With: "\t\tif c := env.change; section.operator == \"$inc\" && c.ID[0] == 'A' && c.ID[1] < 'n' {\n\t\t\toperands[0].Value = 2\n\t\t}\n" +
@@ -57,7 +57,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "one event in 16 changes the document of another customer",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: decider,
 				Cut:  "\tfor _, section := range r.sections {\n",
 				With: "\tif c := env.change; p.keyed && c.ID[0] >= 'A' && c.ID[0] < 'E' {\n\t\tw.ID = \"nobody\"\n\t}\n\tfor _, section := range r.sections {\n",
@@ -66,7 +66,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "every event is dated 1970",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: encoder,
 				Cut:  "e.Time.UTC().Format(time.RFC3339Nano)",
 				With: "time.Unix(0, 0).UTC().Format(time.RFC3339Nano)",
@@ -75,7 +75,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "a field of the data is dropped",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/json.go",
 				Cut:  "if field.drops() {",
 				With: "if field.drops() || string(e.key) == \"tracking\" {",
@@ -84,7 +84,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "a property of the message is dropped",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: encoder,
 				Cut:  "\t\tSubject:      e.Type,\n",
 			},
@@ -92,7 +92,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "some events are sent as another aggregate's",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/events.go",
 				Cut:  "\tevent.AggregateID = id\n",
 				With: "\tif n := len(id) - 1; n >= 0 && id[n] == '7' && len(document)%8 == 0 {\n\t\tid = id[:n] + \"8\"\n\t}\n\tevent.AggregateID = id\n",
@@ -101,7 +101,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "one event comes under two ids",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/servicebus/topic.go",
 				Cut:  "\taccepted := 0\n\tfor accepted < len(messages) {",
 				With: "\tagain := []contract.Message{messages[0]}\n\tagain[0].ID += \"x\"\n\t_, _ = t.sendSome(ctx, again)\n\taccepted := 0\n\tfor accepted < len(messages) {",
@@ -110,7 +110,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "the checkpoint is never saved",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mongostate/checkpoint.go",
 				Cut:  "\tmine := append(slices.Clip(held),\n\t\tbson.E{Key: \"saves\"",
 				With: "\tif term > 0 {\n\t\treturn nil\n\t}\n\tmine := append(slices.Clip(held),\n\t\tbson.E{Key: \"saves\"",
@@ -119,7 +119,7 @@ func Lies() []Lie {
 		},
 		{
 			Name: "read documents keep the mark of a halt",
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/projector/internal/readmodel/model.go",
 				Cut:  "\tif w.By != \"\" {",
 				With: "\tif w.Halted == nil {\n\t\td = append(d, bson.E{Key: \"halted\", Value: bson.D{{Key: \"reason\", Value: \"none\"}}})\n\t}\n\tif w.By != \"\" {",
@@ -129,7 +129,7 @@ func Lies() []Lie {
 		{
 			Name:      "deletions of documents are not sent",
 			Documents: shown,
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/documents.go",
 				Cut:  "\tcase insert, update, replace, remove, snapshot:\n",
 				With: "\tcase insert, update, replace, snapshot:\n",
@@ -139,7 +139,7 @@ func Lies() []Lie {
 		{
 			Name:      "updates forget the fields that are gone",
 			Documents: shown,
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/documents.go",
 				Cut:  "\tw.list(\"removed\", paths, removedPath)\n",
 			},
@@ -148,7 +148,7 @@ func Lies() []Lie {
 		{
 			Name:      "documents that are looked up are older than their change",
 			Documents: lookedUp,
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/documents.go",
 				Cut:  "\t\tw.document(\"document\", c.document)\n",
 				With: "\t\tif c.document = c.document[:len(c.document):len(c.document)]; c.before != nil {\n\t\t\tc.document = c.before\n\t\t}\n" +
@@ -159,7 +159,7 @@ func Lies() []Lie {
 		{
 			Name:      "the projector passes over one change of a document in 64",
 			Documents: shown,
-			Change: mutation.Guard{
+			Change: guard.Guard{
 				File: decider,
 				Cut:  "\tif !follows {\n",
 				With: "\tif !follows || c.ID[0] == 'A' {\n",

@@ -10,18 +10,31 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/campaign/mutation/guard"
+	"changerelay/services/e2e/internal/campaign/mutation/projector"
+	"changerelay/services/e2e/internal/campaign/mutation/publisher"
+	"changerelay/services/e2e/internal/campaign/mutation/sandbox"
+	"changerelay/services/e2e/internal/campaign/mutation/witness"
 )
+
+// Guards are the guards of both services, some of the sandbox and some of the witness.
+func Guards() []guard.Guard {
+	return slices.Concat(publisher.Guards(), projector.Guards(), sandbox.Guards(), witness.Guards())
+}
+
+// errGreen is a guard that nothing stands for.
+var errGreen = errors.New("no test fails without it")
 
 // Run cuts each guard, in the workspace at root, so many at once, and writes a line for
 // each. It returns an error when a guard has no test that fails without it, or
 // could not be cut.
-func Run(ctx context.Context, root string, guards []Guard, atOnce int, out io.Writer) error {
+func Run(ctx context.Context, root string, guards []guard.Guard, atOnce int, out io.Writer) error {
 	whole := newIntact(root, guards)
 	missed := make([]error, len(guards))
 	var mu sync.Mutex // guards out
@@ -29,7 +42,7 @@ func Run(ctx context.Context, root string, guards []Guard, atOnce int, out io.Wr
 	cuts.SetLimit(atOnce)
 	for i, g := range guards {
 		cuts.Go(func() error {
-			red, green, err := g.red(ctx, root, whole)
+			red, green, err := red(ctx, g, root, whole)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -64,7 +77,7 @@ func Run(ctx context.Context, root string, guards []Guard, atOnce int, out io.Wr
 // package are run once for all of its guards.
 type intact map[string]func(context.Context) (outcome, error)
 
-func newIntact(root string, guards []Guard) intact {
+func newIntact(root string, guards []guard.Guard) intact {
 	tests := make(map[string][]string)
 	for _, g := range guards {
 		tests[g.Package] = append(tests[g.Package], g.Tests...)
@@ -72,7 +85,7 @@ func newIntact(root string, guards []Guard) intact {
 	runs := make(intact)
 	for name, of := range tests {
 		slices.Sort(of)
-		g := Guard{Package: name, Tests: slices.Compact(of)}
+		g := guard.Guard{Package: name, Tests: slices.Compact(of)}
 		var mu sync.Mutex
 		var done *outcome
 		runs[name] = func(ctx context.Context) (outcome, error) {
@@ -97,7 +110,7 @@ const maxRuns = 3
 
 // red returns the tests that pass with the guard and fail without it, and how many
 // runs without it had noticed nothing before.
-func (g Guard) red(ctx context.Context, root string, intact intact) (failed []string, green int, err error) {
+func red(ctx context.Context, g guard.Guard, root string, intact intact) (failed []string, green int, err error) {
 	whole, err := intact[g.Package](ctx)
 	if err != nil {
 		return nil, 0, err
@@ -128,30 +141,6 @@ func (g Guard) red(ctx context.Context, root string, intact intact) (failed []st
 	return nil, maxRuns, errGreen
 }
 
-// Overlay writes the cut source into dir, and the file that tells the compiler
-// of it, which it returns.
-func (g Guard) Overlay(root, dir string) (string, error) {
-	path := filepath.Join(root, g.File)
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	without, err := g.cut(string(source))
-	if err != nil {
-		return "", err
-	}
-	instead := filepath.Join(dir, "cut.go")
-	if err := os.WriteFile(instead, []byte(without), 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: instead}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, list, 0o600)
-}
-
 // timeLimit is for the tests of one guard: without it some never end.
 const timeLimit = "2m"
 
@@ -162,7 +151,7 @@ const wholeLimit = "15m"
 type outcome struct{ passed, failed []string }
 
 // test runs a guard's tests. It is an error when they could not be run.
-func test(ctx context.Context, root string, g Guard, overlay string) (outcome, error) {
+func test(ctx context.Context, root string, g guard.Guard, overlay string) (outcome, error) {
 	// What vet has to say is said elsewhere, and takes as long as the tests do.
 	args := []string{"test", "-json", "-vet=off", "-timeout", timeLimit, "-run", "^(" + strings.Join(g.Tests, "|") + ")$"}
 	if overlay == "" {

@@ -7,29 +7,6 @@ import (
 	"testing"
 )
 
-func TestRun_ACutNeedsItsPlaceOnce(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, source, want, problem string
-	}{
-		{"there once", "a guard b", "a  b", ""},
-		{"gone", "a b", "", "no longer contains"},
-		{"there twice", "guard guard", "", "more than once"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Guard{File: "f.go", Cut: "guard"}.cut(tt.source)
-			if got != tt.want {
-				t.Errorf("source: got %q, want %q", got, tt.want)
-			}
-			if problem := text(err); !strings.Contains(problem, tt.problem) || (problem == "") != (tt.problem == "") {
-				t.Errorf("error: got %q, want one with %q", problem, tt.problem)
-			}
-		})
-	}
-}
-
 func TestRun_ATestThatNeverEndsHasFailed(t *testing.T) {
 	t.Parallel()
 	var complaints strings.Builder
@@ -76,7 +53,7 @@ func TestGuards_EachHasItsPlaceAndItsTests(t *testing.T) {
 			t.Errorf("%s: %v", g.Name, err)
 			continue
 		}
-		if _, err := g.cut(string(source)); err != nil {
+		if _, err := g.Without(string(source)); err != nil {
 			t.Errorf("%s: %v", g.Name, err)
 		}
 		tests := testsOf(t, filepath.Join(root, g.Package))
@@ -104,11 +81,4 @@ func testsOf(t *testing.T, dir string) string {
 		all.Write(source)
 	}
 	return all.String()
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

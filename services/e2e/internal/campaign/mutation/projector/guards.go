@@ -1,0 +1,55 @@
+// Package projector lists the guards of the projector, in the order of a message's life.
+package projector
+
+import (
+	"slices"
+
+	"changerelay/services/e2e/internal/campaign/mutation/guard"
+)
+
+// The packages whose guards are cut.
+const (
+	internal = "services/projector/internal/"
+
+	session     = internal + "session"
+	sessionlink = internal + "sessionlink"
+	servicebus  = internal + "servicebus"
+	delivery    = internal + "delivery"
+	readmodel   = internal + "readmodel"
+	rebuild     = internal + "rebuild"
+	app         = internal + "app"
+	config      = internal + "config"
+	watch       = internal + "watch"
+	command     = internal + "command"
+	expression  = internal + "expression"
+	projection  = internal + "projection"
+	cli         = internal + "cli"
+)
+
+// Guards are all guards of the projector.
+func Guards() []guard.Guard {
+	return slices.Concat(
+		sessionGuards(),
+		linkGuards(),
+		deliveryGuards(),
+		brakeGuards(),
+		haltNoteGuards(),
+		positionGuards(),
+		suspectGuards(),
+		seenGuards(),
+		ownerGuards(),
+		feedGuards(),
+		storeGuards(),
+		boundGuards(),
+		expressionGuards(),
+		discardGuards(),
+		viewGuards(),
+		redriveGuards(),
+		processGuards(),
+		emptiedGuards(),
+		beginningGuards(),
+		conditionGuards(),
+		sourceGuards(),
+		rebuildGuards(),
+	)
+}

@@ -1,0 +1,121 @@
+package publisher
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// replayGuards are the guards of what a stream, or who works beside it, must not pass over.
+func replayGuards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "replay: overtakes nothing that the stream has yet to send",
+			File:    command + "/replay.go",
+			Cut:     "if err := r.stream.passes(ctx, listed); err != nil {",
+			With:    "if err := ctx.Err(); err != nil {",
+			Package: app,
+			Tests:   []string{"TestReplay_OvertakesNothingThatIsNotSentYet"},
+		},
+		{
+			Name:    "replay: what a complete copy had parked is passed",
+			File:    checkpoint + "/place.go",
+			Cut:     "if at.OfSnapshot() && !p.Copying() {",
+			With:    "if at.OfSnapshot() && p.Copying() {",
+			Package: checkpoint,
+			Tests:   []string{"TestPlace_SaysWhatItHasPassed"},
+		},
+		{
+			Name:    "aside: a place that was in the future waits for a decision",
+			File:    stream + "/aside.go",
+			Cut:     "err = s.refuseOnceFuture(ctx, record, place)",
+			With:    "err = ctx.Err()",
+			Package: app,
+			Tests:   []string{"TestAside_APlaceThatWasInTheFutureWaitsForADecision"},
+		},
+		{
+			Name:    "aside: a place that was in the future is decided about once",
+			File:    mongostate + "/ahead.go",
+			Cut:     "entry.Term > record.Confirmed && ",
+			With:    "",
+			Package: mongostate,
+			Tests:   []string{"TestFoundAhead_IsOfOnePlaceUntilATermIsConfirmed"},
+		},
+		{
+			Name:    "aside: a source whose clock is behind says nothing of a place",
+			File:    mongostate + "/ahead.go",
+			Cut:     " && entry.FromTime.After(entry.At)",
+			With:    "",
+			Package: mongostate,
+			Tests:   []string{"TestFoundAhead_IsOfOnePlaceUntilATermIsConfirmed"},
+		},
+		{
+			Name:    "repartition: carries over no place after the source's clock",
+			File:    mongostate + "/ahead.go",
+			Cut:     "!r.Now.IsZero() && r.Now.Before(place.Time())",
+			With:    "r.Now.IsZero() && r.Now.Before(place.Time())",
+			Package: app,
+			Tests:   []string{"TestMove_APlaceAfterTheSourcesClockIsNotTaken"},
+		},
+		{
+			Name:    "repartition: carries over no place that was in the future",
+			File:    mongostate + "/ahead.go",
+			Cut:     "if ahead || ",
+			With:    "if !ahead && ",
+			Package: app,
+			Tests:   []string{"TestAside_APlaceThatWasInTheFutureWaitsForADecision"},
+		},
+		{
+			Name:    "accept: takes no place after the source's clock",
+			File:    command + "/moves.go",
+			Cut:     "if err := d.refuseFuture(kept.Place); err != nil {",
+			With:    "if err := error(nil); err != nil {",
+			Package: app,
+			Tests:   []string{"TestMove_APlaceAfterTheSourcesClockIsNotTaken"},
+		},
+		{
+			Name:    "kept aside: what is put back is counted again",
+			File:    stream + "/keptaside.go",
+			Cut:     "|| kept.Missing() == 0 && !kept.Returned() {",
+			With:    "|| kept.Missing() == 0 {",
+			Package: app,
+			Tests:   []string{"TestParked_WhatIsPutBackUnderALeaderIsMissedAgain"},
+		},
+		{
+			Name:    "kept aside: a second loss at one place is an entry of its own",
+			File:    stream + "/keptaside.go",
+			Cut:     `fmt.Sprintf(", save %d", now.Saves)`,
+			With:    "fmt.Sprint(now.Saves)[:0]",
+			Package: app,
+			Tests:   []string{"TestParked_WhatIsPutBackUnderALeaderIsMissedAgain"},
+		},
+		{
+			Name:    "kept aside: what a retired partition had parked is watched",
+			File:    stream + "/keptaside.go",
+			Cut:     "if !own && (t.index > 0 || !kept.Retired) || ",
+			With:    "if !own || ",
+			Package: app,
+			Tests:   []string{"TestParked_ALossOfARetiredPartitionIsInTheLedger"},
+		},
+		{
+			Name:    "kept aside: what is coming is not counted again",
+			File:    mongostate + "/kept.go",
+			Cut:     "Value: ids(but)",
+			With:    "Value: ids(but[:0])",
+			Package: mongostate,
+			Tests:   []string{"TestRecounted_IsNeitherWhatIsComingNorWhatAPurgeTakes"},
+		},
+		{
+			Name:    "kept aside: nothing is counted again beside a purge",
+			File:    mongostate + "/kept.go",
+			Cut:     "|| noted[0].Purging {",
+			With:    "|| noted[0].Retired {",
+			Package: mongostate,
+			Tests:   []string{"TestRecounted_IsNeitherWhatIsComingNorWhatAPurgeTakes"},
+		},
+		{
+			Name:    "repartition: what was purged stays counted",
+			File:    mongostate + "/repartition.go",
+			Cut:     `purged := bson.D{{Key: "purged", Value: "$purged"}, `,
+			With:    "purged := bson.D{",
+			Package: mongostate,
+			Tests:   []string{"TestRepartition_KeepsWhatWasPurged"},
+		},
+	}
+}

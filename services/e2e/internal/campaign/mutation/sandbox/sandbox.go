@@ -1,0 +1,186 @@
+// Package sandbox lists guards of the sandbox.
+package sandbox
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+const (
+	mongodb = "services/sandbox/internal/mongodb/"
+
+	engine  = mongodb + "engine"
+	command = mongodb + "command"
+	server  = mongodb + "mongoserver"
+)
+
+// Guards are guards of the sandbox that a hostile or careless client meets.
+func Guards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "sandbox: a transaction writes to no collection that has another name by now",
+			File:    engine + "/txn.go",
+			Cut:     "txn.engine.collections[t.own.ns] == t.coll",
+			With:    "txn.engine.collections[t.coll.ns] == t.coll",
+			Package: engine,
+			Tests:   []string{"TestTransaction_ATransactionConflictsWithARename"},
+		},
+		{
+			Name:    "sandbox: a rename waits for the transaction that makes its target",
+			File:    engine + "/ddl.go",
+			Cut:     "if maker := e.creating[to]; maker != nil {",
+			With:    "if maker := e.creating[to]; maker != nil && false {",
+			Package: engine,
+			Tests:   []string{"TestTransaction_ARenameWaitsForTheTransactionThatMakesItsTarget"},
+		},
+		{
+			Name:    "sandbox: a variable of a command looks at no document",
+			File:    command + "/let.go",
+			Cut:     "if e.Reads() {",
+			With:    "if false {",
+			Package: server,
+			Tests:   []string{"TestLet_VariablesOfACommandAreReadByItsExpressions"},
+		},
+		{
+			Name:    "sandbox: a view's collation stays",
+			File:    command + "/views.go",
+			Cut:     "if !same {",
+			With:    "if !same && false {",
+			Package: server,
+			Tests:   []string{"TestAView_RefusesWhatAnAggregationCannotDo"},
+		},
+		{
+			Name:    "sandbox: a cursor keeps the time limit of the command that opened it",
+			File:    mongodb + "commands/data/getmore.go",
+			Cut:     "if cur.Limited && (",
+			With:    "if !cur.Limited && (",
+			Package: server,
+			Tests:   []string{"TestFailPoint_MaxTimeAlwaysTimeOutEndsWhatHasALimit"},
+		},
+		{
+			Name:    "sandbox: a transaction stays out of the server's own databases",
+			File:    command + "/generic.go",
+			Cut:     `case c.DB == "admin" || c.DB == "config" || c.DB == "local":`,
+			With:    `case c.DB == "":`,
+			Package: server,
+			Tests:   []string{"TestTransactions_RefuseWhatTheServerDoes"},
+		},
+		{
+			Name:    "sandbox: no transaction begins with killCursors",
+			File:    command + "/generic.go",
+			Cut:     `case c.Generic.startTransaction && c.Name == "killCursors":`,
+			With:    `case c.Generic.startTransaction && c.Name == "":`,
+			Package: server,
+			Tests:   []string{"TestTransactions_RefuseWhatTheServerDoes"},
+		},
+		{
+			Name:    "sandbox: a session that is killed keeps its number",
+			File:    mongodb + "commands/admin/sessions.go",
+			Cut:     "return eachSession(ctx, c, c.Server.Engine.KillSession)",
+			With:    "return eachSession(ctx, c, c.Server.Engine.EndSession)",
+			Package: server,
+			Tests:   []string{"TestKillSessions_AbortsTheTransactionAndKeepsTheNumber"},
+		},
+		{
+			Name:    "sandbox: a rounded long that leaves the range of longs is refused",
+			File:    mongodb + "query/expression/rounding.go",
+			Cut:     "if v.Type == bson.TypeInt64 && rounded.Type != bson.TypeInt64 {",
+			With:    "if v.Type == bson.TypeInt64 && rounded.Type == bson.TypeNull {",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestArithmetic"},
+		},
+		{
+			Name:    "sandbox: the sessions of single users are not taken for all",
+			File:    mongodb + "commands/admin/sessions.go",
+			Cut:     "len(users) > 0",
+			With:    "len(users) < 0",
+			Package: server,
+			Tests:   []string{"TestKillAllSessions_TakesAnArray"},
+		},
+		{
+			Name:    "sandbox: a number is that of a transaction or of a retryable write",
+			File:    engine + "/session.go",
+			Cut:     "	if s.state != sessionRetryable {",
+			With:    "	if s.state == sessionFresh {",
+			Package: server,
+			Tests:   []string{"TestTransactionNumbers_BelongToATransactionOrARetryableWrite"},
+		},
+		{
+			Name:    "sandbox: an upsert does not wait for itself",
+			File:    engine + "/write.go",
+			Cut:     "if doc, _, err = prepareInsert(doc); err != nil {",
+			With:    "if doc, err = e.PrepareInsert(doc); err != nil {",
+			Package: server,
+			Tests:   []string{"TestEmptyTimestamps_AreFilledInInsertsAndReplacements"},
+		},
+		{
+			Name:    "sandbox: empty timestamps of replacements are filled in",
+			File:    engine + "/prepare.go",
+			Cut:     "err != nil || !emptyTimestamp {",
+			With:    "err != nil || emptyTimestamp {",
+			Package: server,
+			Tests:   []string{"TestEmptyTimestamps_AreFilledInInsertsAndReplacements"},
+		},
+		{
+			Name:    "sandbox: a fail point without commands fails none",
+			File:    mongodb + "commands/admin/configurefailpoint.go",
+			Cut:     "\trule.Commands = []string{}",
+			With:    "\trule.Commands = nil",
+			Package: server,
+			Tests:   []string{"TestTransaction_FailPointModes"},
+		},
+		{
+			Name:    "sandbox: a fail point of a collection leaves others alone",
+			File:    command + "/failpoint.go",
+			Cut:     "rule.Namespace != c.target() {",
+			With:    `rule.Namespace == "" {`,
+			Package: server,
+			Tests:   []string{"TestTransaction_FailPointModes"},
+		},
+		{
+			Name:    "sandbox: a field that moved is not told as removed",
+			File:    mongodb + "query/modify/diff.go",
+			Cut:     "\t\tdelete(missing, name)",
+			With:    `		delete(missing, "")`,
+			Package: mongodb + "query/modify",
+			Tests:   []string{"TestPipelines_WhatIsToldGivesTheNewDocument"},
+		},
+		{
+			Name:    "sandbox: before 5.0 what a pipeline changed is told as a replacement",
+			File:    mongodb + "commands/data/update.go",
+			Cut:     "PathsOfPipelines: c.Server.Version.Has(5)",
+			With:    "PathsOfPipelines: c.Server.Version.Has(4)",
+			Package: server,
+			Tests:   []string{"TestStreams_TellAPipelinesChangesByVersion"},
+		},
+		{
+			Name:    "sandbox: events of indexes and options come only where they are asked for",
+			File:    engine + "/stream.go",
+			Cut:     "if !s.options.Expanded || e.Further == nil {",
+			With:    "if e.Further == nil {",
+			Package: server,
+			Tests:   []string{"TestVector_Vectors"},
+		},
+		{
+			Name:    "sandbox: a statement without a number is not remembered",
+			File:    engine + "/session.go",
+			Cut:     "|| statement == NotRetryable {",
+			With:    "|| statement == NotRetryable-1 {",
+			Package: server,
+			Tests:   []string{"TestRetryableWrites_NumberTheirStatements"},
+		},
+		{
+			Name:    "sandbox: nothing writes while writes are locked",
+			File:    engine + "/engine.go",
+			Cut:     "\t\t\tif e.writeLock.times > 0 {",
+			With:    "\t\t\tif e.writeLock.times > 99 {",
+			Package: server,
+			Tests:   []string{"TestFsync_WithALockKeepsWritesOutUntilItIsTakenBack"},
+		},
+		{
+			Name:    "sandbox: nobody but the profiler writes to the profile",
+			File:    mongodb + "commands/data/writes.go",
+			Cut:     "if w.ns.Collection == command.ProfileCollection {",
+			With:    "if w.ns.Collection == command.ProfileCollection && false {",
+			Package: server,
+			Tests:   []string{"TestProfile_NotesTheCommandsOfADatabase"},
+		},
+	}
+}
