@@ -30,6 +30,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/mongofaults"
 	"changerelay/services/sandbox/internal/mongodb/mongoserver"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 	"changerelay/services/sandbox/internal/servicebus/amqpserver"
 	"changerelay/services/sandbox/internal/servicebus/broker"
 	"changerelay/services/sandbox/internal/servicebus/busfaults"
@@ -143,7 +144,7 @@ func (s *Sandbox) build(config Config, entities emulatorconfig.Config, accounts 
 	}); err != nil {
 		return err
 	}
-	version, err := command.ParseVersion(config.MongoVersion)
+	version, err := serverversion.Parse(config.MongoVersion)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}

@@ -28,7 +28,7 @@ func (c *Call) CollationOf(ns oplog.Namespace, given *collation.Collation) *coll
 }
 
 // CollatedStages refuses stages that compare text in another way than their
-// pipeline's collation asks for: only $match and $sort heed it.
+// pipeline's collation asks for: only $match and $sort compare by it.
 func CollatedStages(by *collation.Collation, stages []bson.Raw) error {
 	if by.IsSimple() {
 		return nil

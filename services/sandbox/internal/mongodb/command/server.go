@@ -18,6 +18,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/election"
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // SetName is the name of the replica set.
@@ -28,7 +29,7 @@ type Config struct {
 	// Address is host:port; port 0 takes a free one.
 	Address string
 	Engine  *engine.Engine
-	Version Version
+	Version serverversion.Version
 	// Commands are all that can be run, by the names that clients may use.
 	Commands map[string]*Command
 	// Accounts asks clients for authentication as one of these users, or of
@@ -51,7 +52,7 @@ type Server struct {
 	Operations *operations
 	inbox      *mongowire.Inbox
 	Counters   opCounters
-	Version    Version
+	Version    serverversion.Version
 	FailPoints *failPoints
 	faults     demanded
 	open       open

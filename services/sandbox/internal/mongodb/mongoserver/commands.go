@@ -7,11 +7,12 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/commands/admin"
 	"changerelay/services/sandbox/internal/mongodb/commands/data"
 	"changerelay/services/sandbox/internal/mongodb/commands/schema"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // newCommands makes the table of all commands, by the names that clients may
 // use, and with what a client must be granted to run them.
-func newCommands(version command.Version) map[string]*command.Command {
+func newCommands(version serverversion.Version) map[string]*command.Command {
 	commands := map[string]*command.Command{}
 	for _, table := range []map[string]*command.Command{admin.Commands(), data.Commands(), schema.Commands()} {
 		maps.Copy(commands, table)

@@ -11,12 +11,13 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // A defect in a command costs the connection that met it, and no other.
 func TestPanic_APanicEndsItsConnectionOnly(t *testing.T) {
 	t.Parallel()
-	commands := newCommands(command.Version{})
+	commands := newCommands(serverversion.Version{})
 	commands["explode"] = &command.Command{
 		Needs: command.AnyUser(),
 		Run:   func(context.Context, *command.Call, *command.Reply) error { panic("boom") },

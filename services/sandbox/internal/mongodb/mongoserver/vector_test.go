@@ -18,6 +18,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // knownDifferences are the vectors that the sandbox answers otherwise than the
@@ -117,7 +118,7 @@ func (v vector) run(t *testing.T) (step, difference string) {
 	if v.Requires.TinyOplog {
 		config.OplogBytes = tinyOplog
 	}
-	version, err := command.ParseVersion("4.4")
+	version, err := serverversion.Parse("4.4")
 	must(t, err)
 	h := serve(t, command.Config{Engine: engine.New(config), Version: version})
 	p := &player{

@@ -12,12 +12,13 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // startVersion runs a server that stands in for a version.
 func startVersion(t *testing.T, name string) *harness {
 	t.Helper()
-	version, err := command.ParseVersion(name)
+	version, err := serverversion.Parse(name)
 	must(t, err)
 	h := serve(t, command.Config{Engine: engine.New(engine.Config{}), Version: version})
 	h.client = h.connect(t)
@@ -58,7 +59,7 @@ func TestVersion_DecidesWhatClientsAreToldAndWhatThereIs(t *testing.T) {
 			}
 		})
 	}
-	if _, err := command.ParseVersion("3.6"); err == nil || !strings.Contains(err.Error(), "3.6") {
+	if _, err := serverversion.Parse("3.6"); err == nil || !strings.Contains(err.Error(), "3.6") {
 		t.Errorf("got %v, want 3.6 refused", err)
 	}
 }

@@ -7,12 +7,13 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 func buildInfo(_ context.Context, c *command.Call, r *command.Reply) error {
 	version := c.Server.Version.String()
 	r.Text("version", version)
-	r.Text("gitVersion", command.GitVersion)
+	r.Text("gitVersion", serverversion.GitCommit)
 	r.Strings("modules", nil)
 	r.Text("allocator", "go")
 	r.Text("javascriptEngine", "none")

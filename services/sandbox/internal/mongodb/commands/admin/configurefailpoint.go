@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 func configureFailPoint(_ context.Context, c *command.Call, r *command.Reply) error {
@@ -115,7 +116,7 @@ func failMode(a *command.Arguments, rule *command.FailRule, v bson.RawValue) (of
 }
 
 // failCommandData reads the data of failCommand: without failCommands none fails.
-func failCommandData(a *command.Arguments, rule *command.FailRule, data bson.Raw, version command.Version) {
+func failCommandData(a *command.Arguments, rule *command.FailRule, data bson.Raw, version serverversion.Version) {
 	rule.Commands = []string{}
 	all := false
 	for it := bsonkit.Iterate(data); it.Next(); {

@@ -11,6 +11,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // verbosity says how much explain tells.
@@ -256,6 +257,6 @@ func describeServer(c *command.Call, r *command.Reply) {
 	r.Text("host", host)
 	r.Int32("port", int32(c.Port()))
 	r.Text("version", c.Server.Version.String())
-	r.Text("gitVersion", command.GitVersion)
+	r.Text("gitVersion", serverversion.GitCommit)
 	r.Close()
 }

@@ -10,10 +10,11 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // parseStreamOptions reads the $changeStream stage of an aggregate.
-func parseStreamOptions(version command.Version, g aggregation) (engine.StreamOptions, error) {
+func parseStreamOptions(version serverversion.Version, g aggregation) (engine.StreamOptions, error) {
 	o := engine.StreamOptions{NS: g.ns}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	var resumeAfter, startAfter bson.Raw
@@ -58,7 +59,7 @@ func parseStreamOptions(version command.Version, g aggregation) (engine.StreamOp
 }
 
 // streamOptions are those of a version.
-func streamOptions(v command.Version, g aggregation) (engine.StreamOptions, error) {
+func streamOptions(v serverversion.Version, g aggregation) (engine.StreamOptions, error) {
 	o, err := parseStreamOptions(v, g)
 	if err == nil && (o.PostImage != engine.NoImage || o.PreImage != engine.NoImage) && !v.Has(6) {
 		err = mongoerr.New(40575, "pre- and post-images are not supported by version %s", v)

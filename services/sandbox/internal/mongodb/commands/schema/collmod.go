@@ -15,6 +15,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // modifications are the arguments of collMod
@@ -210,7 +211,7 @@ func (m indexModification) find(ns oplog.Namespace, present []storage.IndexSpec)
 
 // alter makes the index that the old one becomes. What is changed is written
 // as a long.
-func (m indexModification) alter(old storage.IndexSpec, version command.Version) (storage.IndexSpec, error) {
+func (m indexModification) alter(old storage.IndexSpec, version serverversion.Version) (storage.IndexSpec, error) {
 	expires, had := bsonkit.Get(old.Listed, "expireAfterSeconds")
 	wanted := m.expireAfter
 	seconds, _ := bsonkit.Truncated(wanted)

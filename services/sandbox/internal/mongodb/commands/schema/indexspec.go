@@ -12,6 +12,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query/collation"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // indexRequest is one element of createIndexes' indexes.
@@ -29,7 +30,7 @@ type indexRequest struct {
 
 // parseIndexSpec reads such an element and refuses what cannot be an index. by
 // is the collation of an index that names none.
-func parseIndexSpec(version command.Version, doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
+func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
 	q := indexRequest{collation: by, version: 2}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	for it := bsonkit.Iterate(doc); it.Next(); {

@@ -9,11 +9,12 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
 // wildcard refuses what an index of all fields cannot have
 // (https://www.mongodb.com/docs/v4.4/core/index-wildcard/#restrictions).
-func wildcard(a *command.Arguments, q indexRequest, version command.Version) {
+func wildcard(a *command.Arguments, q indexRequest, version serverversion.Version) {
 	fields := storage.FieldsOf(q.key)
 	whole, some := false, false
 	for _, field := range fields {

@@ -1,4 +1,5 @@
-package command
+// Package serverversion says which server is stood in for.
+package serverversion
 
 import (
 	"fmt"
@@ -7,7 +8,7 @@ import (
 
 // Version is the server version that is stood in for. It decides what clients
 // are told, and which commands, fields and options there are. The zero Version
-// is DefaultVersion.
+// is Default.
 type Version struct {
 	major int
 	// full is what clients are told, wire the last wire version that is spoken.
@@ -15,8 +16,8 @@ type Version struct {
 	wire int32
 }
 
-// DefaultVersion is the one that is stood in for unless another is asked for.
-const DefaultVersion = "8.0"
+// Default is the one that is stood in for unless another is asked for.
+const Default = "8.0"
 
 // versions are those that can be chosen, with the full version they stand for.
 var versions = map[string]Version{
@@ -27,10 +28,10 @@ var versions = map[string]Version{
 	"8.0": {major: 8, full: "8.0.13", wire: 25},
 }
 
-// ParseVersion reads 4.4, 5.0, 6.0, 7.0 or 8.0; empty is DefaultVersion.
-func ParseVersion(name string) (Version, error) {
+// Parse reads 4.4, 5.0, 6.0, 7.0 or 8.0; empty is Default.
+func Parse(name string) (Version, error) {
 	if name == "" {
-		name = DefaultVersion
+		name = Default
 	}
 	v, known := versions[name]
 	if !known {
@@ -41,7 +42,7 @@ func ParseVersion(name string) (Version, error) {
 
 func (v Version) orDefault() Version {
 	if v.major == 0 {
-		return versions[DefaultVersion]
+		return versions[Default]
 	}
 	return v
 }
@@ -61,5 +62,5 @@ func (v Version) WireVersion() int32 { return v.orDefault().wire }
 // Has reports that the version has what one has added or changed.
 func (v Version) Has(major int) bool { return v.orDefault().major >= major }
 
-// GitVersion stands for the commit that a server was built of.
-const GitVersion = "0000000000000000000000000000000000000000"
+// GitCommit stands for the commit that a server was built of.
+const GitCommit = "0000000000000000000000000000000000000000"
