@@ -64,12 +64,13 @@
 // abandoned one by one, so their delivery count does not rise. A failed
 // settlement is harmless, since the message comes again and is found applied;
 // it ends the hold and is counted. One that the broker throttles is waited out in
-// place, as long as it asks for, and so is a renewal while the lock holds. Accepts
+// place, as long as it asks for, and so is a renewal while the lock holds; from then
+// on what is received and settled keeps a pace, near what the broker allows. Accepts
 // that fail go through a circuit breaker: one at a time probes, however many slots
 // there are. A session that alone cannot be applied (ErrRest) takes no slot: its
-// lock is kept for a while that grows, so that the broker offers others. An accept that neither answers nor fails is
-// given up by a watchdog, and the acceptor is told, so that it can drop the
-// connection.
+// lock is kept for a while that grows, so that the broker offers others. An accept
+// that neither answers nor fails is given up by a watchdog, and the acceptor is told,
+// so that it can drop the connection.
 //
 // Silent re-acquisition. When a link breaks, azservicebus attaches again with
 // the same session id inside Receive, RenewSessionLock and settlements, and

@@ -30,6 +30,10 @@ type Engine struct {
 	scales   scales
 	pace     *pace
 
+	// throttling says rarely how it goes with settlements that are throttled: at a
+	// limit some are refused every few seconds, beside others that are not.
+	throttling zerolog.Sampler
+
 	accepting Outage
 	applying  Outage
 	settling  Outage
@@ -50,17 +54,18 @@ type Engine struct {
 // messages to the handler.
 func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *Engine {
 	return &Engine{
-		cfg:      cfg,
-		acceptor: acceptor,
-		handler:  handler,
-		log:      log,
-		gate:     newGate(cfg.AcceptFloor, cfg.MaxSessions),
-		inHand:   inHand{since: map[*hold]time.Time{}},
-		budget:   newBudget(cfg.MaxBytes),
-		pace:     newPace(),
-		circuit:  newCircuit(cfg.RetryInitial, cfg.RetryMax),
-		rests:    rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, last: map[string]rest{}},
-		keeping:  newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
+		cfg:        cfg,
+		acceptor:   acceptor,
+		handler:    handler,
+		log:        log,
+		gate:       newGate(cfg.AcceptFloor, cfg.MaxSessions),
+		inHand:     inHand{since: map[*hold]time.Time{}},
+		budget:     newBudget(cfg.MaxBytes),
+		pace:       newPace(),
+		throttling: &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
+		circuit:    newCircuit(cfg.RetryInitial, cfg.RetryMax),
+		rests:      rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, last: map[string]rest{}},
+		keeping:    newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
 	}
 }
 

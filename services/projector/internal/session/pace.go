@@ -22,58 +22,79 @@ const (
 	// refusal, leastKept the part of itself that it keeps at least.
 	below     = 0.97
 	leastKept = 0.5
-	// slowest bounds a pace from below, in settlements a second.
-	slowest = 20
+	// slowest bounds a pace from below, in operations a second.
+	slowest = 40
+	// refusedPause is how long nothing goes after a refusal: what the broker allows in
+	// a window is used up.
+	refusedPause = 50 * time.Millisecond
+	// usualOver is over how many receives what they bring is averaged.
+	usualOver = 8
 	// paceBurst is how much of a pace may be caught up with after a delay.
 	paceBurst = 100 * time.Millisecond
 	// paceForget is how long after the last refusal there is no pace any more.
 	paceForget = 10 * time.Minute
 )
 
-// pace bounds the settlements of all holds, once the broker has refused some for
-// being too many. It finds how many the broker allows in a second, and follows that:
-// a refusal lessens it, once in a window, and seconds without one in which it was
-// used up have it grow. What is settled makes room for new sessions, so it bounds what
-// is received as well, which comes out of the same allowance.
+// pace bounds what is asked of the broker, once it has refused something for being
+// too much. An operation is a message that is received or settled. It finds how many
+// the broker allows in a second, and follows that: a refusal lessens it, once in a
+// window, and seconds without one in which it was used up have it grow.
+//
+// Receives and settlements wait for one another: where receives came in bursts, the
+// settlements beside them would be refused, though both together are within the limit.
 type pace struct {
 	// turn has a token for the one who is next.
 	turn chan struct{}
 
 	mu       sync.Mutex
-	rate     float64   // guarded by mu: settlements a second; 0 is no bound
+	rate     float64   // guarded by mu: operations a second; 0 is no bound
 	limit    float64   // guarded by mu: what the broker allows, as the last refusal showed; 0 for unknown
 	step     float64   // guarded by mu
 	next     time.Time // guarded by mu: when the next one may go
 	growAt   time.Time // guarded by mu
 	refused  time.Time // guarded by mu: when the broker last refused one
 	lessened time.Time // guarded by mu: when that last lessened the pace
-	done     meter     // guarded by mu: messages that were received, and those settled
+	done     meter     // guarded by mu: operations
+	usual    float64   // guarded by mu: about how many messages a receive brings
 }
 
-func newPace() *pace { return &pace{turn: make(chan struct{}, 1)} }
+func newPace() *pace { return &pace{turn: make(chan struct{}, 1), usual: 1} }
 
-// wait waits until a settlement may go, one after another.
-func (p *pace) wait(ctx context.Context) error {
+// settles waits until a message may be settled.
+func (p *pace) settles(ctx context.Context) error {
+	_, err := p.wait(ctx, func() float64 { return 1 })
+	return err
+}
+
+// receives waits until messages may be received. It returns how many it has counted,
+// for received.
+func (p *pace) receives(ctx context.Context) (counted float64, err error) {
+	return p.wait(ctx, func() float64 { return p.usual })
+}
+
+// wait waits until operations may go, as many as many says with mu held: one caller
+// after another.
+func (p *pace) wait(ctx context.Context, many func() float64) (counted float64, err error) {
 	if !p.bounds(time.Now()) {
-		return nil
+		return 0, nil
 	}
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	defer func() { <-p.turn }()
-	wait := p.take(time.Now())
+	counted, wait := p.take(time.Now(), many)
 	if wait <= 0 {
-		return nil
+		return counted, nil
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return counted, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return counted, context.Cause(ctx)
 	}
 }
 
@@ -87,28 +108,34 @@ func (p *pace) bounds(now time.Time) bool {
 	return p.rate > 0
 }
 
-// take tells in what time the next settlement may go.
-func (p *pace) take(now time.Time) time.Duration {
+// take counts operations, and tells in what time they may go.
+func (p *pace) take(now time.Time, many func() float64) (counted float64, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rate == 0 {
-		return 0
+		return 0, 0
 	}
 	p.grow(now)
 	if earliest := now.Add(-paceBurst); p.next.Before(earliest) {
 		p.next = earliest
 	}
-	wait := p.next.Sub(now)
-	p.next = p.next.Add(time.Duration(float64(time.Second) / p.rate))
-	return wait
+	wait = p.next.Sub(now)
+	counted = many()
+	p.defers(counted)
+	return counted, wait
 }
 
-// grow makes the pace faster while it is what bounds settling. Called with mu held.
+// defers puts off what comes next by operations. Called with mu held.
+func (p *pace) defers(operations float64) {
+	p.next = p.next.Add(time.Duration(operations / p.rate * float64(time.Second)))
+}
+
+// grow makes the pace faster while it is what bounds. Called with mu held.
 func (p *pace) grow(now time.Time) {
 	switch {
 	case now.Before(p.growAt):
 		return
-	case p.settled(now) >= 0.9*p.rate:
+	case p.done.perSecond(now) >= 0.9*p.rate:
 		p.rate *= 1 + p.step
 		if p.rate > beyond*p.limit {
 			p.step = min(2*p.step, largestStep)
@@ -119,28 +146,40 @@ func (p *pace) grow(now time.Time) {
 	p.growAt = now.Add(window)
 }
 
-// note notes messages that were received or settled.
-func (p *pace) note(now time.Time, n int) {
+// settled notes a message that was settled.
+func (p *pace) settled(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done.add(now, 1)
+}
+
+// received notes what a receive has brought, of which so many were counted before.
+func (p *pace) received(now time.Time, n int, counted float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done.add(now, n)
+	if n > 0 {
+		p.usual += (float64(n) - p.usual) / usualOver
+	}
+	if p.rate > 0 {
+		p.defers(float64(n) - counted)
+	}
 }
 
-// settled is about how many a second can go, as far as was seen: as many as come.
-// Called with mu held.
-func (p *pace) settled(now time.Time) float64 { return p.done.perSecond(now) / 2 }
-
-// refuse notes one that it has refused for being too many. Those of one window are
-// one sign: they were on their way when it came.
+// refuse notes that the broker has refused something for being too much. Refusals of
+// one window are one sign: they were on their way when it came.
 func (p *pace) refuse(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = now
+	if until := now.Add(refusedPause); p.next.Before(until) {
+		p.next = until
+	}
 	if now.Sub(p.lessened) < window {
 		return
 	}
 	p.lessened = now
-	allowed := below * p.settled(now)
+	allowed := below * p.done.perSecond(now)
 	if p.rate > 0 {
 		allowed = min(max(allowed, leastKept*p.rate), below*p.rate)
 		p.limit = allowed / below

@@ -65,34 +65,52 @@ func (p *purse) refuse(n int) error {
 // and no session is given back for them.
 func TestPace_IsNearWhatTheBrokerAllows(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const sessions, messages, credits = 800, 10, 400
-		b := newBroker()
-		b.lockTime = 5 * time.Minute
-		for i := range sessions {
-			b.put(fmt.Sprintf("order-%04d", i), messages)
-		}
-		newPurse(b, credits)
-		cfg := session.Defaults()
-		cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions = 1<<40, 0, 24
-		engine, stop := run(t, cfg, b, newHandler(b))
-		c := engine.Counts()
-		refused := func() int64 { return c.SettlesThrottled.Load() + c.AcceptsFailed.Load() }
-		time.Sleep(10 * time.Second) // what all slots brought before there was a limit is refused
-		first, began, left := refused(), time.Now(), float64(b.left())
-		until(t, "everything is settled", func() bool { return b.left() == 0 })
-		took := time.Since(began).Seconds()
-		_ = stop()
-		if rate := left / took; rate < 0.9*credits/2 {
-			t.Errorf("%.0f messages a second, want nearly %d", rate, credits/2)
-		}
-		if a := float64(refused()-first) / took; first == 0 || a > 5 {
-			t.Errorf("%d refusals at first, and then %.1f a second, want some, and then a few", first, a)
-		}
-		if accepts, _, _ := b.counts(); accepts != sessions || c.GivenBack.Load() != 0 {
-			t.Errorf("%d sessions taken %d times, and %d given back; want each once", sessions, accepts, c.GivenBack.Load())
-		}
-	})
+	for _, tt := range []struct {
+		slots, messages, credits int
+		answer                   time.Duration // of a receive
+	}{
+		{slots: 24, messages: 10, credits: 400},
+		{slots: 32, messages: 2, credits: 400},
+		{slots: 24, messages: 20, credits: 400},
+		{slots: 24, messages: 20, credits: 400, answer: 20 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%d sessions of %d messages, %d credits, %v", tt.slots, tt.messages, tt.credits, tt.answer), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sessions := 20 * tt.credits / tt.messages
+				b := newBroker()
+				b.lockTime = 5 * time.Minute
+				for i := range sessions {
+					b.put(fmt.Sprintf("order-%05d", i), tt.messages)
+				}
+				newPurse(b, tt.credits)
+				receive := b.onReceive
+				b.onReceive = func(r *receiver) error {
+					time.Sleep(tt.answer)
+					return receive(r)
+				}
+				cfg := session.Defaults()
+				cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions = 1<<40, 0, tt.slots
+				engine, stop := run(t, cfg, b, newHandler(b))
+				c := engine.Counts()
+				refused := func() int64 { return c.SettlesThrottled.Load() + c.AcceptsFailed.Load() }
+				time.Sleep(10 * time.Second) // what all slots brought before there was a limit is refused
+				first, began, left := refused(), time.Now(), float64(b.left())
+				until(t, "everything is settled", func() bool { return b.left() == 0 })
+				took := time.Since(began).Seconds()
+				_ = stop()
+				if rate := left / took; rate < 0.9*float64(tt.credits)/2 {
+					t.Errorf("%.0f messages a second, want nearly %d", rate, tt.credits/2)
+				}
+				if a := float64(refused()-first) / took; first == 0 || a > 1 {
+					t.Errorf("%d refusals at first, and then %.1f a second, want some, and then hardly any", first, a)
+				}
+				if accepts, _, _ := b.counts(); accepts != sessions || c.GivenBack.Load() != 0 {
+					t.Errorf("%d sessions taken %d times, and %d given back; want each once", sessions, accepts, c.GivenBack.Load())
+				}
+			})
+		})
+	}
 }
 
 // Where the limit is gone the pace is, in time, and where it was never met there is none.

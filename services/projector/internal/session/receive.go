@@ -122,6 +122,10 @@ func (h *hold) receive(draining, ctx context.Context, limit int) (messages []Mes
 
 // receiveOnce receives once, and tells whether that ended with its time.
 func (h *hold) receiveOnce(draining, ctx context.Context, limit int) (messages []Message, cut bool, err error) {
+	counted, err := h.mayReceive(draining, ctx)
+	if err != nil || draining.Err() != nil {
+		return nil, true, err
+	}
 	attempt, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	stop := context.AfterFunc(draining, cancel)
@@ -140,11 +144,25 @@ func (h *hold) receiveOnce(draining, ctx context.Context, limit int) (messages [
 	}
 	h.received += len(messages)
 	h.counts.Received.Add(int64(len(messages)))
-	h.pace.note(time.Now(), len(messages))
+	h.pace.received(time.Now(), len(messages), counted)
 	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
 		err = nil
 	}
 	return messages, attempt.Err() != nil, err
+}
+
+// mayReceive waits until the pace lets messages be received, or draining begins. It
+// returns how many the pace has counted.
+func (h *hold) mayReceive(draining, ctx context.Context) (counted float64, err error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(draining, cancel)
+	defer stop()
+	counted, err = h.pace.receives(waiting)
+	if draining.Err() != nil {
+		return counted, context.Cause(ctx)
+	}
+	return counted, err
 }
 
 // waitedFor tells whether a message was not there yet when it was asked for. One

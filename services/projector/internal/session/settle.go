@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -33,7 +34,7 @@ func (h *hold) settle(ctx context.Context, messages []Message, verdicts []Verdic
 // accept, a receive and a write on top. All settlements then keep a pace.
 func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 	for {
-		if err := h.pace.wait(ctx); err != nil {
+		if err := h.pace.settles(ctx); err != nil {
 			return err
 		}
 		err := h.trySettle(ctx, m, v)
@@ -44,13 +45,19 @@ func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 		h.pace.refuse(time.Now())
 		h.counts.SettlesThrottled.Add(1)
 		if h.settling.Failed(err) {
-			h.log.Warn().Err(err).Msg("settling messages is throttled, waiting")
+			h.throttled().Warn().Err(err).Msg("settling messages is throttled, waiting")
 		}
 		h.step.Store(time.Now().UnixNano())
 		if err := busy.wait(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// throttled is the log for what the broker throttles.
+func (h *hold) throttled() *zerolog.Logger {
+	log := h.log.Sample(h.throttling)
+	return &log
 }
 
 // trySettle settles one message within SettleTime, and never past the lock, with which
@@ -67,9 +74,9 @@ func (h *hold) trySettle(ctx context.Context, m Message, v Verdict) error {
 		}
 		return fmt.Errorf("settle message %d: %w", m.SequenceNumber, err)
 	}
-	h.pace.note(time.Now(), 1)
+	h.pace.settled(time.Now())
 	if lasted, ended := h.settling.Recovered(); ended {
-		h.log.Info().Dur("lasted_ms", lasted).Msg("settling messages works again")
+		h.throttled().Info().Dur("lasted_ms", lasted).Msg("settling messages works again")
 	}
 	if v.DeadLetter {
 		h.counts.DeadLettered.Add(1)

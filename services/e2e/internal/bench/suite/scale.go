@@ -110,7 +110,7 @@ func full() Scale {
 		Backlog: 60_000, Messages: 30_000, HotMessages: 500, Plain: 3 * time.Second, PlainMessages: 150,
 		ShortSessions: 3_000, Distances: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 40 * time.Millisecond},
 		Near: 5 * time.Millisecond, Far: 20 * time.Millisecond,
-		Limited: 100_000, Burst: 5_000, LimitedMessages: 20_000, Links: allLinks(), Mixed: 4_000,
+		Limited: 100_000, Burst: 5_000, LimitedMessages: 60_000, Links: allLinks(), Mixed: 4_000,
 		Foreign: 1_000_000, Scan: 22 * time.Second, Copies: []int{50_000, 1_000_000},
 	}
 }

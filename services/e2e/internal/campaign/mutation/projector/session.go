@@ -70,6 +70,22 @@ func sessionGuards() []guard.Guard {
 			Tests:   []string{"TestPipeline_MessagesThatComeSlowlyFillTheirBatch"},
 		},
 		{
+			Name:    "session: what is received keeps the pace, too",
+			File:    session + "/pace.go",
+			Cut:     "p.defers(float64(n) - counted)",
+			With:    "p.defers(-counted)",
+			Package: session,
+			Tests:   []string{"TestPace_IsNearWhatTheBrokerAllows"},
+		},
+		{
+			Name:    "session: nothing goes right after a refusal",
+			File:    session + "/pace.go",
+			Cut:     "p.next = until",
+			With:    "_ = until",
+			Package: session,
+			Tests:   []string{"TestPace_IsNearWhatTheBrokerAllows"},
+		},
+		{
 			Name:    "session: settlements that are refused set a pace",
 			File:    session + "/settle.go",
 			Cut:     "h.pace.refuse(time.Now())",
