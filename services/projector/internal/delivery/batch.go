@@ -2,32 +2,65 @@ package delivery
 
 import (
 	"errors"
-	"strings"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/session"
 )
 
-// batch is what one call of Apply works on.
+// batch is what goes through the stages together: messages of one aggregate, in order.
+//
+// The items before end go on, and a stage looks at no others. A stage that does not let
+// an item on moves the end before it and says what is to become of the rest. The end
+// moves to the front alone, so what was said last is of the first item that does not go
+// on, and nothing that stands behind it is applied.
 type batch struct {
-	items  []item
+	aggregate string
+	items     []item
+	end       int
+	rest      rest
+	// reason is why the item at the end does not go on.
+	reason string
+	// err is why the rest has no verdicts and comes again.
+	err error
+
+	// deadly is why the first item is not tried.
+	deadly string
 	writes []projection.Write
 	// outcomes belong to writes. Once a write is known to be stored it stays so.
 	outcomes []Outcome
+	// verdicts are those over the first items.
+	verdicts []session.Verdict
 }
+
+// rest is what is to become of a batch from its end on.
+type rest byte
+
+// What is to become of the rest.
+const (
+	// again: it comes again.
+	again rest = iota
+	// behind: it is parked, the aggregate is halted.
+	behind
+	// poisoned: its first item cannot be applied, which halts the aggregate.
+	poisoned
+	// gapped: a version is missing before its first item. That halts the aggregate as well,
+	// and does not count for the brake.
+	gapped
+)
 
 // item is one message of a batch.
 type item struct {
 	message *session.Message
 	// event is the message's event, without its data; nil when the message belongs
-	// to no aggregate that could be named. Then refusal says how it is dead-lettered.
-	event   *contract.Event
+	// to no aggregate that could be named.
+	event *contract.Event
+	// refusal says how the message is dead-lettered, if it is.
 	refusal session.Verdict
 	// change is nil when the message cannot be read; problem says why.
 	change  *projection.Change
 	problem string
-	// fills: the message is for a version that is filled, and for nothing else. It is
+	// fills: the event is for a version that is filled, and for nothing else. It is
 	// taken in its place in the session or waits there: what is parked is the group's.
 	fills bool
 	// first and count say which writes are the item's.
@@ -36,84 +69,42 @@ type item struct {
 	span Span
 }
 
-// Reasons of dead-lettered messages. ReasonForeign says that it is no event.
-const (
-	ReasonForeign = "ForeignMessage"
-	reasonInvalid = "InvalidMessage"
-	reasonTooBig  = "NotParkable"
-)
-
-// read decodes messages.
-func (h *hold) read(messages []session.Message) *batch {
-	b := &batch{items: make([]item, len(messages)), writes: make([]projection.Write, 0, len(messages))}
+// fill has the batch begin with messages.
+func (b *batch) fill(messages []session.Message) {
+	b.items, b.end = make([]item, len(messages)), len(messages)
+	b.verdicts = make([]session.Verdict, 0, len(messages))
 	for i := range messages {
 		b.items[i].message = &messages[i]
-		b.items[i].read(messages[i].Message)
-		b.items[i].fills = fills(contract.ResendOf(messages[i].Message), h.filling)
 	}
-	return b
 }
 
-// read decodes a message as far as it can be.
-func (it *item) read(m contract.Message) {
-	change, err := decode(m)
-	if err == nil {
-		change.Event.Data = nil
-		it.change, it.event = change, &change.Event
-		return
-	}
-	if event, placed := contract.Place(m); placed {
-		it.event, it.problem = &event, "the message cannot be read: "+oneLine(err)
-		return
-	}
-	it.refusal = refusal(m, err)
+// cut leaves the items from n on to another batch.
+func (b *batch) cut(n int) { b.items, b.end = b.items[:n], n }
+
+// stop ends the batch before item n.
+func (b *batch) stop(n int, rest rest, reason string) {
+	b.end, b.rest, b.reason, b.err = n, rest, reason, nil
 }
 
-func decode(m contract.Message) (*projection.Change, error) {
-	event, err := contract.Decode(m, contract.DecodeOptions{MaxDataBytes: maxDataBytes})
-	if err != nil {
-		return nil, err
-	}
-	return projection.Read(event)
-}
+// fail ends the batch before item n with an error.
+func (b *batch) fail(n int, err error) { b.end, b.rest, b.err = n, again, err }
 
-// maxDataBytes bounds an event's data. A read document cannot be larger, and
-// neither can the change it comes from.
-const maxDataBytes = 16 << 20
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// refusal is the verdict over a message that belongs to no aggregate.
-func refusal(m contract.Message, err error) session.Verdict {
-	v := session.Verdict{
-		DeadLetter:  true,
-		Reason:      ReasonForeign,
-		Description: oneLine(err),
+// going are the writes of what goes on.
+func (b *batch) going() (writes []projection.Write) {
+	if b.end > 0 {
+		last := &b.items[b.end-1]
+		writes = b.writes[:last.first+last.count]
 	}
-	for name := range m.Properties {
-		if strings.HasPrefix(name, "cloudEvents") {
-			v.Reason = reasonInvalid
-		}
-	}
-	return v
-}
-
-// end is how many writes the first n items have.
-func (b *batch) end(n int) int {
-	if n == 0 {
-		return 0
-	}
-	return b.items[n-1].first + b.items[n-1].count
+	return writes
 }
 
 // owner is the place of the item that a write belongs to.
 func (b *batch) owner(write int) int {
-	for i := range b.items {
-		if write < b.items[i].first+b.items[i].count {
-			return i
-		}
+	owner := 0
+	for owner < len(b.items) && write >= b.items[owner].first+b.items[owner].count {
+		owner++
 	}
-	return len(b.items)
+	return owner
 }
 
 // note merges outcomes of the first writes into what is known.
@@ -128,17 +119,14 @@ func (b *batch) note(outcomes []Outcome) {
 	}
 }
 
-// stored is how many of the first n items, from the first on, have all their
+// stored is how many of the items that go on, from the first on, have all their
 // writes stored.
-func (b *batch) stored(n int) int {
-	for i := range n {
-		for w := b.items[i].first; w < b.items[i].first+b.items[i].count; w++ {
-			if b.outcomes == nil || b.outcomes[w] == Unknown {
-				return i
-			}
-		}
+func (b *batch) stored() int {
+	known := 0
+	for known < min(len(b.going()), len(b.outcomes)) && b.outcomes[known] != Unknown {
+		known++
 	}
-	return n
+	return min(b.owner(known), b.end)
 }
 
 // outcome sums up the writes of an item: applied when any was.
@@ -148,65 +136,13 @@ func (b *batch) outcome(it *item) Outcome {
 }
 
 // summed sums up the outcomes of writes; Unknown where no document is asked for.
-func summed(writes []projection.Write, outcomes []Outcome) Outcome {
-	sum := Unknown
+func summed(writes []projection.Write, outcomes []Outcome) (sum Outcome) {
 	for i, outcome := range outcomes {
-		switch {
-		case !writes[i].Changes():
-		case outcome == Applied:
-			return Applied
-		default:
+		if writes[i].Changes() && sum != Applied {
 			sum = outcome
 		}
 	}
 	return sum
-}
-
-// done gives the verdicts over the first n items, whose writes are stored, and
-// counts them.
-func (h *hold) done(b *batch, n int) []session.Verdict {
-	verdicts := make([]session.Verdict, n)
-	for i := range n {
-		it := &b.items[i]
-		if it.event == nil {
-			verdicts[i] = h.refuse(it)
-			continue
-		}
-		outcome := b.outcome(it)
-		if !it.fills {
-			h.follow(it.event.Version, outcome)
-		}
-		switch outcome {
-		case Applied:
-			h.counts.Applied.Add(1)
-			if !it.fills {
-				h.observer.Readable(it.event)
-			}
-			it.traced(FateApplied, "")
-		case Repeated:
-			h.counts.Repeated.Add(1)
-			it.traced(FateRepeated, "")
-		case Unknown:
-			h.counts.PassedBy.Add(1)
-			it.traced(FatePassedBy, "")
-		}
-	}
-	return verdicts
-}
-
-// refuse is the verdict over an item that belongs to no aggregate.
-func (h *hold) refuse(it *item) session.Verdict {
-	h.counts.Refused.Add(1)
-	it.traced(FateDeadLettered, it.refusal.Description)
-	return it.refusal
-}
-
-// follow counts the versions that are missing before an event.
-func (h *hold) follow(next contract.Version, outcome Outcome) {
-	if missing := h.chain.follow(next, outcome); missing > 0 {
-		h.counts.VersionGaps.Add(missing)
-		h.log.Warn().Str("aggregate_id", h.aggregate).Int64("version", next.Number).Int64("missing", missing).Msg("versions are missing before an event")
-	}
 }
 
 func asRejected(err error) (*RejectedError, bool) {

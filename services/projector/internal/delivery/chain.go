@@ -9,23 +9,17 @@ type chain struct {
 	last contract.Version // unknown where there is no chain
 }
 
-// end has the next event that is applied begin another chain.
-func (c *chain) end() { c.last = contract.Version{} }
-
 // follow goes on to an event that was dealt with, and returns how many versions are
 // missing before it.
 func (c *chain) follow(next contract.Version, outcome Outcome) (missing int64) {
 	switch {
 	case !next.Known || c.last.Known && next.Number <= c.last.Number:
-		return 0
 	case outcome == Repeated:
-		c.end()
-		return 0
-	case !c.last.Known && outcome != Applied:
-		return 0
+		*c = chain{}
 	case c.last.Known:
-		missing = next.Number - c.last.Number - 1
+		c.last, missing = next, next.Number-c.last.Number-1
+	case outcome == Applied:
+		c.last = next
 	}
-	c.last = next
 	return missing
 }

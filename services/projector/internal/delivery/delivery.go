@@ -3,8 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -167,228 +165,21 @@ type Deps struct {
 
 // Handler implements session.Handler.
 type Handler struct {
-	config   Config
-	decider  Decider
-	store    Store
-	parking  Parking
-	halts    *Halts
-	brake    *Brake
-	observer Observer
-	tracer   Tracer
-	log      zerolog.Logger
-	careful  careful
-	gaps     gaps
-	filling  Filling
+	config Config
+	deps   Deps
+	counts Counts
+	holds  atomic.Int64
+	// lasting and suspects are common to all holds: see guard.
 	lasting  lasting
-	counts   Counts
-	holds    atomic.Int64
+	suspects chan struct{}
 }
 
 var _ session.Handler = (*Handler)(nil)
 
 // New returns a handler.
 func New(config Config, deps Deps) *Handler {
-	return &Handler{
-		config:   config,
-		decider:  deps.Decider,
-		store:    deps.Store,
-		parking:  deps.Parking,
-		halts:    deps.Halts,
-		brake:    deps.Brake,
-		observer: deps.Observer,
-		tracer:   deps.Tracer,
-		log:      deps.Log,
-		careful:  careful{deps.Care, config.CrashLimit, make(chan struct{}, 1)},
-		filling:  deps.Filling,
-		gaps:     gaps{deps.Versions, deps.Parked, config.GapWait},
-		lasting:  lasting{after: config.HaltAfter},
-	}
+	return &Handler{config: config, deps: deps, lasting: lasting{after: config.HaltAfter}, suspects: make(chan struct{}, 1)}
 }
 
 // Counts is what was done.
 func (h *Handler) Counts() *Counts { return &h.counts }
-
-// Hold implements session.Handler.
-func (h *Handler) Hold(sessionID string) session.Applier {
-	return &hold{Handler: h, aggregate: sessionID, by: h.config.Process + "/" + strconv.FormatInt(h.holds.Add(1), 10)}
-}
-
-// hold applies the messages of one hold, one call at a time.
-type hold struct {
-	*Handler
-	aggregate string
-	by        string
-	// chain is how far the versions of what this hold has dealt with follow each other.
-	chain chain
-	// links is how far the aggregate's versions follow each other; nil until it
-	// was looked up.
-	links *links
-}
-
-// Apply implements session.Applier.
-func (h *hold) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
-	if !h.gaps.on() {
-		return h.applyAll(ctx, messages)
-	}
-	ordered, places := byVersion(messages)
-	verdicts, err := h.applyAll(ctx, ordered)
-	return inPlace(verdicts, places), err
-}
-
-// applyAll applies messages in the order given.
-func (h *hold) applyAll(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
-	var verdicts []session.Verdict
-	for len(verdicts) < len(messages) {
-		others, rest := h.meant(messages[len(verdicts):])
-		if others > 0 {
-			verdicts = append(verdicts, h.passResent(others)...)
-			continue
-		}
-		if h.lasting.suspected(h.aggregate) {
-			rest = rest[:1]
-		}
-		more, err := h.applyCarefully(ctx, rest)
-		verdicts = append(verdicts, more...)
-		// An operator may lift the halt under which messages are being parked:
-		// then what is left is applied.
-		if err != nil && (!errors.Is(err, ErrLifted) || ctx.Err() != nil) {
-			return verdicts, err
-		}
-	}
-	return verdicts, nil
-}
-
-// apply applies messages; with deadly set the first one is not tried, for that reason.
-func (h *hold) apply(ctx context.Context, messages []session.Message, deadly string) ([]session.Verdict, error) {
-	began := time.Now()
-	halted, err := h.halts.Halted(ctx, h.aggregate)
-	if err != nil {
-		return nil, fmt.Errorf("look up whether aggregate %q is halted: %w", h.aggregate, err)
-	}
-	b := h.read(messages)
-	b.trace(h.tracer, began)
-	verdicts, err := h.applyBatch(ctx, b, halted, deadly)
-	b.untrace(err)
-	return verdicts, err
-}
-
-// applyBatch applies what was read. Without an error there is a verdict for all, or
-// for those up to a discarded one.
-func (h *hold) applyBatch(ctx context.Context, b *batch, halted bool, deadly string) ([]session.Verdict, error) {
-	if halted && b.items[0].fills && b.items[0].event != nil {
-		return h.leave(b, 0, "the aggregate is halted")
-	}
-	if halted {
-		return h.parkAll(ctx, b)
-	}
-	if deadly != "" && b.items[0].event != nil {
-		return h.halt(ctx, b, 0, deadly, false)
-	}
-	linked, missing, err := h.follows(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	failed, reason, err := h.decide(ctx, b, linked)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		rejected, err := h.write(ctx, b, failed)
-		if err != nil {
-			return h.failed(ctx, b, failed, err)
-		}
-		if rejected == nil {
-			break
-		}
-		// What stands before the refused write may not all be stored yet.
-		failed, reason = b.owner(rejected.Index), rejected.Reason
-	}
-	if err := h.reach(ctx, b, failed); err != nil {
-		return nil, err
-	}
-	switch {
-	case failed == len(b.items):
-		return h.done(b, failed), nil
-	case failed < linked:
-		return h.halt(ctx, b, failed, reason, false)
-	case h.gaps.waits(b.items[linked].message):
-		return h.done(b, failed), fmt.Errorf("apply aggregate %q: %s: %w", h.aggregate, missing, session.ErrNotYet)
-	}
-	return h.halt(ctx, b, failed, missing, true)
-}
-
-// failed deals with a failure that no write is known to be to blame for, while the
-// first n items were stored.
-func (h *hold) failed(ctx context.Context, b *batch, n int, err error) ([]session.Verdict, error) {
-	stored := b.stored(n)
-	if unnoted := h.reach(ctx, b, stored); unnoted != nil {
-		return nil, errors.Join(err, unnoted)
-	}
-	if ctx.Err() != nil {
-		return h.done(b, stored), err
-	}
-	reason, err := h.lasting.failed(h.aggregate, err)
-	if err != nil {
-		return h.done(b, stored), err
-	}
-	return h.halt(ctx, b, stored, reason, false)
-}
-
-// decide fills in the writes of the batch's first n items, up to the first that
-// cannot be projected. It returns that one's place, or n. With an error, which is that of
-// ctx or says what could not be looked up, nothing is decided.
-func (h *hold) decide(ctx context.Context, b *batch, n int) (failed int, reason string, err error) {
-	choice := begin(h.filling)
-	for i := range n {
-		item := &b.items[i]
-		item.first = len(b.writes)
-		if item.event == nil {
-			continue
-		}
-		if item.change == nil {
-			return i, item.problem, nil
-		}
-		if ctx.Err() != nil {
-			return 0, "", context.Cause(ctx)
-		}
-		item.change.Within(ctx)
-		writes, err := h.decider.Decide(item.change)
-		switch {
-		case errors.Is(err, projection.ErrInterrupted):
-			return 0, "", context.Cause(ctx)
-		case err != nil:
-			return i, err.Error(), nil
-		}
-		if writes, err = choice.Of(ctx, item.event, writes); err != nil {
-			return 0, "", err
-		}
-		for i := range writes {
-			writes[i].By = h.by
-		}
-		b.writes = append(b.writes, writes...)
-		item.count = len(writes)
-	}
-	return n, "", nil
-}
-
-// write stores the writes of the first n items.
-func (h *hold) write(ctx context.Context, b *batch, n int) (*RejectedError, error) {
-	writes := b.writes[:b.end(n)]
-	if len(writes) == 0 {
-		return nil, nil
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	began := time.Now()
-	outcomes, err := h.store.Write(ctx, writes)
-	h.observer.Stored(len(writes), time.Since(began))
-	b.note(outcomes)
-	if rejected, ok := asRejected(err); ok {
-		return rejected, nil
-	}
-	if err == nil {
-		h.lasting.ok(h.aggregate)
-	}
-	return nil, err
-}

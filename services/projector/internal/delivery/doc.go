@@ -2,6 +2,16 @@
 // the projections decide, stores the writes, and says how each message is to be
 // settled.
 //
+// A batch goes one way through it:
+//
+//	guard → decode → screen → project → write → verdicts, and park the rest
+//
+// A stage looks at what the ones before it let on, from the first message to the end
+// of the batch; where it lets a message not on, it moves the end before that one and
+// says why. What the last to move it has said becomes of the rest: it is parked, or it
+// comes again. So nothing is applied over what was not, whichever stage found it, and
+// all ways lead to the verdicts: see batch.
+//
 // What becomes of a message:
 //
 //   - Applied, repeated or passed by: its writes are stored, or were stored

@@ -89,11 +89,12 @@ func (h *Halts) read(ctx context.Context) {
 
 // Halted tells whether an aggregate is halted.
 func (h *Halts) Halted(ctx context.Context, aggregate string) (bool, error) {
-	if h.surelyNot(aggregate) {
-		return false, nil
+	var halt HaltID
+	var err error
+	if !h.surelyNot(aggregate) {
+		// Listed, or no list to trust; and a halt may have been lifted since.
+		halt, err = h.store.Halted(ctx, aggregate)
 	}
-	// Listed, or no list to trust; and a halt may have been lifted since.
-	halt, err := h.store.Halted(ctx, aggregate)
 	if err == nil && halt != "" {
 		h.add(aggregate, halt)
 	}
@@ -117,10 +118,11 @@ func (h *Halts) add(aggregate string, halt HaltID) {
 // knownFrom is since when a halt is known: this one, and no earlier halt of the
 // same aggregate, which other replicas' lists may say is lifted.
 func knownFrom(listed map[string]known, aggregate string, halt HaltID) known {
-	if k := listed[aggregate]; k.halt == halt {
-		return k
+	k := listed[aggregate]
+	if k.halt != halt {
+		k = known{halt, time.Now()}
 	}
-	return known{halt, time.Now()}
+	return k
 }
 
 // settle waits until every list that any replica still trusts names the
@@ -132,7 +134,16 @@ func (h *Halts) settle(ctx context.Context, aggregate string) error {
 	if !listed {
 		k.since = time.Now()
 	}
-	timer := time.NewTimer(time.Until(k.since.Add(trustTime)))
+	return until(ctx, k.since.Add(trustTime))
+}
+
+// awaitLists waits until every list of halts that a replica trusts was asked for
+// later than now.
+func awaitLists(ctx context.Context) error { return until(ctx, time.Now().Add(trustTime)) }
+
+// until waits until a moment.
+func until(ctx context.Context, moment time.Time) error {
+	timer := time.NewTimer(time.Until(moment))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

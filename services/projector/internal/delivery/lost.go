@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
@@ -149,17 +148,4 @@ func Rehalt(ctx context.Context, store Unhalted, parking Parking, wait bool, agg
 		errs = append(errs, awaitLists(ctx))
 	}
 	return halted, errors.Join(errs...)
-}
-
-// awaitLists waits until every list of halts that a replica trusts was asked for
-// later than now.
-func awaitLists(ctx context.Context) error {
-	timer := time.NewTimer(trustTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

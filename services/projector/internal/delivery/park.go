@@ -8,148 +8,175 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-// halt stops the aggregate at the failed item, and parks it with all that
-// follow. The items before it are stored. Where a missing version is why, the
-// brake is not asked. For one that was discarded nothing stops.
-func (h *hold) halt(ctx context.Context, b *batch, failed int, reason string, missing bool) ([]session.Verdict, error) {
-	if b.items[failed].fills {
-		return h.leave(b, failed, reason)
+// parker deals with the rest of a batch: it halts the aggregate where its first item
+// is why, and keeps the messages aside.
+type parker struct {
+	verdicts *verdicts
+	versions *versions
+	deps     *Deps
+}
+
+// reasonBehind is why a message is parked that did not fail.
+const reasonBehind = "an earlier event of the aggregate is parked"
+
+// park gives the verdicts over the rest, as far as it gets.
+func (p *parker) park(ctx context.Context, b *batch) {
+	switch {
+	case b.rest == again:
+	case b.items[b.end].fills:
+		p.leave(b)
+	case b.rest == behind:
+		p.join(ctx, b)
+	default:
+		p.halt(ctx, b)
 	}
-	before := h.done(b, failed)
-	event := *b.items[failed].event
-	discarded, err := h.parking.Discarded(ctx, &event)
-	if err != nil {
-		return before, err
-	}
-	if discarded {
-		h.discarded(&b.items[failed])
-		return append(before, session.Verdict{}), nil
-	}
-	store := func() (HaltID, error) {
-		return h.parking.Halt(ctx, Halt{Event: event, Reason: reason, Uncounted: missing})
-	}
-	stored, err := h.halted(ctx, store, missing)
-	if err != nil {
-		return before, fmt.Errorf("halt aggregate %q: %w", h.aggregate, err)
-	}
-	h.counts.Halts.Add(1)
-	h.log.Error().Str("aggregate_id", h.aggregate).Str("event_id", event.ID).Str("event_type", event.Type).
-		Str("reason", reason).Msg("an event cannot be projected, its aggregate is halted")
-	h.halts.add(h.aggregate, stored)
-	after, err := h.park(ctx, b, failed, reason, true)
-	return append(before, after...), err
 }
 
 // leave gives the session back before an item that only fills a version, and that can
 // not be taken yet. What follows waits behind it.
-func (h *hold) leave(b *batch, n int, reason string) ([]session.Verdict, error) {
-	h.log.Warn().Str("aggregate_id", h.aggregate).Str("event_id", b.items[n].event.ID).Str("reason", reason).
+func (p *parker) leave(b *batch) {
+	event := b.items[b.end].event
+	p.deps.Log.Warn().Str("aggregate_id", b.aggregate).Str("event_id", event.ID).Str("reason", b.reason).
 		Msg("a version that is filled waits for an event, and its aggregate with it")
-	return h.done(b, n), fmt.Errorf("fill a version with event %q of aggregate %q: %s: %w", b.items[n].event.ID, h.aggregate, reason, session.ErrNotYet)
+	b.fail(b.end, fmt.Errorf("fill a version with event %q of aggregate %q: %s: %w", event.ID, b.aggregate, b.reason, session.ErrNotYet))
 }
 
-// discarded counts a message that came again after an operator had discarded its
-// event: it is completed, and nothing of it is applied.
-func (h *hold) discarded(it *item) {
-	h.forget()
-	h.counts.Discarded.Add(1)
-	h.log.Info().Str("aggregate_id", h.aggregate).Str("event_id", it.event.ID).Str("event_type", it.event.Type).
-		Msg("an event that was discarded has come again, its message is completed")
-	it.traced(FateDiscarded, "")
-}
-
-// forget drops what the hold knows of versions: from here on others may deal with
-// events of its aggregate.
-func (h *hold) forget() {
-	h.chain.end()
-	h.links = nil
-}
-
-// halted stores a halt, as far as the brake allows.
-func (h *hold) halted(ctx context.Context, store func() (HaltID, error), missing bool) (HaltID, error) {
-	if missing {
-		return store()
+// halt halts the aggregate at the first item of the rest, and parks it with all that
+// follow. For one that was discarded nothing stops.
+func (p *parker) halt(ctx context.Context, b *batch) {
+	it := &b.items[b.end]
+	discarded, err := p.deps.Parking.Discarded(ctx, it.event)
+	switch {
+	case err != nil:
+		b.fail(b.end, err)
+	case discarded:
+		p.verdicts.discarded(it)
+		b.verdicts = append(b.verdicts, session.Verdict{})
+	default:
+		p.store(ctx, b, it)
 	}
-	return h.brake.halt(ctx, store)
 }
 
-// park keeps the items from the first on aside, and waits until every replica knows
+// store stores the halt, as far as the brake allows. Where a missing version is why, the
+// brake is not asked.
+func (p *parker) store(ctx context.Context, b *batch, it *item) {
+	brake := p.deps.Brake
+	if b.rest == gapped {
+		brake = nil
+	}
+	halt, err := brake.halt(ctx, func() (HaltID, error) {
+		return p.deps.Parking.Halt(ctx, Halt{Event: *it.event, Reason: b.reason, Uncounted: b.rest == gapped})
+	})
+	if err != nil {
+		b.fail(b.end, fmt.Errorf("halt aggregate %q: %w", b.aggregate, err))
+	} else {
+		p.halted(ctx, b, it, halt)
+	}
+}
+
+// halted parks the rest under a halt that is stored.
+func (p *parker) halted(ctx context.Context, b *batch, it *item, halt HaltID) {
+	p.verdicts.counts.Halts.Add(1)
+	p.deps.Log.Error().Str("aggregate_id", b.aggregate).Str("event_id", it.event.ID).Str("event_type", it.event.Type).
+		Str("reason", b.reason).Msg("an event cannot be projected, its aggregate is halted")
+	p.deps.Halts.add(b.aggregate, halt)
+	p.keep(ctx, b, Parked{Failed: true, Reason: b.reason})
+}
+
+// join parks the rest of a halted aggregate. With the version that was missing what
+// is parked follows, and is applied. Nothing is done before that is done: a parked
+// message that is settled is looked at no more.
+func (p *parker) join(ctx context.Context, b *batch) {
+	p.keep(ctx, b, Parked{Reason: reasonBehind})
+	if b.err == nil {
+		b.err = p.close(ctx, b)
+	}
+	if p.versions.on() && b.err != nil && !errors.Is(b.err, ErrLifted) {
+		b.verdicts = nil
+	}
+}
+
+// close applies what is parked, where the batch has the version that was missing.
+func (p *parker) close(ctx context.Context, b *batch) error {
+	if closed, err := p.versions.closedBy(ctx, b.items); err != nil || !closed {
+		return err
+	}
+	gaps := Gaps{Versions: p.deps.Versions, Filling: p.deps.Filling}
+	done, err := Redrive(ctx, p.deps.Decider, p.deps.Store, p.deps.Parked, gaps, b.aggregate)
+	if err == nil {
+		p.deps.Log.Info().Str("aggregate_id", b.aggregate).Int("applied", done.Applied).Bool("lifted", done.Lifted).
+			Str("reason", done.Reason).Msg("a missing version has come, what was parked is applied")
+	}
+	return err
+}
+
+// keep keeps the rest aside, the first item as given, and waits until every replica knows
 // of the halt: then they may be completed. They are kept before that, so that a
 // redrive which comes meanwhile finds them, and lifts no halt that nothing is
-// parked under yet. reason is the failed one's, or says why all of them are parked.
-func (h *hold) park(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
-	verdicts, err := h.keep(ctx, b, first, reason, firstFailed)
-	if len(verdicts) == 0 {
-		return nil, err
+// parked under yet.
+func (p *parker) keep(ctx context.Context, b *batch, first Parked) {
+	kept, err := p.each(ctx, b.items[b.end:], first)
+	if len(kept) > 0 {
+		if unknown := p.deps.Halts.settle(ctx, b.aggregate); unknown != nil {
+			kept, err = nil, unknown
+		}
 	}
-	if unknown := h.halts.settle(ctx, h.aggregate); unknown != nil {
-		return nil, unknown
-	}
-	return verdicts, err
+	b.verdicts, b.err = append(b.verdicts, kept...), err
 }
 
-// keep keeps the items from the first on aside, as far as it gets. A redrive may deal
-// with them, and with more, before this hold applies something again.
-func (h *hold) keep(ctx context.Context, b *batch, first int, reason string, firstFailed bool) ([]session.Verdict, error) {
-	h.forget()
-	verdicts := make([]session.Verdict, 0, len(b.items)-first)
-	for i := first; i < len(b.items) && !b.items[i].fills; i++ {
-		it := &b.items[i]
-		if it.event == nil {
-			verdicts = append(verdicts, h.refuse(it))
-			continue
+// each keeps items aside, as far as it gets. A redrive may deal with them, and with more,
+// before this hold applies something again.
+func (p *parker) each(ctx context.Context, items []item, as Parked) (kept []session.Verdict, err error) {
+	p.versions.forget()
+	for i := 0; i < len(items) && !items[i].fills; i++ {
+		var verdict session.Verdict
+		if it := &items[i]; it.event == nil {
+			verdict = p.verdicts.refused(it)
+		} else if verdict, err = p.one(ctx, it, as); err != nil {
+			break
 		}
-		failed := firstFailed && i == first
-		verdict, err := h.parkOne(ctx, it, reason, failed)
-		if err != nil {
-			return verdicts, err
-		}
-		if failed {
-			reason = "an earlier event of the aggregate is parked"
-		}
-		verdicts = append(verdicts, verdict)
+		kept, as = append(kept, verdict), Parked{Reason: reasonBehind}
 	}
-	return verdicts, nil
+	return kept, err
 }
 
-// parkOne parks one message, or says that it goes to the dead letters because
-// it cannot be kept.
-func (h *hold) parkOne(ctx context.Context, it *item, reason string, failed bool) (session.Verdict, error) {
+// one keeps one message aside, or says that it goes to the dead letters because it
+// cannot be kept.
+func (p *parker) one(ctx context.Context, it *item, as Parked) (v session.Verdict, err error) {
 	if ctx.Err() != nil {
-		return session.Verdict{}, context.Cause(ctx)
+		return v, context.Cause(ctx)
 	}
-	parked := Parked{Message: *it.message, Event: *it.event, Failed: failed, Reason: reason}
-	if it.message.OtherBody != "" {
-		return h.parkWithoutBody(ctx, it, parked, "its body is an AMQP value or sequence, not data")
+	as.Message, as.Event = *it.message, *it.event
+	err = &RejectedError{Reason: "its body is an AMQP value or sequence, not data"}
+	if it.message.OtherBody == "" {
+		err = p.deps.Parking.Park(ctx, []Parked{as})
 	}
-	err := h.parking.Park(ctx, []Parked{parked})
-	if rejected, ok := asRejected(err); ok {
-		return h.parkWithoutBody(ctx, it, parked, rejected.Reason)
+	rejected, refused := asRejected(err)
+	switch {
+	case refused:
+		v, err = p.withoutBody(ctx, it, as, rejected.Reason)
+	case errors.Is(err, ErrDiscarded):
+		err = nil
+		p.verdicts.discarded(it)
+	case err == nil:
+		p.verdicts.counts.Parked.Add(1)
+		it.traced(FateParked, as.Reason)
+	default:
+		err = fmt.Errorf("park a message of aggregate %q: %w", as.Event.AggregateID, err)
 	}
-	if errors.Is(err, ErrDiscarded) {
-		h.discarded(it)
-		return session.Verdict{}, nil
-	}
-	if err != nil {
-		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)
-	}
-	h.counts.Parked.Add(1)
-	it.traced(FateParked, reason)
-	return session.Verdict{}, nil
+	return v, err
 }
 
-// parkWithoutBody sends a message that cannot be kept to the dead letters, and
+// withoutBody sends a message that cannot be kept to the dead letters, and
 // parks what it says of itself in its place: a redrive stops there, and does not
 // apply what follows as if the message had never been.
-func (h *hold) parkWithoutBody(ctx context.Context, it *item, p Parked, problem string) (session.Verdict, error) {
-	v := session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: p.Reason + "; cannot be parked: " + problem}
-	p.Message.Body, p.Message.Properties = nil, nil
-	p.Reason += "; cannot be kept here, its body is in the dead letters: " + problem
-	err := h.parking.Park(ctx, []Parked{p})
+func (p *parker) withoutBody(ctx context.Context, it *item, as Parked, problem string) (session.Verdict, error) {
+	it.refusal = session.Verdict{DeadLetter: true, Reason: reasonTooBig, Description: as.Reason + "; cannot be parked: " + problem}
+	as.Message.Body, as.Message.Properties = nil, nil
+	as.Reason += "; cannot be kept here, its body is in the dead letters: " + problem
+	err := p.deps.Parking.Park(ctx, []Parked{as})
 	if _, stillTooBig := asRejected(err); err != nil && !stillTooBig {
-		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", h.aggregate, err)
+		return session.Verdict{}, fmt.Errorf("park a message of aggregate %q: %w", as.Event.AggregateID, err)
 	}
-	h.counts.Refused.Add(1)
-	it.traced(FateDeadLettered, v.Description)
-	return v, nil
+	return p.verdicts.refused(it), nil
 }

@@ -24,25 +24,9 @@ type Choice interface {
 	Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error)
 }
 
-// meant splits off what comes first of messages: count that are for others, where
-// the first one is, or else all up to the next that is.
-func (h *hold) meant(messages []session.Message) (count int, forUs []session.Message) {
-	for count < len(messages) && !h.forUs(&messages[count]) {
-		count++
-	}
-	if count > 0 {
-		return count, nil
-	}
-	for n := range messages {
-		if !h.forUs(&messages[n]) {
-			return 0, messages[:n]
-		}
-	}
-	return 0, messages
-}
-
+// forUs tells whether a message is meant for this group, or fills a version.
 func (h *hold) forUs(m *session.Message) bool {
-	return meant(contract.ResendOf(m.Message), h.config.Group, h.filling)
+	return meant(contract.ResendOf(m.Message), h.config.Group, h.deps.Filling)
 }
 
 // meant tells whether what belongs to a resend is for a group, or fills a version.
@@ -64,10 +48,4 @@ type all struct{}
 // Of implements Choice.
 func (all) Of(_ context.Context, _ *contract.Event, writes []projection.Write) ([]projection.Write, error) {
 	return writes, nil
-}
-
-// passResent gives the verdicts over messages that are resent for others.
-func (h *hold) passResent(count int) []session.Verdict {
-	h.counts.Repeated.Add(int64(count))
-	return make([]session.Verdict, count)
 }

@@ -37,10 +37,7 @@ type Span interface {
 
 // trace begins to follow the items, which were taken in hand at from.
 func (b *batch) trace(tracer Tracer, from time.Time) {
-	if tracer == nil {
-		return
-	}
-	for i := range b.items {
+	for i := 0; tracer != nil && i < len(b.items); i++ {
 		it := &b.items[i]
 		it.span = tracer.Begin(it.message, it.event, from)
 	}

@@ -143,9 +143,9 @@ func haltNoteGuards() []guard.Guard {
 		},
 		{
 			Name:    "returning: a projector that waits for gaps leaves a halt for dead letters alone",
-			File:    delivery + "/gaps.go",
-			Cut:     "Gaps{Versions: h.gaps.versions, Filling: h.filling}",
-			With:    "Gaps{Versions: h.gaps.versions, Filling: h.filling, Returning: true}",
+			File:    delivery + "/park.go",
+			Cut:     "Gaps{Versions: p.deps.Versions, Filling: p.deps.Filling}",
+			With:    "Gaps{Versions: p.deps.Versions, Filling: p.deps.Filling, Returning: true}",
 			Package: delivery,
 			Tests:   []string{"TestGaps_AHaltForDeadLettersIsLeftToThem"},
 		},

@@ -120,8 +120,8 @@ func redriveGuards() []guard.Guard {
 		{
 			Name:    "parked: a body that is no data stays at the broker",
 			File:    delivery + "/park.go",
-			Cut:     `if it.message.OtherBody != "" {`,
-			With:    `if it.message.OtherBody == "-" {`,
+			Cut:     `if it.message.OtherBody == "" {`,
+			With:    `if it.message.OtherBody != "-" {`,
 			Package: app,
 			Tests:   []string{"TestUnreadable_ABodyThatIsNoDataIsNotAppliedAndNotLost"},
 		},

@@ -112,3 +112,54 @@ func TestFollow_WhatIsParkedOrDiscardedIsNotMissing(t *testing.T) {
 		}
 	})
 }
+
+func TestDelivery_AppliedAndRepeatedMessagesAreCompleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range 2 {
+		verdicts, err := f.Hold("a").Apply(t.Context(), append(happened(t, "a", 1, 2, 3), message(t, "a", 4, "NotFollowed", `{}`)))
+		if err != nil || !slices.Equal(verdicts, make([]session.Verdict, 4)) {
+			t.Fatalf("got %v and %v, want four completed", verdicts, err)
+		}
+	}
+	c := f.Counts()
+	if c.Applied.Load() != 3 || c.Repeated.Load() != 3 || c.PassedBy.Load() != 2 {
+		t.Errorf("applied %d, repeated %d, passed by %d; want 3, 3, 2", c.Applied.Load(), c.Repeated.Load(), c.PassedBy.Load())
+	}
+	if got, want := f.fields(t, "orders", "a"), `{"events":3}{"last":3}{"seen":[1,2,3]}`; got != want {
+		t.Errorf("document: got %s, want %s", got, want)
+	}
+	if !slices.Equal(f.observer.readable, []string{"a-1", "a-2", "a-3"}) {
+		t.Errorf("readable: got %v, want each once", f.observer.readable)
+	}
+}
+
+func TestDelivery_MissingVersionsAreCountedWithinAHold(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		batches [][]int64
+		want    int64
+	}{
+		{"none missing", [][]int64{{1, 2}, {3}}, 0},
+		{"one in a batch", [][]int64{{1, 3}}, 1},
+		{"three between batches", [][]int64{{1}, {5}}, 3},
+		{"a rewind is no gap", [][]int64{{4, 5}, {2, 3, 4, 5, 6}}, 0},
+		{"the first of a hold follows nothing", [][]int64{{7}}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			hold := f.Hold("a")
+			for _, batch := range tt.batches {
+				if _, err := hold.Apply(t.Context(), happened(t, "a", batch...)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := f.Counts().VersionGaps.Load(); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Care remembers what processes were about to do when they died. The broker
+// does not: the messages of a dead process come again as if they were new.
+// Messages go by their ids.
+type Care interface {
+	// Careful tells whether a process has died lately. Only then is it worth
+	// while to write down what is about to be done.
+	Careful() bool
+	// Deaths are the batches of the aggregate that processes had in hand when they
+	// died, each without the messages that were dealt with since.
+	Deaths(ctx context.Context, aggregate string) ([][]string, error)
+	// Note notes that this process is about to apply these messages of the
+	// aggregate, and nothing else of it.
+	Note(ctx context.Context, aggregate string, messages []string) error
+	// Clear notes that this process lives and has none of the aggregate in hand,
+	// and that these messages are dealt with: no process has died of them.
+	Clear(ctx context.Context, aggregate string, done []string) error
+}
+
+// guard is the stage that keeps a message from killing one process after another. After
+// a death it notes what is about to be done, which is why it comes before all else: a
+// process may die of reading a message. An aggregate of which a process has died goes
+// message by message, and no other such one beside it.
+type guard struct {
+	care  Care
+	limit int
+	// suspects holds the place for the one batch that may be of those which
+	// processes died of, so that the next death tells which one it is.
+	suspects chan struct{}
+	// alone tells that this hold has that place, and noted that what is dealt with is to
+	// be cleared.
+	alone, noted bool
+}
+
+func (g *guard) take(ctx context.Context, b *batch) {
+	if g.care != nil && g.care.Careful() {
+		g.note(ctx, b)
+	}
+}
+
+// note notes what is about to be done, or that the first message is not tried.
+func (g *guard) note(ctx context.Context, b *batch) {
+	deaths, err := g.care.Deaths(ctx, b.aggregate)
+	if len(deaths) > 0 {
+		select {
+		case g.suspects <- struct{}{}:
+			g.alone = true
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	if g.part(b, deaths); err == nil && b.deadly == "" {
+		err = g.care.Note(ctx, b.aggregate, ids(b.items))
+	}
+	if g.noted = err == nil; err != nil {
+		b.fail(0, err)
+	}
+}
+
+// part leaves those messages in the batch that are tried together: the first alone while
+// any of them is suspected. So what is dealt with leaves the deaths, and the next
+// death names its message. One that a process has died of alone, and enough
+// processes had in hand, is not tried but parked; deadly says so.
+func (g *guard) part(b *batch, deaths [][]string) {
+	messages, n, died, alone := ids(b.items), len(b.items), 0, false
+	for _, batch := range deaths {
+		if slices.ContainsFunc(messages, func(id string) bool { return slices.Contains(batch, id) }) {
+			n = 1
+		}
+		if slices.Contains(batch, messages[0]) {
+			died++
+			alone = alone || len(batch) == 1
+		}
+	}
+	if alone && died >= g.limit {
+		n, b.deadly = 1, fmt.Sprintf("%d processes have died while they applied it", died)
+	}
+	b.cut(n)
+}
+
+// clear notes what was dealt with, once the batch has its verdicts.
+func (g *guard) clear(ctx context.Context, b *batch) {
+	if g.noted {
+		b.err = errors.Join(b.err, g.care.Clear(ctx, b.aggregate, ids(b.items[:len(b.verdicts)])))
+	}
+	if g.alone {
+		<-g.suspects
+	}
+	g.noted, g.alone = false, false
+}
+
+func ids(items []item) []string {
+	all := make([]string, len(items))
+	for i := range items {
+		all[i] = items[i].message.ID
+	}
+	return all
+}
