@@ -120,23 +120,23 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 			`What was completed since does not come again by itself: docs/operations.md, "The read database restored alone"`)
 	}
 	a.store = readmodel.New(a.client, store)
-	a.halts = delivery.NewHalts(a.store)
+	a.halts = delivery.NewHalts(a.store.Halts)
 	for _, p := range projections {
 		// Which version readers see is not for a start to say.
 		if _, versioned := projection.VersionOf(p); !versioned {
 			a.views = append(a.views, projection.Views(p)...)
 		}
 	}
-	a.brake = delivery.NewBrake(a.store, cfg.HaltLimit, cfg.HaltWindow, a.log)
+	a.brake = delivery.NewBrake(a.store.Halts, cfg.HaltLimit, cfg.HaltWindow, a.log)
 	process := cfg.InstanceID + "-" + rand.Text()[:10]
 	a.process = a.store.Process(process, cfg.InstanceID)
 	a.process.Works = a.works
 	deps := delivery.Deps{
-		Decider: projections, Store: a.store, Parking: a.store, Halts: a.halts, Observer: a.metrics, Log: a.log, Care: a.process, Brake: a.brake,
-		Filling: rebuild.Filled(cfg.Group, records, declared, a.store),
+		Decider: projections, Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, Care: a.process, Brake: a.brake,
+		Filling: rebuild.Filled(cfg.Group, records, declared, a.store.Writes),
 	}
 	if cfg.OnGap == config.GapWait {
-		deps.Versions, deps.Parked = a.store, a.store
+		deps.Versions, deps.Parked = a.store.AggregateVersions, a.store.Parked
 	}
 	if a.traces, err = cfg.Traces(version, a.log); err != nil {
 		return nil, errors.Join(err, a.client.Disconnect(ctx))

@@ -162,7 +162,7 @@ func TestSwitch_IsRefusedForAVersionThatLacksWhatWasResent(t *testing.T) {
 	event := readmodeltest.Event("b", 2)
 	event.Resend = contract.Resend{ID: "x"}
 	update := bson.D{{Key: "$inc", Value: bson.D{{Key: "events", Value: 1}}}}
-	if _, err := v.new.Write(t.Context(), []projection.Write{{Projection: "orders_v2", Collection: "orders_v2", ID: "b", Event: event, Update: update}}); err != nil {
+	if _, err := v.new.Writes.Write(t.Context(), []projection.Write{{Projection: "orders_v2", Collection: "orders_v2", ID: "b", Event: event, Update: update}}); err != nil {
 		t.Fatal(err)
 	}
 	refusedFor(t, "orders", `version 2 lacks what was resent of 1 aggregates, which had begun later: "b"`)

@@ -164,12 +164,12 @@ func TestConfig_ParkedListPrintsOneObjectALine(t *testing.T) {
 	if got := list(); got != "" {
 		t.Errorf("with nothing parked: got %q, want nothing", got)
 	}
-	if _, err := store.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
+	if _, err := store.Parking.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("order-1", 10)}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {
 		p := delivery.Parked{Event: *readmodeltest.Event("order-1", 12-n), Failed: n == 2, Reason: "because"}
-		if err := store.Park(t.Context(), []delivery.Parked{p}); err != nil {
+		if err := store.Parking.Park(t.Context(), []delivery.Parked{p}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestView_OfAVersionShowsNothingThatIsDeleted(t *testing.T) {
 	v.use(1)
 	removal := projection.Write{Projection: "orders_v1", Collection: "orders_v1", ID: "a", Event: readmodeltest.Event("a", 2), Delete: true}
 	keyed := projection.Write{Projection: "totals_v1", Collection: "totals_v1", ID: "a", Keyed: true, Event: readmodeltest.Event("a", 2), Delete: true}
-	if _, err := v.old.Write(t.Context(), []projection.Write{removal, keyed}); err != nil {
+	if _, err := v.old.Writes.Write(t.Context(), []projection.Write{removal, keyed}); err != nil {
 		t.Fatal(err)
 	}
 	if lines, err := runCommand(t, "setup"); err != nil || len(lines) != 1 || lines[0]["views_not_checked"] != nil {

@@ -46,7 +46,7 @@ func (a *App) keepPlace(ctx context.Context) error {
 // checkPositions looks whether positions are lost, and warns, once, of each document
 // that may tell it and proves nothing.
 func (a *App) checkPositions(ctx context.Context) error {
-	single, err := a.store.CheckPositions(ctx)
+	single, err := a.store.Writes.CheckPositions(ctx)
 	for _, document := range single {
 		if !a.warned[document] {
 			a.warned[document] = true

@@ -42,14 +42,14 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 		aggregate := fmt.Sprintf("a%02d", a)
 		aggregates = append(aggregates, aggregate)
 		first := event(aggregate, 1, "Happened", `{}`)
-		if _, err := store.Halt(t.Context(), delivery.Halt{Event: first, Reason: "because"}); err != nil {
+		if _, err := store.Parking.Halt(t.Context(), delivery.Halt{Event: first, Reason: "because"}); err != nil {
 			t.Fatal(err)
 		}
 		for n := range int64(8) {
 			e := event(aggregate, n+1, "Happened", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", []int{1, 200 * kib, 60 * kib, 10}[n%4])))
 			m := uncompressed(t, e)
 			e.Data = nil
-			if err := store.Park(t.Context(), []delivery.Parked{{Message: session.Message{Message: m}, Event: e, Reason: "because"}}); err != nil {
+			if err := store.Parking.Park(t.Context(), []delivery.Parked{{Message: session.Message{Message: m}, Event: e, Reason: "because"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 		bson.D{{Key: "message.sessionId", Value: "a03"}}, bson.D{{Key: "$unset", Value: bson.D{{Key: "weight", Value: ""}}}}); err != nil {
 		t.Fatal(err)
 	}
-	err := delivery.RedriveAll(t.Context(), projections, store, store, delivery.Gaps{}, aggregates, func(done delivery.Redriven) error {
+	err := delivery.RedriveAll(t.Context(), projections, store.Writes, store.Parked, delivery.Gaps{}, aggregates, func(done delivery.Redriven) error {
 		if !done.Lifted || done.Applied != 8 {
 			t.Errorf("got %+v, want all eight applied", done)
 		}
@@ -68,7 +68,7 @@ func TestRedrive_ReadsNoMoreBytesThanItHasRoomFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, most := store.ParkedBytes()
+	now, most := store.Parked.ParkedBytes()
 	if now != 0 || most > all || most < all/4 {
 		t.Errorf("got %d bytes at the end and %d at most, want none, and up to %d and not far from it", now, most, all)
 	}
@@ -88,17 +88,17 @@ func TestRedrive_AMessageBeyondTheRoomIsReadAlone(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	projections := parse(t)
 	store := readmodel.New(client, readmodel.Config{Database: database, Marked: projections.OwnDocuments(), Projections: projections.Parts(), ParkedBytes: 10})
-	if _, err := store.Halt(t.Context(), delivery.Halt{Event: event("a", 1, "Happened", `{}`), Reason: "because"}); err != nil {
+	if _, err := store.Parking.Halt(t.Context(), delivery.Halt{Event: event("a", 1, "Happened", `{}`), Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {
 		e := event("a", n+1, "Happened", `{}`)
 		m := uncompressed(t, e)
-		if err := store.Park(t.Context(), []delivery.Parked{{Message: session.Message{Message: m}, Event: e, Reason: "because"}}); err != nil {
+		if err := store.Parking.Park(t.Context(), []delivery.Parked{{Message: session.Message{Message: m}, Event: e, Reason: "because"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	done, err := delivery.Redrive(t.Context(), projections, store, store, delivery.Gaps{}, "a")
+	done, err := delivery.Redrive(t.Context(), projections, store.Writes, store.Parked, delivery.Gaps{}, "a")
 	if err != nil || !done.Lifted || done.Applied != 3 {
 		t.Errorf("got %+v and %v, want all three applied", done, err)
 	}

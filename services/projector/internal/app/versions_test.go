@@ -108,7 +108,7 @@ func applied(t *testing.T, store *readmodel.Store, version int, aggregate string
 	if eventType == "Happened" {
 		writes = append(writes, projection.Write{Projection: of("totals"), Collection: of("totals"), ID: "all", Keyed: true, Event: event, Update: update})
 	}
-	if _, err := store.Write(t.Context(), writes); err != nil {
+	if _, err := store.Writes.Write(t.Context(), writes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -164,7 +164,7 @@ func TestVersions_AVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	refusedFor(t, "orders", "what version 1 had of 1 aggregates")
 	refusedFor(t, "totals", "what version 1 had of 1 aggregates")
 	applied(t, v.new, 2, "b", 2, "Happened")
-	if _, err := v.old.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
+	if _, err := v.old.Parking.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	switchTo(t, "orders", "2")
@@ -172,7 +172,7 @@ func TestVersions_AVersionIsSwitchedToOnceItHasCaughtUp(t *testing.T) {
 	live("afterwards", "orders_v2 totals_v2")
 	switchTo(t, "orders", "2")
 
-	if _, err := v.new.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
+	if _, err := v.new.Parking.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("c", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	refusedFor(t, "orders", "1 aggregates are halted")
@@ -194,7 +194,7 @@ func dealt(t *testing.T, store *readmodel.Store, path, aggregate string, n int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Write(t.Context(), writes); err != nil {
+	if _, err := store.Writes.Write(t.Context(), writes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -253,7 +253,7 @@ func TestSwitch_AsksForNothingOfWhatTheSourceHasDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.old.Write(t.Context(), writes); err != nil {
+	if _, err := v.old.Writes.Write(t.Context(), writes); err != nil {
 		t.Fatal(err)
 	}
 	switchTo(t, "orders", "2", "--wait", "1ms")
@@ -328,7 +328,7 @@ func TestVersions_WrongSwitchesSayWhatToDo(t *testing.T) {
 		}
 	}
 	write := projection.Write{Projection: "orders", Collection: "orders", ID: "a", Event: readmodeltest.Event("a", 1), Delete: true}
-	if _, err := v.old.Write(t.Context(), []projection.Write{write}); err != nil {
+	if _, err := v.old.Writes.Write(t.Context(), []projection.Write{write}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runCommand(t, "switch", "orders", "--to", "2"); err == nil || !strings.Contains(err.Error(), `rename it to "orders_v1"`) {
@@ -344,7 +344,7 @@ func TestVersions_ACollectionBecomesVersionOneAndCountsNothingTwice(t *testing.T
 	write := func(own, keyed string) {
 		t.Helper()
 		event := readmodeltest.Event("a", 1)
-		_, err := v.old.Write(t.Context(), []projection.Write{
+		_, err := v.old.Writes.Write(t.Context(), []projection.Write{
 			{Projection: own, Collection: own, ID: "a", Event: event, Update: count},
 			{Projection: keyed, Collection: keyed, ID: "all", Keyed: true, Event: event, Update: count},
 		})

@@ -61,7 +61,7 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 		return r.run(ctx, places, number, all)
 	}
 	if all {
-		if r.left, err = s.store.HaltedFor(ctx, delivery.ReturnHalt); err != nil {
+		if r.left, err = s.store.Halts.HaltedFor(ctx, delivery.ReturnHalt); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (r *returning) run(ctx context.Context, places []place, number int64, all b
 	left := slices.DeleteFunc(r.left, func(aggregate string) bool { return r.tried[aggregate] })
 	gaps := r.gaps
 	gaps.Returning = true
-	errs = append(errs, delivery.RedriveAll(ctx, r.projections, r.store, r.store, gaps, left, r.redriven))
+	errs = append(errs, delivery.RedriveAll(ctx, r.projections, r.store.Writes, r.store.Parked, gaps, left, r.redriven))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *returning) Message(ctx context.Context, number int64) (m session.Messag
 // some deals with the dead letters of some aggregates.
 func (r *returning) some(ctx context.Context, groups [][]place) error {
 	work := delivery.PutBack{
-		Letters: r, Decider: r.projections, Store: r.store, Parking: r.store, ParkedMessages: r.store, Gaps: r.gaps,
+		Letters: r, Decider: r.projections, Store: r.store.Writes, Parking: r.store.Parking, ParkedMessages: r.store.Parked, Gaps: r.gaps,
 	}
 	var aggregates [][]delivery.Letter
 	var errs []error

@@ -16,7 +16,7 @@ type resumed struct {
 // resume has the halts that there are count no more for HALT_LIMIT. The
 // aggregates stay halted.
 func (s *scope) resume(ctx context.Context) error {
-	n, err := s.store.CountingHalts(ctx)
+	n, err := s.store.Halts.CountingHalts(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *scope) resume(ctx context.Context) error {
 			return err
 		}
 		err = s.decide(ctx, d, func() (err error) {
-			n, err = s.store.AcceptHalts(ctx)
+			n, err = s.store.Halts.AcceptHalts(ctx)
 			return err
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func (s *scope) resume(ctx context.Context) error {
 // halts is a decision about the halted aggregates that count.
 func (s *scope) halts(ctx context.Context) (*readmodel.Decision, error) {
 	d := &readmodel.Decision{Command: "halts resume"}
-	err := s.store.EachCounting(ctx, func(h *readmodel.HaltedAggregate) {
+	err := s.store.Halts.EachCounting(ctx, func(h *readmodel.HaltedAggregate) {
 		d.Add(readmodel.Named{Aggregate: h.AggregateID, Event: h.EventID, Reason: h.Reason})
 	})
 	return d, err

@@ -20,11 +20,11 @@ import (
 // may be there.
 func (s *scope) holes(ctx context.Context) ([]string, error) {
 	var reasons []string
-	halted, err := s.store.CountHalted(ctx)
+	halted, err := s.store.Halts.CountHalted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	parked, err := s.store.CountParked(ctx)
+	parked, err := s.store.Parked.CountParked(ctx)
 	if err != nil {
 		return nil, err
 	}

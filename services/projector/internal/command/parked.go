@@ -16,7 +16,7 @@ import (
 // good news only where there is a projector, and where none are gone.
 func (s *scope) list(ctx context.Context, aggregate string) error {
 	found := false
-	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+	err := s.store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		found = true
 		return s.lines.Encode(p)
 	})
@@ -43,9 +43,9 @@ var errGone = errors.New("messages that were parked are gone, and nobody has red
 // gone is how many parked messages an aggregate lacks, or all, where it is "".
 func (s *scope) gone(ctx context.Context, aggregate string) (readmodel.Gone, error) {
 	if aggregate == "" {
-		return s.store.Gone(ctx)
+		return s.store.Parked.Gone(ctx)
 	}
-	missing, err := s.store.Missing(ctx, aggregate)
+	missing, err := s.store.Parked.Missing(ctx, aggregate)
 	if err != nil || missing == 0 {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ type wholeParked struct {
 // show prints an aggregate's parked messages whole.
 func (s *scope) show(ctx context.Context, aggregate string) error {
 	found := false
-	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+	err := s.store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		found = true
 		return s.lines.Encode(wholeParked{ParkedMessage: p, Message: show(p.Message)})
 	})
@@ -98,7 +98,7 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 		halted, err = s.rehearseAll(ctx, aggregates, lost)
 	} else {
 		err = s.accepting(ctx, "parked redrive", aggregates, func(gaps delivery.Gaps) error {
-			return delivery.RedriveAll(ctx, s.projections, s.store, s.store, gaps, aggregates, each)
+			return delivery.RedriveAll(ctx, s.projections, s.store.Writes, s.store.Parked, gaps, aggregates, each)
 		})
 	}
 	if err != nil {
@@ -166,10 +166,10 @@ func (s *scope) putHaltsBack(ctx context.Context, aggregate string) (aggregates 
 		only = []string{aggregate}
 	}
 	if !s.flags.DryRun {
-		aggregates, err = delivery.Rehalt(ctx, s.store, s.store, true, only...)
+		aggregates, err = delivery.Rehalt(ctx, s.store.Parked, s.store.Parking, true, only...)
 		return aggregates, nil, err
 	}
-	lost, err = s.store.Unhalted(ctx, only...)
+	lost, err = s.store.Parked.Unhalted(ctx, only...)
 	for i := range lost {
 		aggregates = append(aggregates, lost[i].Event.AggregateID)
 	}
@@ -181,12 +181,12 @@ func (s *scope) putHaltsBack(ctx context.Context, aggregate string) (aggregates 
 // among them.
 func (s *scope) halted(ctx context.Context, aggregate string, putBack []string) ([]string, error) {
 	if aggregate == "" {
-		halted, err := s.store.HaltedFor(ctx, "")
+		halted, err := s.store.Halts.HaltedFor(ctx, "")
 		halted = append(halted, putBack...)
 		slices.Sort(halted)
 		return slices.Compact(halted), err
 	}
-	halt, err := s.store.Halted(ctx, aggregate)
+	halt, err := s.store.Halts.Halted(ctx, aggregate)
 	if err == nil && halt == "" && len(putBack) == 0 {
 		err = fmt.Errorf("aggregate %q is not halted in the group %q of %q: see projector parked list", aggregate, s.cfg.Group, s.cfg.Database)
 	}
@@ -229,12 +229,12 @@ type rehearsed struct {
 // rehearse prints what a redrive would do; false where it would stop.
 func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, err error) {
 	r := rehearsed{AggregateID: aggregate, DryRun: true}
-	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.projections, s.store, s.gaps(), aggregate)
+	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.projections, s.store.Parked, s.gaps(), aggregate)
 	if err != nil {
 		return false, err
 	}
 	r.FailedEventID, r.Reason = failed, reason
-	err = s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+	err = s.store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		if r.Reason != "" {
 			return nil
 		}
@@ -287,7 +287,7 @@ func (s *scope) discard(ctx context.Context, aggregate, event string) error {
 				return err
 			}
 			d.Add(namedParked(p))
-			return s.store.Discard(ctx, p)
+			return s.store.Parked.Discard(ctx, p)
 		})
 	})
 }
@@ -300,7 +300,7 @@ func namedParked(p *readmodel.ParkedMessage) readmodel.Named {
 // parkedOnes calls each for those of an aggregate's parked messages that are meant.
 func (s *scope) parkedOnes(ctx context.Context, aggregate string, meant func(*readmodel.ParkedMessage) bool, each func(*readmodel.ParkedMessage) error) error {
 	found := false
-	err := s.store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+	err := s.store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		if !meant(&p) {
 			return nil
 		}

@@ -225,7 +225,7 @@ func (r *rebuilding) behind(ctx context.Context, sessions, still []string) (left
 		if !with[session] {
 			continue
 		}
-		level, err := rebuild.Level(ctx, r.store, r.next(), r.declared.Other(r.record.Current), keyed, session)
+		level, err := rebuild.Level(ctx, r.store.Writes, r.next(), r.declared.Other(r.record.Current), keyed, session)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Con
 	}
 	return onReadDatabase(ctx, s.cfg.Service(), s.declared, func(db *database) error {
 		s.store, s.projections, s.records = db.store, db.projections, db.records
-		s.filling = rebuild.Filled(s.cfg.Group, s.records, s.declared, s.store)
+		s.filling = rebuild.Filled(s.cfg.Group, s.records, s.declared, s.store.Writes)
 		return command(ctx, s)
 	})
 }
@@ -68,7 +68,7 @@ func (s *scope) admit(ctx context.Context) error {
 	// Gaps matter where they do to the projectors, whatever the environment says,
 	// and where an older release has not noted whether they do.
 	if deployments[at].OnGap != config.GapReport {
-		s.versions = s.store
+		s.versions = s.store.AggregateVersions
 	}
 	if err := s.store.CheckOwner(ctx, s.projections.Collections()); err != nil {
 		return fmt.Errorf("%w: %w", errOutOfScope, err)

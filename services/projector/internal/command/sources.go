@@ -68,7 +68,7 @@ func (s *scope) listSources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	halted, err := s.store.HaltedFor(ctx, readmodel.OtherSource)
+	halted, err := s.store.Halts.HaltedFor(ctx, readmodel.OtherSource)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *scope) separateSource(ctx context.Context, f sourceFlags) error {
 }
 
 func (s *scope) changeSources(ctx context.Context, f sourceFlags, name string, change func() (bool, error)) error {
-	halted, err := s.store.HaltedFor(ctx, readmodel.OtherSource)
+	halted, err := s.store.Halts.HaltedFor(ctx, readmodel.OtherSource)
 	if err != nil {
 		return err
 	}

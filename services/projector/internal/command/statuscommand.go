@@ -50,13 +50,13 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	if view.Projectors, err = s.store.Members(ctx); err != nil {
 		return err
 	}
-	if view.HaltedAggregates, err = s.store.CountHalted(ctx); err != nil {
+	if view.HaltedAggregates, err = s.store.Halts.CountHalted(ctx); err != nil {
 		return err
 	}
-	if view.ParkedMessages, err = s.store.CountParked(ctx); err != nil {
+	if view.ParkedMessages, err = s.store.Parked.CountParked(ctx); err != nil {
 		return err
 	}
-	gone, err := s.store.Gone(ctx)
+	gone, err := s.store.Parked.Gone(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	for _, e := range emptied {
 		view.Emptied, view.Warnings = append(view.Emptied, e.Collection), append(view.Warnings, e.String())
 	}
-	apart, err := s.store.HaltedFor(ctx, readmodel.OtherSource)
+	apart, err := s.store.Halts.HaltedFor(ctx, readmodel.OtherSource)
 	if err != nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func (s *scope) lacks(ctx context.Context, version *projection.Version, from int
 		return nil, err
 	}
 	if len(behind) > maxBehind {
-		return []string{fmt.Sprintf("version %d is behind version %d in more than %d aggregates", version.Number, from, maxBehind)}, nil
+		return []string{fmt.Sprintf("version %d is behind version %d in %s aggregates", version.Number, from, atMost(len(behind)))}, nil
 	}
 	left, err := s.store.Await(ctx, version, behind, wait)
 	if err != nil || len(left) == 0 {

@@ -75,9 +75,9 @@ func (v *versions) closedBy(ctx context.Context, items []item) (closed bool, err
 // counts tells whether an item's version is of those that follow each other.
 func (it *item) counts() bool { return it.event != nil && !it.fills }
 
-// forget drops what the hold knows: from here on others may deal with events of its
-// aggregate.
-func (v *versions) forget() { v.chain, v.links = chain{}, nil }
+// forget ends the chain: from here on others may deal with events of the aggregate. How
+// far the links go is looked up again where something is missing.
+func (v *versions) forget() { v.chain = chain{} }
 
 // links is how far an aggregate's versions follow each other.
 type links struct {

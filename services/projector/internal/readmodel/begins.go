@@ -56,7 +56,7 @@ func lacks(w *projection.Write, first contract.Sequence) (bool, error) {
 // repeats are those of writes, at places and none above a position, that are repeats: up
 // to the first that is lacking and live, which rejects it where it comes first. What is
 // lacking and resent is noted, and then dealt with as a repeat: its aggregate goes on.
-func (s *Store) repeats(ctx context.Context, writes []projection.Write, places []int, first contract.Sequence) ([]int, error) {
+func (s *Writes) repeats(ctx context.Context, writes []projection.Write, places []int, first contract.Sequence) ([]int, error) {
 	var lacking []*projection.Write
 	for i, place := range places {
 		w := &writes[place]
@@ -128,9 +128,9 @@ func lackOf(w *projection.Write) lackKey {
 
 // noteLacks notes that resent events are lacking, but those that an operator has
 // discarded: nobody is to take the read model for complete.
-func (s *Store) noteLacks(ctx context.Context, lacking []*projection.Write) error {
+func (s *Writes) noteLacks(ctx context.Context, lacking []*projection.Write) error {
 	for _, w := range lacking {
-		discarded, err := s.Discarded(ctx, w.Event)
+		discarded, err := s.parking.Discarded(ctx, w.Event)
 		if err != nil {
 			return err
 		}
@@ -200,28 +200,19 @@ func (s *Store) Lacks(ctx context.Context, of string, each func(Lack) error) err
 
 // still calls each for those that lack something as their positions are now.
 func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) error {
-	firsts := map[lackKey]contract.Sequence{}
 	byCollection := map[string]bson.A{}
-	for _, l := range page {
-		key := any(l.Key.Aggregate)
-		if l.Collection == "" {
-			key = account{l.Key.Account, l.Key.Aggregate}
-		}
-		byCollection[l.Collection] = append(byCollection[l.Collection], key)
+	for i := range page {
+		l := &page[i]
+		byCollection[l.Collection] = append(byCollection[l.Collection], l.at().key())
 	}
+	firsts := map[positionAt]contract.Sequence{}
 	for collection, keys := range byCollection {
-		if err := s.firsts(ctx, collection, keys, func(projectionName, aggregate string, first contract.Sequence) {
-			for _, l := range page {
-				if l.Collection == collection && l.Key.Aggregate == aggregate && (collection != "" || l.Key.Account == projectionName) {
-					firsts[l.Key] = first
-				}
-			}
-		}); err != nil {
+		if err := s.firsts(ctx, collection, keys, firsts); err != nil {
 			return err
 		}
 	}
 	for _, l := range page {
-		l.Projection, l.Aggregate, l.First = l.Key.Account, l.Key.Aggregate, firsts[l.Key]
+		l.Projection, l.Aggregate, l.First = l.Key.Account, l.Key.Aggregate, firsts[l.at()]
 		if l.First <= l.Missing || l.Latest <= l.Deleted || l.Accepted != "" && l.First <= l.Accepted {
 			continue
 		}
@@ -232,8 +223,30 @@ func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) e
 	return nil
 }
 
-// firsts tells where positions begin, of a collection's own documents, or of the ledger.
-func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, each func(projectionName, aggregate string, first contract.Sequence)) error {
+// positionAt is where a position is: in a document of a collection, or in the ledger.
+type positionAt struct {
+	collection string
+	account    account // without a projection in a collection
+}
+
+func (l *Lack) at() positionAt {
+	at := positionAt{l.Collection, account{AggregateID: l.Key.Aggregate}}
+	if l.Collection == "" {
+		at.account.Projection = l.Key.Account
+	}
+	return at
+}
+
+// key is the position's _id there.
+func (at positionAt) key() any {
+	if at.collection == "" {
+		return at.account
+	}
+	return at.account.AggregateID
+}
+
+// firsts adds where positions begin, of a collection's own documents, or of the ledger.
+func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, firsts map[positionAt]contract.Sequence) error {
 	from, path := cmp.Or(collection, projection.Positions), begun
 	if collection != "" {
 		path = bookkeeping + "." + begun
@@ -256,14 +269,14 @@ func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, each
 			return fmt.Errorf("read in %q where aggregates begin: %w", from, err)
 		}
 		if aggregate, ok := found.ID.StringValueOK(); ok {
-			each("", aggregate, found.Relay.First)
+			firsts[positionAt{collection, account{AggregateID: aggregate}}] = found.Relay.First
 			continue
 		}
 		var a account
 		if err := found.ID.Unmarshal(&a); err != nil {
 			return fmt.Errorf("read in %q where aggregates begin: %w", from, err)
 		}
-		each(a.Projection, a.AggregateID, found.First)
+		firsts[positionAt{collection, a}] = found.First
 	}
 	return cursor.Err()
 }

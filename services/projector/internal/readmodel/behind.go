@@ -183,9 +183,9 @@ func (s *Store) Await(ctx context.Context, v *projection.Version, behind Behind,
 }
 
 func (s *Store) reached(ctx context.Context, v *projection.Version, aggregate string, sequence contract.Sequence) (bool, error) {
-	reached, err := s.ReachedKeyed(ctx, v.Account(), aggregate, sequence)
+	reached, err := s.Writes.ReachedKeyed(ctx, v.Account(), aggregate, sequence)
 	if reached || err != nil {
 		return reached, err
 	}
-	return s.Reached(ctx, v.Collection(), aggregate, sequence)
+	return s.Writes.Reached(ctx, v.Collection(), aggregate, sequence)
 }

@@ -12,13 +12,13 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-var _ delivery.HaltTimes = (*Store)(nil)
+var _ delivery.HaltTimes = (*Halts)(nil)
 
 // counting finds the halts that count for the brake.
 var counting = bson.D{{Key: "uncounted", Value: bson.D{{Key: "$ne", Value: true}}}}
 
 // LatestHalts implements delivery.HaltTimes.
-func (s *Store) LatestHalts(ctx context.Context, limit int) ([]time.Time, error) {
+func (s *Halts) LatestHalts(ctx context.Context, limit int) ([]time.Time, error) {
 	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, counting, options.Find().SetLimit(int64(limit)).
 		SetSort(bson.D{{Key: "haltedAt", Value: -1}}).SetProjection(bson.D{{Key: "haltedAt", Value: 1}}))
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) LatestHalts(ctx context.Context, limit int) ([]time.Time, error)
 }
 
 // CountingHalts is how many halted aggregates count for the brake.
-func (s *Store) CountingHalts(ctx context.Context) (int64, error) {
+func (s *Halts) CountingHalts(ctx context.Context) (int64, error) {
 	n, err := s.own(projection.HaltedAggregates).CountDocuments(ctx, counting)
 	if err != nil {
 		return 0, fmt.Errorf("count halted aggregates: %w", err)
@@ -45,7 +45,7 @@ func (s *Store) CountingHalts(ctx context.Context) (int64, error) {
 }
 
 // EachCounting calls each for the halted aggregates that count for the brake.
-func (s *Store) EachCounting(ctx context.Context, each func(*HaltedAggregate)) error {
+func (s *Halts) EachCounting(ctx context.Context, each func(*HaltedAggregate)) error {
 	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, counting, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	if err != nil {
 		return fmt.Errorf("list halted aggregates: %w", err)
@@ -66,7 +66,7 @@ func (s *Store) EachCounting(ctx context.Context, each func(*HaltedAggregate)) e
 
 // AcceptHalts has the halts that there are count no more, so that as many may
 // follow, and tells how many they are.
-func (s *Store) AcceptHalts(ctx context.Context) (int64, error) {
+func (s *Halts) AcceptHalts(ctx context.Context) (int64, error) {
 	result, err := s.own(projection.HaltedAggregates).UpdateMany(ctx, counting, bson.D{{Key: "$set", Value: bson.D{{Key: "uncounted", Value: true}}}})
 	if err != nil {
 		return 0, fmt.Errorf("accept halted aggregates: %w", err)

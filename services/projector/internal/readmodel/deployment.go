@@ -85,7 +85,7 @@ func (s *Store) deployment() deployment { return deployment{s.feed.Topic, s.feed
 // deployedBy is what is noted of a deployment, but for when.
 func (s *Store) deployedBy(startedBy string) (bson.D, error) {
 	var fields bson.D
-	raw, err := bson.Marshal(Deployment{Topic: s.feed.Topic, Subscription: s.feed.Subscription, Projections: s.parts, OnGap: s.onGap, StartedBy: startedBy})
+	raw, err := bson.Marshal(Deployment{Topic: s.feed.Topic, Subscription: s.feed.Subscription, Projections: s.parts, OnGap: s.config.OnGap, StartedBy: startedBy})
 	if err == nil {
 		err = bson.Unmarshal(raw, &fields)
 	}
@@ -96,7 +96,7 @@ func (s *Store) deployedBy(startedBy string) (bson.D, error) {
 }
 
 // Deployments are those of the store's group, the latest first.
-func (s *Store) Deployments(ctx context.Context) ([]Deployment, error) {
+func (s *database) Deployments(ctx context.Context) ([]Deployment, error) {
 	cursor, err := s.own(projection.Processes).Find(ctx, bson.D{{Key: "startedBy", Value: bson.D{{Key: "$exists", Value: true}}}},
 		options.Find().SetSort(bson.D{{Key: "startedAt", Value: -1}}))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) Deployments(ctx context.Context) ([]Deployment, error) {
 
 // followers are the names of the projections that follow a type of events; nil
 // where the store was not told of projections.
-func (s *Store) followers(eventType string) []string {
+func (s *Parking) followers(eventType string) []string {
 	if s.parts == nil {
 		return nil
 	}

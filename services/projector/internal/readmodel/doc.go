@@ -1,5 +1,17 @@
 // Package readmodel keeps the read documents in MongoDB.
 //
+// A Store is made of the ports that messages are delivered to. Each is a type, and each
+// collection has one that writes it:
+//
+//	Writes             the read documents, and their positions in applied_positions
+//	Halts              halted_aggregates, and the marks of halts on read documents
+//	Parking            parked_messages, as they come
+//	Parked             parked_messages, as they are applied, listed or discarded
+//	AggregateVersions  the versions of aggregates in applied_positions
+//
+// They share a database: its handle, the names in it, and transactions. What Parking and
+// Parked do to a halt they do in a transaction of theirs, through Halts.
+//
 // Every document carries the position of the last event that changed it, under
 // _relay, and every write is an upsert that asks for a lower one:
 //

@@ -44,11 +44,11 @@ func TestStore_WithoutAMajorityNothingBeforeARefusedWriteIsApplied(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes, err := ours.Write(t.Context(), writes)
+	outcomes, err := ours.Writes.Write(t.Context(), writes)
 	if _, rejected := errors.AsType[*delivery.RejectedError](err); err == nil || rejected || outcomes[0] != delivery.Unknown {
 		t.Errorf("without a majority: got %v and %v, want that nothing is known", outcomes, err)
 	}
-	outcomes, err = ours.Write(t.Context(), writes)
+	outcomes, err = ours.Writes.Write(t.Context(), writes)
 	if rejected, ok := errors.AsType[*delivery.RejectedError](err); !ok || rejected.Index != 1 || outcomes[0] != delivery.Repeated {
 		t.Errorf("with one: got %v and %v, want the second write refused", outcomes, err)
 	}

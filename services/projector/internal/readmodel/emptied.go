@@ -174,7 +174,7 @@ func (s *Store) noteEmptied(ctx context.Context, part *projection.Part, collecti
 		}
 	}
 	// This process's own tell more: it knows which of them it had to insert.
-	known, again := s.witnessed.look(collection)
+	known, again := s.Writes.witnessed.look(collection)
 	if len(known.IDs) == 0 {
 		known, again = noted, nil
 	}
@@ -184,7 +184,7 @@ func (s *Store) noteEmptied(ctx context.Context, part *projection.Part, collecti
 		return nil, err
 	}
 	if found != nil {
-		s.witnessed.forget(collection)
+		s.Writes.witnessed.forget(collection)
 		if noted.FoundAt == nil {
 			err = s.noteVanished(ctx, found)
 		}
@@ -201,7 +201,7 @@ func (s *Store) noteEmptied(ctx context.Context, part *projection.Part, collecti
 		}
 		noted = taken
 	}
-	s.witnessed.keep(collection, noted)
+	s.Writes.witnessed.keep(collection, noted)
 	return nil, nil
 }
 
@@ -252,7 +252,7 @@ func (s *Store) vanished(ctx context.Context, part *projection.Part, collection 
 	if w.FoundAt != nil {
 		return &Emptied{collection, w.At, *w.FoundAt}, false, nil
 	}
-	if len(w.IDs) == 0 || s.keep > 0 && w.Now.Sub(w.At) > s.keep-clocksApart {
+	if len(w.IDs) == 0 || s.config.Keep > 0 && w.Now.Sub(w.At) > s.config.Keep-clocksApart {
 		return nil, true, nil
 	}
 	cursor, err := s.db.Collection(collection).Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: w.IDs}}}},

@@ -144,7 +144,7 @@ func (s *Store) readOwner(ctx context.Context, d *doctor.Database, collections [
 
 func (s *Store) readPositions(ctx context.Context, d *doctor.Database) error {
 	var err error
-	d.Unnoted, err = s.CheckPositions(ctx)
+	d.Unnoted, err = s.Writes.CheckPositions(ctx)
 	if errors.Is(err, ErrPositionsLost) {
 		d.PositionsLost, err = err.Error(), nil
 	}

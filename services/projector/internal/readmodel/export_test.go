@@ -9,7 +9,7 @@ import (
 )
 
 // Confirm decides about one write that the unique _id has refused.
-func (s *Store) Confirm(ctx context.Context, w projection.Write) (delivery.Outcome, error) {
+func (s *Writes) Confirm(ctx context.Context, w projection.Write) (delivery.Outcome, error) {
 	outcomes, writes := make([]delivery.Outcome, 1), []projection.Write{w}
 	if w.Keyed {
 		p := &joint{store: s, writes: writes, outcomes: outcomes, pending: []int{0}, fold: anywhere}

@@ -17,16 +17,16 @@ func TestGroup_HaltsOfOneGroupHoldUpNoOther(t *testing.T) {
 	other := readmodel.New(client, readmodel.Config{Database: database, Group: "other"})
 	ctx := t.Context()
 	e := readmodeltest.Event("a", 1)
-	if _, err := other.Halt(ctx, delivery.Halt{Event: *e, Reason: "because"}); err != nil {
+	if _, err := other.Parking.Halt(ctx, delivery.Halt{Event: *e, Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Park(ctx, []delivery.Parked{{Event: *e}}); err != nil {
+	if err := other.Parking.Park(ctx, []delivery.Parked{{Event: *e}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.AdvanceVersion(ctx, "a", 7); err != nil {
+	if err := other.AggregateVersions.AdvanceVersion(ctx, "a", 7); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := one.LastVersion(ctx, "a"); err != nil || got.Known {
+	if got, err := one.AggregateVersions.LastVersion(ctx, "a"); err != nil || got.Known {
 		t.Errorf("the last version in one group: got %+v and %v, want none seen", got, err)
 	}
 	dying := other.Process("p-1", "p")
@@ -40,13 +40,13 @@ func TestGroup_HaltsOfOneGroupHoldUpNoOther(t *testing.T) {
 	if err := calm.Beat(ctx, true); err != nil || calm.Careful() {
 		t.Errorf("care in one group after a death in another: got %t and %v, want none", calm.Careful(), err)
 	}
-	if halted, err := one.Halted(ctx, "a"); err != nil || halted != "" {
+	if halted, err := one.Halts.Halted(ctx, "a"); err != nil || halted != "" {
 		t.Errorf("halted in one group: got %q and %v, want not", halted, err)
 	}
-	if lifted, err := one.Lift(ctx, "a"); err != nil || !lifted {
+	if lifted, err := one.Parked.Lift(ctx, "a"); err != nil || !lifted {
 		t.Errorf("lift in one group: got %t and %v, want nothing parked there", lifted, err)
 	}
-	if halted, err := other.Halted(ctx, "a"); err != nil || halted == "" {
+	if halted, err := other.Halts.Halted(ctx, "a"); err != nil || halted == "" {
 		t.Errorf("halted in the other: got %q and %v, want still", halted, err)
 	}
 }

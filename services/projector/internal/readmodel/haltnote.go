@@ -39,7 +39,7 @@ func (n *haltNote) event() contract.Event {
 }
 
 // noteHalt notes a halt, in its transaction.
-func (s *Store) noteHalt(ctx context.Context, h *haltedAggregate) error {
+func (s *Halts) noteHalt(ctx context.Context, h *haltedAggregate) error {
 	n := haltNote{haltNoteKey{notedHalt, h.AggregateID}, h.Sequence, h.Position, h.EventID, h.EventType}
 	if _, err := s.own(projection.Positions).ReplaceOne(ctx, bson.D{{Key: "_id", Value: n.Key}}, n, options.Replace().SetUpsert(true)); err != nil {
 		return fmt.Errorf("note in %q that aggregate %q is halted: %w", projection.Positions, h.AggregateID, err)
@@ -48,7 +48,7 @@ func (s *Store) noteHalt(ctx context.Context, h *haltedAggregate) error {
 }
 
 // forgetHalt removes the note of a halt, in the transaction that lifts it.
-func (s *Store) forgetHalt(ctx context.Context, aggregate string) error {
+func (s *Halts) forgetHalt(ctx context.Context, aggregate string) error {
 	if _, err := s.own(projection.Positions).DeleteOne(ctx, bson.D{{Key: "_id", Value: haltNoteKey{notedHalt, aggregate}}}); err != nil {
 		return fmt.Errorf("forget in %q that aggregate %q is halted: %w", projection.Positions, aggregate, err)
 	}
@@ -56,7 +56,7 @@ func (s *Store) forgetHalt(ctx context.Context, aggregate string) error {
 }
 
 // notedHalts are the aggregates whose halts are noted.
-func (s *Store) notedHalts(ctx context.Context) ([]string, error) {
+func (s *Halts) notedHalts(ctx context.Context) ([]string, error) {
 	cursor, err := s.own(projection.Positions).Find(ctx, bson.D{{Key: "_id", Value: bson.D{
 		{Key: "$gte", Value: bson.D{{Key: "note", Value: notedHalt}, {Key: "aggregateId", Value: ""}}},
 		{Key: "$lt", Value: bson.D{{Key: "note", Value: notedHalt}, {Key: "aggregateId", Value: bson.MaxKey{}}}},
@@ -77,10 +77,10 @@ func (s *Store) notedHalts(ctx context.Context) ([]string, error) {
 
 // deleted is the halt of an aggregate that is noted and not there, where no message of
 // it is parked either; nil where there is none.
-func (s *Store) deleted(ctx context.Context, aggregate string) (found *delivery.LostHalt, err error) {
+func (s *Parked) deleted(ctx context.Context, aggregate string) (found *delivery.LostHalt, err error) {
 	err = s.together(ctx, func(ctx context.Context) error {
 		found = nil
-		if halt, err := s.Halted(ctx, aggregate); err != nil || halt != "" {
+		if halt, err := s.halts.Halted(ctx, aggregate); err != nil || halt != "" {
 			return err
 		}
 		if parked, err := s.there(ctx, s.own(projection.ParkedMessages).Name(), ofAggregate(aggregate)); err != nil || parked {
@@ -102,7 +102,7 @@ func (s *Store) deleted(ctx context.Context, aggregate string) (found *delivery.
 
 // NoteHalts notes the halts that are not noted: those of an older release, and those
 // whose notes are lost.
-func (s *Store) NoteHalts(ctx context.Context) error {
+func (s *Halts) NoteHalts(ctx context.Context) error {
 	halts, err := s.List(ctx, 0)
 	if err != nil || len(halts) == 0 {
 		return err
@@ -124,7 +124,7 @@ func (s *Store) NoteHalts(ctx context.Context) error {
 
 // noteStanding notes the halt of an aggregate that is halted. The halt is changed for
 // it, which keeps it from being lifted meanwhile.
-func (s *Store) noteStanding(ctx context.Context, aggregate string) error {
+func (s *Halts) noteStanding(ctx context.Context, aggregate string) error {
 	return s.together(ctx, func(ctx context.Context) error {
 		var halt haltedAggregate
 		err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: aggregate}},

@@ -28,7 +28,7 @@ func TestUnhalted_TakesNoHaltForDeletedThatIsStoredMeanwhile(t *testing.T) {
 	other := readmodel.New(client, readmodel.Config{Database: s.db.Name()})
 	halt = func() {
 		halt = nil
-		if _, err := other.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
+		if _, err := other.Parking.Halt(t.Context(), delivery.Halt{Event: *readmodeltest.Event("a", 1)}); err != nil {
 			t.Error(err)
 		}
 	}

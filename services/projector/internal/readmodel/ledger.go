@@ -29,7 +29,7 @@ type account struct {
 // collections. Each run of events goes in one transaction, so that an event which
 // one collection refuses is stored in none, and nothing after it either.
 type joint struct {
-	store    *Store
+	store    *Writes
 	writes   []projection.Write
 	outcomes []delivery.Outcome
 	pending  []int // places in writes that are not stored yet, in order

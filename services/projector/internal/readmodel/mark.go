@@ -20,15 +20,15 @@ func markOf(h *projection.Halted) bson.D {
 
 // mark marks the aggregate's own documents. One that does not exist is not
 // made for it: it would look as if the aggregate had been projected.
-func (s *Store) mark(ctx context.Context, aggregate string, h *projection.Halted) error {
+func (s *Halts) mark(ctx context.Context, aggregate string, h *projection.Halted) error {
 	return s.setMark(ctx, aggregate, bson.D{{Key: "$set", Value: bson.D{{Key: halted, Value: markOf(h)}}}})
 }
 
-func (s *Store) unmark(ctx context.Context, aggregate string) error {
+func (s *Halts) unmark(ctx context.Context, aggregate string) error {
 	return s.setMark(ctx, aggregate, bson.D{{Key: "$unset", Value: bson.D{{Key: halted, Value: ""}}}})
 }
 
-func (s *Store) setMark(ctx context.Context, aggregate string, update bson.D) error {
+func (s *Halts) setMark(ctx context.Context, aggregate string, update bson.D) error {
 	ours := bson.D{{Key: "_id", Value: aggregate}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$exists", Value: true}}}}
 	for _, collection := range s.marked {
 		if _, err := s.db.Collection(collection).UpdateOne(ctx, ours, update); err != nil {
@@ -39,7 +39,7 @@ func (s *Store) setMark(ctx context.Context, aggregate string, update bson.D) er
 }
 
 // Mark implements delivery.ParkedMessages.
-func (s *Store) Mark(ctx context.Context, aggregate string) (*projection.Halted, error) {
+func (s *Halts) Mark(ctx context.Context, aggregate string) (*projection.Halted, error) {
 	var h haltedAggregate
 	err := s.own(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}}).Decode(&h)
 	switch {

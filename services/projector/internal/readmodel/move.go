@@ -121,10 +121,9 @@ func (s *Store) leaves(ctx context.Context, m *Move, groups []string) error {
 
 // of is the same store for another group.
 func (s *Store) of(group string) *Store {
-	other := *s
-	other.group = group
-	other.sources = &sources{notes: other.own(projection.Positions)}
-	return &other
+	other := s.config
+	other.Group = group
+	return New(s.db.Client(), other)
 }
 
 // idle is ErrInUse while a projector of the group lives, and, where the group
@@ -148,11 +147,11 @@ func (s *Store) idle(ctx context.Context, left bool) error {
 	if !left {
 		return nil
 	}
-	halted, err := s.CountHalted(ctx)
+	halted, err := s.Halts.CountHalted(ctx)
 	if err != nil {
 		return err
 	}
-	parked, err := s.CountParked(ctx)
+	parked, err := s.Parked.CountParked(ctx)
 	if err != nil {
 		return err
 	}

@@ -137,10 +137,10 @@ func TestProcess_VersionsAreDoubtedUntilOneThatNotesNoneCountsAsDead(t *testing.
 	}
 	cfg.OnGap = "wait"
 	waits := readmodel.New(client, cfg)
-	if err := waits.AdvanceVersion(ctx, "a", 1); err != nil {
+	if err := waits.AggregateVersions.AdvanceVersion(ctx, "a", 1); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := waits.LastVersion(ctx, "a"); err != nil || got.Known {
+	if got, err := waits.AggregateVersions.LastVersion(ctx, "a"); err != nil || got.Known {
 		t.Errorf("a version noted after the last word: got %+v and %v, want it doubted", got, err)
 	}
 	_, err := client.Database(database).Collection("projector_processes").UpdateOne(ctx, map[string]string{"_id": "feed"},
@@ -148,7 +148,7 @@ func TestProcess_VersionsAreDoubtedUntilOneThatNotesNoneCountsAsDead(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := waits.LastVersion(ctx, "a"); err != nil || !got.Known {
+	if got, err := waits.AggregateVersions.LastVersion(ctx, "a"); err != nil || !got.Known {
 		t.Errorf("a version noted after its death: got %+v and %v, want it known", got, err)
 	}
 }
@@ -163,13 +163,13 @@ func TestVersions_OneThatIsLostIsShownByWhatWasWrittenSince(t *testing.T) {
 		return readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, OnGap: onGap, Marked: []string{"c"}})
 	}
 	waits, reports := of("wait"), of("report")
-	_, err := waits.Write(ctx, []projection.Write{{Projection: "p", Collection: "c", ID: "a", Event: readmodeltest.Event("a", 3), Update: bson.D{}}})
+	_, err := waits.Writes.Write(ctx, []projection.Write{{Projection: "p", Collection: "c", ID: "a", Event: readmodeltest.Event("a", 3), Update: bson.D{}}})
 	if err = errors.Join(err, waits.Claim(ctx, []string{"c"}, "a test"), waits.Process("w-1", "w").Beat(ctx, true)); err != nil {
 		t.Fatal(err)
 	}
 	last := func(when string, known bool) {
 		t.Helper()
-		if got, err := waits.LastVersion(ctx, "a"); err != nil || got.Known != known || known && got.Number != 3 {
+		if got, err := waits.AggregateVersions.LastVersion(ctx, "a"); err != nil || got.Known != known || known && got.Number != 3 {
 			t.Errorf("%s: got %+v and %v, want it known: %t", when, got, err, known)
 		}
 	}

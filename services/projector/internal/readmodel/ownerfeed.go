@@ -80,7 +80,7 @@ func (f *feeding) foreign(p *parkedMessage) string {
 
 // feeding reads what feeds the group: of an older release, the subscription whose
 // projectors were the last to start. nil where nothing is known.
-func (s *Store) feeding(ctx context.Context) (*feeding, error) {
+func (s *database) feeding(ctx context.Context) (*feeding, error) {
 	var stored feeding
 	err := s.own(projection.Processes).FindOne(ctx, bson.D{{Key: "_id", Value: feedKey}}).Decode(&stored)
 	if err == nil {

@@ -3,13 +3,9 @@ package readmodel
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"regexp"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,371 +17,290 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// haltedAggregate is a document of halted_aggregates; its key is the aggregate.
-type haltedAggregate struct {
-	AggregateID string            `bson:"_id" json:"aggregate"`
-	Reason      string            `bson:"reason" json:"reason"`
-	Sequence    contract.Sequence `bson:"sequence" json:"sequence"`
-	Position    contract.Position `bson:"position" json:"position"`
-	EventID     string            `bson:"eventId" json:"event_id"`
-	EventType   string            `bson:"eventType" json:"event_type"`
-	HaltedAt    time.Time         `bson:"haltedAt" json:"halted_at"`
-	// Halt tells this halt from others of the aggregate.
-	Halt delivery.HaltID `bson:"halt" json:"-"`
-	// Parked is how many messages were parked under the halt, redriven ones among them.
-	Parked int64 `bson:"parked" json:"parked"`
-	// Kept is how many of them nobody has taken away; too low where an older release
-	// has parked some.
-	Kept int64 `bson:"kept" json:"-"`
-	// Taken is how far messages were taken away.
-	Taken contract.Sequence `bson:"taken" json:"-"`
+// Parked are the messages that are kept aside, in parked_messages, for those who apply,
+// list or discard them.
+type Parked struct {
+	*database
+	halts  *Halts
+	writes *Writes
+	room   *room
 }
 
-// parkedKey is the key of parked_messages. Its order is the order in which an
-// aggregate's messages are redriven.
-type parkedKey struct {
-	AggregateID string            `bson:"aggregateId"`
-	Sequence    contract.Sequence `bson:"sequence"`
-	EventID     string            `bson:"eventId"`
+var _ delivery.ParkedMessages = (*Parked)(nil)
+
+// HaltedAggregate is what an operator is shown of a halt.
+type HaltedAggregate = haltedAggregate
+
+// HaltedFor are the ids of the aggregates that are halted for a reason that begins so,
+// in their order; of all with "".
+func (s *Halts) HaltedFor(ctx context.Context, reason string) ([]string, error) {
+	filter := bson.D{}
+	if reason != "" {
+		filter = bson.D{{Key: "reason", Value: bson.D{{Key: "$regex", Value: "^" + regexp.QuoteMeta(reason)}}}}
+	}
+	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, filter,
+		options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err != nil {
+		return nil, fmt.Errorf("list halted aggregates: %w", err)
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	var ids []string
+	for cursor.Next(ctx) {
+		ids = append(ids, cursor.Current.Lookup("_id").StringValue())
+	}
+	if err := cursor.Err(); err != nil {
+		return nil, fmt.Errorf("list halted aggregates: %w", err)
+	}
+	return ids, nil
 }
 
-// parkedMessage is a document of parked_messages: the whole message, and what
-// it says of itself.
-type parkedMessage struct {
-	Key       parkedKey         `bson:"_id"`
-	EventType string            `bson:"eventType"`
-	EventTime *time.Time        `bson:"eventTime,omitempty"`
-	Position  contract.Position `bson:"position"`
-	Version   *int64            `bson:"aggregateVersion,omitempty"`
-	Failed    bool              `bson:"failed"`
-	Reason    string            `bson:"reason"`
-	Returned  bool              `bson:"returned,omitempty"`
+// ParkedMessage is what an operator is shown of a parked message.
+type ParkedMessage struct {
+	AggregateID string            `json:"aggregate"`
+	Sequence    contract.Sequence `json:"sequence"`
+	EventID     string            `json:"event_id"`
+	EventType   string            `json:"event_type"`
+	Position    contract.Position `json:"position"`
+	Version     *int64            `json:"version,omitempty"`
+	Failed      bool              `json:"failed"`
+	Reason      string            `json:"reason"`
+	ParkedAt    time.Time         `json:"parked_at"`
+	// Returned tells that it was dead-lettered and is put back.
+	Returned bool `json:"returned,omitempty"`
 	// Behind is that of delivery.ParkedMessage.
-	Behind bool `bson:"behind,omitempty"`
-	// Topic is "" where an older release has parked it.
-	Topic          string    `bson:"topic"`
-	Subscription   string    `bson:"subscription"`
-	SequenceNumber int64     `bson:"sequenceNumber"`
-	EnqueuedAt     time.Time `bson:"enqueuedAt"`
-	ParkedAt       time.Time `bson:"parkedAt"`
-	// Weight is about how much memory the message takes, in bytes.
-	Weight int64 `bson:"weight"`
+	Behind bool `json:"-"`
 	// FollowedBy are the projections that followed the event when it was parked;
-	// null where that is not known.
-	FollowedBy []string      `bson:"followedBy"`
-	Message    parkedContent `bson:"message"`
+	// nil where that is not known.
+	FollowedBy []string `json:"followed_by"`
+	BodyBytes  int      `json:"body_bytes"`
+	// Foreign says why the message is not one of the group's, where it is none.
+	Foreign string `json:"foreign,omitempty"`
+
+	// Message is the whole message; it is not shown in a list.
+	Message contract.Message `json:"-"`
 }
 
-// parkedContent is a contract.Message.
-type parkedContent struct {
-	ID              string `bson:"id"`
-	SessionID       string `bson:"sessionId"`
-	PartitionKey    string `bson:"partitionKey"`
-	Subject         string `bson:"subject"`
-	ContentType     string `bson:"contentType"`
-	ContentEncoding string `bson:"contentEncoding"`
-	// Properties are those whose names are plain, Others those of any other name,
-	// which a server may refuse as a field's.
-	Properties bson.D           `bson:"properties"`
-	Others     []parkedProperty `bson:"otherProperties,omitempty"`
-	Body       []byte           `bson:"body"`
+// Each calls each for the parked messages, in order of aggregate and
+// sequence: those of one aggregate, or of all where it is "".
+func (s *Parked) Each(ctx context.Context, aggregate string, each func(ParkedMessage) error) error {
+	return s.read(ctx, aggregate, 0, each)
 }
 
-type parkedProperty struct {
-	Name  string `bson:"name"`
-	Value any    `bson:"value"`
-}
+// listedAtOnce is how many parked messages the server sends at once: each may be
+// large, and a listing has one in hand.
+const listedAtOnce = 4
 
-// plainName is a property's name that every server takes as a field's.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
-
-// id is the halt's own; one that an older projector stored goes by its time.
-func (h *haltedAggregate) id() delivery.HaltID {
-	if h.Halt == "" {
-		return delivery.HaltID(h.HaltedAt.UTC().Format(time.RFC3339Nano))
+// read calls each for the first parked messages, for all where limit is 0.
+func (s *Parked) read(ctx context.Context, aggregate string, limit int, each func(ParkedMessage) error) error {
+	fed, err := s.feeding(ctx)
+	if err != nil {
+		return err
 	}
-	return h.Halt
-}
-
-// Halt implements delivery.Parking.
-func (s *Store) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, error) {
-	e := &h.Event
-	mark := projection.Halted{Since: time.Now(), Reason: h.Reason, EventID: e.ID}
-	mine := delivery.HaltID(rand.Text())
-	update := bson.D{{Key: "$setOnInsert", Value: bson.D{
-		{Key: "halt", Value: mine},
-		{Key: "reason", Value: h.Reason},
-		{Key: "sequence", Value: e.Sequence},
-		{Key: "position", Value: e.Position},
-		{Key: "eventId", Value: e.ID},
-		{Key: "eventType", Value: e.Type},
-		{Key: "haltedAt", Value: mark.Since},
-	}}}
-	if h.Uncounted {
-		update[0].Value = append(update[0].Value.(bson.D), bson.E{Key: "uncounted", Value: true})
+	cursor, err := s.own(projection.ParkedMessages).Find(ctx, ofAggregate(aggregate),
+		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(cmp.Or(limit, listedAtOnce))))
+	if err != nil {
+		return fmt.Errorf("list parked messages: %w", err)
 	}
-	var stored haltedAggregate
-	halt := func(marking bool) error {
-		return s.together(ctx, func(ctx context.Context) error {
-			err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: e.AggregateID}}, update,
-				options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&stored)
-			if err != nil {
-				return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
-			}
-			if stored.Halt != mine {
-				return nil
-			}
-			if err := s.noteHalt(ctx, &stored); err != nil {
-				return err
-			}
-			if err := s.recount(ctx, e.AggregateID, mine, h.Deleted); err != nil || !marking {
-				return err
-			}
-			return s.mark(ctx, e.AggregateID, &mark)
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	for cursor.Next(ctx) {
+		var p parkedMessage
+		if err := cursor.Decode(&p); err != nil {
+			return fmt.Errorf("read a parked message: %w", err)
+		}
+		err := each(ParkedMessage{
+			AggregateID: p.Key.AggregateID, Sequence: p.Key.Sequence, EventID: p.Key.EventID, EventType: p.EventType,
+			Position: p.Position, Version: p.Version, Failed: p.Failed, Reason: p.Reason, ParkedAt: p.ParkedAt, Returned: p.Returned, Behind: p.Behind, FollowedBy: p.FollowedBy,
+			BodyBytes: len(p.Message.Body), Message: p.Message.message(), Foreign: fed.foreign(&p),
 		})
+		if err != nil {
+			return err
+		}
 	}
-	err := halt(true)
-	if err != nil && !isUnreachable(err) {
-		// What the server refuses to store, it may refuse to mark. The halt counts.
-		err = halt(false)
+	if err := cursor.Err(); err != nil {
+		return fmt.Errorf("list parked messages: %w", err)
 	}
-	return stored.id(), err
+	return nil
 }
 
-// recount counts at a new halt what is parked already, where one was lost: so that
-// what is lost after that is missed. The messages are changed for it, which keeps a
-// redrive from taking one away meanwhile. Where all was deleted that was parked under
-// the halt, one at least is missing. Behind which event a message came is not known any
-// more: later ones may have been applied while there was no halt.
-func (s *Store) recount(ctx context.Context, aggregate string, halt delivery.HaltID, deleted bool) error {
-	result, err := s.own(projection.ParkedMessages).UpdateMany(ctx, ofAggregate(aggregate), bson.D{
-		{Key: "$set", Value: bson.D{{Key: "halt", Value: halt}}},
-		{Key: "$unset", Value: bson.D{{Key: "behind", Value: ""}}},
-	})
+// ofAggregate finds an aggregate's parked messages by the order of their keys;
+// all where it is "".
+func ofAggregate(aggregate string) bson.D {
+	if aggregate == "" {
+		return bson.D{}
+	}
+	return bson.D{{Key: "_id", Value: bson.D{
+		{Key: "$gte", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "sequence", Value: ""}}},
+		{Key: "$lt", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "sequence", Value: bson.MaxKey{}}}},
+	}}}
+}
+
+// mostOfPage is how many messages a page has at most.
+const mostOfPage = 20
+
+// Next implements delivery.ParkedMessages. It asks for the messages only when it has room
+// for what they weigh.
+func (s *Parked) Next(ctx context.Context, aggregate string) (messages []delivery.ParkedMessage, done func(), err error) {
+	weights, err := s.weights(ctx, aggregate)
 	if err != nil {
-		return fmt.Errorf("write to %q: %w", projection.ParkedMessages, err)
+		return nil, nil, err
 	}
-	kept := result.MatchedCount
-	if deleted {
-		kept = max(kept, 1)
+	n, bytes := s.room.page(weights)
+	if n == 0 {
+		return nil, func() {}, nil
 	}
-	if kept == 0 {
+	if done, err = s.room.take(ctx, bytes); err != nil {
+		return nil, nil, err
+	}
+	err = s.read(ctx, aggregate, n, func(p ParkedMessage) error {
+		messages = append(messages, delivery.ParkedMessage{Message: p.Message, FollowedBy: p.FollowedBy, Returned: p.Returned, Behind: p.Behind, Foreign: p.Foreign})
 		return nil
-	}
-	_, err = s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "parked", Value: kept}, {Key: "kept", Value: kept}}}})
+	})
 	if err != nil {
-		return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+		done()
+		return nil, nil, err
 	}
-	return nil
+	return messages, done, nil
 }
 
-// Park implements delivery.Parking.
-func (s *Store) Park(ctx context.Context, messages []delivery.Parked) error {
-	for i := range messages {
-		err := s.park(ctx, &messages[i])
-		if isAboutData(err) {
-			return &delivery.RejectedError{Index: i, Reason: withoutData(err).Error()}
-		}
-		if err != nil {
-			return err
-		}
+// weights are what an aggregate's first parked messages weigh, in their order. An
+// older release has not noted it; then it is what the document does.
+func (s *Parked) weights(ctx context.Context, aggregate string) ([]int64, error) {
+	cursor, err := s.own(projection.ParkedMessages).Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: ofAggregate(aggregate)}},
+		{{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}},
+		{{Key: "$limit", Value: mostOfPage}},
+		{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "weight", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$weight", bson.D{{Key: "$bsonSize", Value: "$$ROOT"}}}}}}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("weigh parked messages of aggregate %q: %w", aggregate, err)
 	}
-	return nil
+	var found []struct {
+		Weight int64 `bson:"weight"`
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, fmt.Errorf("weigh parked messages of aggregate %q: %w", aggregate, err)
+	}
+	weights := make([]int64, len(found))
+	for i := range found {
+		weights[i] = found[i].Weight
+	}
+	return weights, nil
 }
 
-// park keeps one message, and counts it at its halt: in one transaction, so
-// that nothing is parked without a halt. Lift deletes the halt in another, and
-// both change that one document, so the later of the two starts over.
-func (s *Store) park(ctx context.Context, p *delivery.Parked) error {
-	document := s.parked(p)
+// Unpark implements delivery.ParkedMessages. The halt counts it in the same transaction: what
+// is gone and was not counted was lost.
+func (s *Parked) Unpark(ctx context.Context, e *contract.Event) (bool, error) {
+	there := false
+	err := s.together(ctx, func(ctx context.Context) (err error) {
+		there, err = s.unpark(ctx, e)
+		return err
+	})
+	return there && err == nil, err
+}
+
+// unpark is Unpark in a transaction.
+func (s *Parked) unpark(ctx context.Context, e *contract.Event) (there bool, err error) {
+	result, err := s.own(projection.ParkedMessages).DeleteOne(ctx, bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
+	if err != nil {
+		return false, fmt.Errorf("take a parked message of aggregate %q away: %w", e.AggregateID, err)
+	}
+	if result.DeletedCount == 0 {
+		return false, nil
+	}
+	return true, s.halts.uncount(ctx, e.AggregateID, e.Sequence)
+}
+
+// discard is a document of applied_positions: an operator has discarded the event. It
+// goes with the tombstones, which are kept for longer than a message can come again.
+type discard struct {
+	Key         parkedKey `bson:"_id"`
+	DiscardedAt time.Time `bson:"discardedAt"`
+}
+
+// Discard is Unpark by an operator's decision: the event is known as discarded when
+// its message comes again. One of which only the place was kept is not: nobody has
+// seen its body, which is in the dead letters.
+func (s *Parked) Discard(ctx context.Context, p *ParkedMessage) error {
+	e := &contract.Event{AggregateID: p.AggregateID, Sequence: p.Sequence, ID: p.EventID}
 	return s.together(ctx, func(ctx context.Context) error {
-		var halt haltedAggregate
-		err := s.own(projection.HaltedAggregates).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.Event.AggregateID}},
-			bson.D{{Key: "$inc", Value: bson.D{{Key: "parked", Value: int64(1)}, {Key: "kept", Value: int64(1)}}}},
-			options.FindOneAndUpdate().SetProjection(bson.D{{Key: "sequence", Value: 1}, {Key: "taken", Value: 1}})).Decode(&halt)
-		if errors.Is(err, mongo.ErrNoDocuments) {
-			return delivery.ErrLifted
+		if there, err := s.unpark(ctx, e); err != nil || !there || isShell(&p.Message) {
+			return err
 		}
+		d := discard{parkedKey{e.AggregateID, e.Sequence, e.ID}, time.Now()}
+		_, err := s.own(projection.Positions).ReplaceOne(ctx, bson.D{{Key: "_id", Value: d.Key}}, d, options.Replace().SetUpsert(true))
 		if err != nil {
-			return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
+			return fmt.Errorf("note in %q that event %q is discarded: %w", projection.Positions, e.ID, err)
 		}
-		if discarded, err := s.Discarded(ctx, &p.Event); err != nil || discarded {
-			return cmp.Or(err, delivery.ErrDiscarded)
-		}
-		document.Behind = p.Event.Sequence < halt.Sequence || p.Event.Sequence <= halt.Taken
-		id, fields, err := document.split()
-		if err != nil {
-			return err
-		}
-		inserted, err := putOnce(ctx, s.own(projection.ParkedMessages), id, bson.D{{Key: "$setOnInsert", Value: fields}})
-		if err != nil || inserted {
-			return err
-		}
-		if err := s.uncount(ctx, p.Event.AggregateID, ""); err != nil || isShell(&p.Message.Message) {
-			return err
-		}
-		return s.fill(ctx, id, fields)
+		return nil
 	})
 }
 
-// split is the document's key, and its other fields.
-func (p *parkedMessage) split() (id any, fields bson.D, err error) {
-	document, err := bson.Marshal(p)
-	if err != nil {
-		return nil, nil, mongo.MarshalError{Value: p, Err: err}
+// Discarded implements delivery.Parking.
+func (s *Parking) Discarded(ctx context.Context, e *contract.Event) (bool, error) {
+	err := s.own(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}}).Err()
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return false, fmt.Errorf("look up whether event %q of aggregate %q is discarded: %w", e.ID, e.AggregateID, err)
 	}
-	elements, err := bson.Raw(document).Elements()
-	if err != nil {
-		return nil, nil, mongo.MarshalError{Value: p, Err: err}
-	}
-	fields = make(bson.D, 0, len(elements))
-	for _, element := range elements[1:] {
-		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
-	}
-	return elements[0].Value(), fields, nil
+	return err == nil, nil
 }
 
-// uncount takes one from the messages that are kept under an aggregate's halt, where
-// it is halted: the one at a sequence was taken away, or, with "", none was added.
-func (s *Store) uncount(ctx context.Context, aggregate string, taken contract.Sequence) error {
-	_, err := s.own(projection.HaltedAggregates).UpdateOne(ctx, bson.D{{Key: "_id", Value: aggregate}}, bson.D{
-		{Key: "$inc", Value: bson.D{{Key: "kept", Value: int64(-1)}}},
-		{Key: "$max", Value: bson.D{{Key: "taken", Value: taken}}},
+// Lift implements delivery.ParkedMessages.
+func (s *Parked) Lift(ctx context.Context, aggregate string) (bool, error) {
+	lifted := false
+	err := s.together(ctx, func(ctx context.Context) error {
+		lifted = false
+		err := s.own(projection.ParkedMessages).FindOne(ctx, ofAggregate(aggregate),
+			options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return fmt.Errorf("look for parked messages of aggregate %q: %w", aggregate, err)
+		}
+		lifted = true
+		_, err = s.own(projection.HaltedAggregates).DeleteOne(ctx, bson.D{{Key: "_id", Value: aggregate}})
+		if err != nil {
+			return fmt.Errorf("lift the halt of aggregate %q: %w", aggregate, err)
+		}
+		if err := s.halts.forgetHalt(ctx, aggregate); err != nil {
+			return err
+		}
+		return s.halts.unmark(ctx, aggregate)
 	})
-	if err != nil {
-		return fmt.Errorf("write to %q: %w", projection.HaltedAggregates, err)
-	}
-	return nil
+	return lifted && err == nil, err
 }
 
-// isShell tells a message that could not be kept, and has only its place kept:
-// without its properties no message has one.
-func isShell(m *contract.Message) bool { return len(m.Body) == 0 && len(m.Properties) == 0 }
-
-// fill gives a shell its message. Anything else is left as it is, and so is
-// whether the event failed.
-func (s *Store) fill(ctx context.Context, id any, fields bson.D) error {
-	shell := bson.D{
-		{Key: "_id", Value: id},
-		{Key: "message.body", Value: nil},
-		{Key: "message.properties", Value: bson.D{}},
-		{Key: "message.otherProperties", Value: nil},
+// message is the message as it was received. Numbers and times may come back in
+// another width, which the contract allows.
+func (c *parkedContent) message() contract.Message {
+	m := contract.Message{
+		ID: c.ID, SessionID: c.SessionID, PartitionKey: c.PartitionKey, Subject: c.Subject,
+		ContentType: c.ContentType, ContentEncoding: c.ContentEncoding, Body: c.Body,
+		Properties: make(map[string]any, len(c.Properties)+len(c.Others)),
 	}
-	fields = slices.DeleteFunc(slices.Clone(fields), func(e bson.E) bool { return e.Key == "failed" })
-	if _, err := s.own(projection.ParkedMessages).UpdateOne(ctx, shell, bson.D{{Key: "$set", Value: fields}}); err != nil {
-		return fmt.Errorf("write to %q: %w", projection.ParkedMessages, err)
+	for _, e := range c.Properties {
+		m.Properties[e.Key] = received(e.Value)
 	}
-	return nil
+	for _, p := range c.Others {
+		m.Properties[p.Name] = received(p.Value)
+	}
+	return m
 }
 
-// putOnce inserts a document unless there is one with its key, and tells
-// whether it did.
-func putOnce(ctx context.Context, collection *mongo.Collection, id any, setOnInsert bson.D) (inserted bool, err error) {
-	result, err := collection.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}}, setOnInsert,
-		options.UpdateOne().SetUpsert(true))
-	// Another process has inserted it between the server's search and its insert.
-	if mongo.IsDuplicateKeyError(err) {
-		return false, fmt.Errorf("write to %q: another write got in between: %w", collection.Name(), err)
+// received is a property's value as messages have it.
+func received(v any) any {
+	if at, ok := v.(bson.DateTime); ok {
+		return at.Time().UTC()
 	}
-	if err != nil {
-		return false, fmt.Errorf("write to %q: %w", collection.Name(), err)
-	}
-	return result.UpsertedCount > 0, nil
+	return v
 }
 
-// haltFields are those that tell which halt it is.
-var haltFields = bson.D{{Key: "halt", Value: 1}, {Key: "haltedAt", Value: 1}}
-
-// List implements delivery.HaltedAggregates.
-func (s *Store) List(ctx context.Context, limit int) (map[string]delivery.HaltID, error) {
-	halted, err := s.halted(ctx, limit, haltFields)
-	if err != nil {
-		return nil, err
-	}
-	halts := make(map[string]delivery.HaltID, len(halted))
-	for i := range halted {
-		halts[halted[i].AggregateID] = halted[i].id()
-	}
-	return halts, nil
+// Position implements delivery.ParkedMessages.
+func (s *Parked) Position(ctx context.Context, w *projection.Write) (delivery.Position, error) {
+	return s.writes.Position(ctx, w)
 }
 
-func (s *Store) halted(ctx context.Context, limit int, fields bson.D) ([]haltedAggregate, error) {
-	cursor, err := s.own(projection.HaltedAggregates).Find(ctx, bson.D{},
-		options.Find().SetLimit(int64(limit)).SetProjection(fields).SetSort(bson.D{{Key: "_id", Value: 1}}))
-	if err != nil {
-		return nil, fmt.Errorf("list halted aggregates: %w", err)
-	}
-	var halted []haltedAggregate
-	if err := cursor.All(ctx, &halted); err != nil {
-		return nil, fmt.Errorf("list halted aggregates: %w", err)
-	}
-	return halted, nil
-}
-
-// Halted implements delivery.HaltedAggregates.
-func (s *Store) Halted(ctx context.Context, aggregate string) (delivery.HaltID, error) {
-	var halted haltedAggregate
-	err := s.own(projection.HaltedAggregates).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}},
-		options.FindOne().SetProjection(haltFields)).Decode(&halted)
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("look up halted aggregate %q: %w", aggregate, err)
-	}
-	return halted.id(), nil
-}
-
-func (s *Store) parked(p *delivery.Parked) *parkedMessage {
-	e, m := &p.Event, &p.Message
-	document := &parkedMessage{
-		Key:            parkedKey{e.AggregateID, e.Sequence, e.ID},
-		EventType:      e.Type,
-		Position:       e.Position,
-		Failed:         p.Failed,
-		Reason:         p.Reason,
-		Returned:       p.Returned,
-		Topic:          s.feed.Topic,
-		Subscription:   s.feed.Subscription,
-		SequenceNumber: m.SequenceNumber,
-		EnqueuedAt:     m.EnqueuedAt,
-		ParkedAt:       time.Now(),
-		Weight:         m.Weight(),
-		FollowedBy:     s.followers(e.Type),
-		Message: parkedContent{
-			ID: m.ID, SessionID: m.SessionID, PartitionKey: m.PartitionKey, Subject: m.Subject,
-			ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body,
-			Properties: bson.D{},
-		},
-	}
-	if !e.Time.IsZero() {
-		document.EventTime = &e.Time
-	}
-	if e.Version.Known {
-		document.Version = &e.Version.Number
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
-		value := storable(m.Properties[name])
-		if plainName.MatchString(name) {
-			document.Message.Properties = append(document.Message.Properties, bson.E{Key: name, Value: value})
-			continue
-		}
-		document.Message.Others = append(document.Message.Others, parkedProperty{name, value})
-	}
-	return document
-}
-
-// storable is an AMQP value as BSON has it. What BSON has no type for, and no
-// part of the contract uses, is kept as text.
-func storable(v any) any {
-	switch v := v.(type) {
-	case nil, bool, string, int8, int16, int32, int64, int, uint8, uint16, uint32, float32, float64, time.Time, []byte:
-		return v
-	case uint64:
-		if v <= math.MaxInt64 {
-			return v
-		}
-	}
-	return fmt.Sprint(v)
+// Mark implements delivery.ParkedMessages.
+func (s *Parked) Mark(ctx context.Context, aggregate string) (*projection.Halted, error) {
+	return s.halts.Mark(ctx, aggregate)
 }

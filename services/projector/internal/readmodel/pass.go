@@ -19,7 +19,7 @@ import (
 
 // pass stores the writes of one call to one collection.
 type pass struct {
-	store      *Store
+	store      *Writes
 	collection *mongo.Collection
 	writes     []projection.Write
 	outcomes   []delivery.Outcome

@@ -28,7 +28,7 @@ type shownEvent struct {
 
 // shown is what those documents of a collection show that a stage lets through and
 // many aggregates change.
-func (s *Store) shown(ctx context.Context, collection string, some bson.D) (all []shownEvent, err error) {
+func (s *Writes) shown(ctx context.Context, collection string, some bson.D) (all []shownEvent, err error) {
 	cursor, err := s.db.Collection(collection).Aggregate(ctx, mongo.Pipeline{
 		some,
 		{{Key: "$match", Value: bson.D{{Key: ofAggregates, Value: bson.D{{Key: "$type", Value: "string"}}}}}},
@@ -45,7 +45,7 @@ func (s *Store) shown(ctx context.Context, collection string, some bson.D) (all 
 
 // noted tells whether the ledger has what a document, read before, shows. The
 // transaction waits for one that is being committed on another shard.
-func (s *Store) noted(ctx context.Context, name string, d shownEvent) (noted bool, err error) {
+func (s *Writes) noted(ctx context.Context, name string, d shownEvent) (noted bool, err error) {
 	err = s.together(ctx, func(ctx context.Context) error {
 		noted, err = s.ReachedKeyed(ctx, name, d.AggregateID, d.Sequence)
 		return err
@@ -100,7 +100,7 @@ func (p *joint) begun(ctx context.Context, name string, created []account, place
 }
 
 // collectionsOf are those of a projection, as far as they are known.
-func (s *Store) collectionsOf(name string, writes []projection.Write, places []int) []string {
+func (s *Writes) collectionsOf(name string, writes []projection.Write, places []int) []string {
 	if i := slices.IndexFunc(s.parts, func(part projection.Part) bool { return part.Name == name }); i >= 0 {
 		return s.parts[i].Collections
 	}

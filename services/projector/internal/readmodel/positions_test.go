@@ -39,7 +39,7 @@ func newTotals(t *testing.T) (*readmodel.Store, *mongo.Database) {
 
 func write(t *testing.T, s *readmodel.Store, writes ...projection.Write) {
 	t.Helper()
-	if _, err := s.Write(t.Context(), writes); err != nil {
+	if _, err := s.Writes.Write(t.Context(), writes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -74,7 +74,7 @@ func TestPositions_WithoutThemNothingIsCountedAgain(t *testing.T) {
 			own.Projection, own.Collection, own.Keyed = "own", "own", false
 			write(t, s, own, other)
 			write(t, s, counted("all", "a", 1), counted("all", "a", 2), counted("one", "b", 1))
-			if single, err := s.CheckPositions(t.Context()); err != nil || len(single) > 0 {
+			if single, err := s.Writes.CheckPositions(t.Context()); err != nil || len(single) > 0 {
 				t.Fatalf("while nothing is lost: %q and %v", single, err)
 			}
 			positions := db.Collection(projection.Positions)
@@ -84,11 +84,11 @@ func TestPositions_WithoutThemNothingIsCountedAgain(t *testing.T) {
 			for _, again := range [][]projection.Write{
 				{counted("all", "a", 1)}, {counted("all", "a", 3)}, {counted("all", "c", 1)}, {counted("new", "c", 1), counted("all", "d", 1)}, {passed},
 			} {
-				if _, err := s.Write(t.Context(), again); !errors.Is(err, readmodel.ErrPositionsLost) || !strings.Contains(err.Error(), "Restore both") {
+				if _, err := s.Writes.Write(t.Context(), again); !errors.Is(err, readmodel.ErrPositionsLost) || !strings.Contains(err.Error(), "Restore both") {
 					t.Errorf("event %s: got %v, want that positions are lost", again[0].Event.ID, err)
 				}
 			}
-			if _, err := s.CheckPositions(t.Context()); !errors.Is(err, readmodel.ErrPositionsLost) {
+			if _, err := s.Writes.CheckPositions(t.Context()); !errors.Is(err, readmodel.ErrPositionsLost) {
 				t.Errorf("a look: got %v, want that positions are lost", err)
 			}
 			if e, err := s.Examine(t.Context(), []string{"totals"}, nil, time.Hour); err != nil || !strings.Contains(e.Facts.PositionsLost, "Restore both") {
@@ -120,13 +120,13 @@ func TestPositions_OneThatIsLostIsMissedByItsDocument(t *testing.T) {
 		"before another's": {counted("all", "a", 4), counted("all", "b", 5)},
 		"after another's":  {counted("all", "b", 3), counted("all", "a", 4)},
 	} {
-		_, err := s.Write(t.Context(), writes)
+		_, err := s.Writes.Write(t.Context(), writes)
 		rejected, ok := errors.AsType[*delivery.RejectedError](err)
 		if !ok || writes[rejected.Index].Event.AggregateID != "a" || !strings.Contains(rejected.Reason, "positions are lost") {
 			t.Errorf("%s: got %#v, want the event of a rejected", name, err)
 		}
 	}
-	if single, err := s.CheckPositions(t.Context()); err != nil || len(single) != 1 || !strings.Contains(single[0], `document "all" of "totals"`) {
+	if single, err := s.Writes.CheckPositions(t.Context()); err != nil || len(single) != 1 || !strings.Contains(single[0], `document "all" of "totals"`) {
 		t.Errorf("a look: got %q and %v, want the document named", single, err)
 	}
 	write(t, s, counted("all", "a", 5), counted("all", "b", 3))
@@ -156,7 +156,7 @@ func TestPositions_AnEventChangesADocumentMoreThanOnce(t *testing.T) {
 	if _, err := db.Collection(projection.Positions).DeleteOne(t.Context(), bson.D{{Key: "_id.aggregateId", Value: "a"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Write(t.Context(), writes[2:]); err == nil || !strings.Contains(err.Error(), "positions are lost") {
+	if _, err := s.Writes.Write(t.Context(), writes[2:]); err == nil || !strings.Contains(err.Error(), "positions are lost") {
 		t.Errorf("without positions: got %v, want the event rejected", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestPositions_AreCarriedOverToAnotherName(t *testing.T) {
 	renamed := readmodel.New(db.Client(), readmodel.Config{
 		Database: db.Name(), Projections: []projection.Part{{Name: "sums", Collections: []string{"totals"}}},
 	})
-	_, err := renamed.CheckPositions(t.Context())
+	_, err := renamed.Writes.CheckPositions(t.Context())
 	if !errors.Is(err, readmodel.ErrPositionsLost) || !strings.Contains(err.Error(), "the projection had another name") || !strings.Contains(err.Error(), `document "all" of "totals"`) {
 		t.Errorf("with another name: got %v, want the document named, and the name as a cause", err)
 	}
@@ -185,7 +185,7 @@ func TestPositions_AreCarriedOverToAnotherName(t *testing.T) {
 	if err := cursor.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if single, err := renamed.CheckPositions(t.Context()); err != nil || len(single) > 0 {
+	if single, err := renamed.Writes.CheckPositions(t.Context()); err != nil || len(single) > 0 {
 		t.Errorf("carried over: got %v, want that nothing is lost", err)
 	}
 	for _, aggregate := range []string{"a", "b"} {
@@ -214,7 +214,7 @@ func TestPositions_OneStrayDocumentIsNoProof(t *testing.T) {
 	}
 	looks := func(want string) {
 		t.Helper()
-		single, err := s.CheckPositions(t.Context())
+		single, err := s.Writes.CheckPositions(t.Context())
 		if err != nil || len(single) != 1 || !strings.Contains(single[0], want) {
 			t.Errorf("got %q and %v, want %s named", single, err, want)
 		}
@@ -241,7 +241,7 @@ func TestPositions_OneStrayDocumentIsNoProof(t *testing.T) {
 	looks(`document "y" of "totals"`)
 	stray("z")
 	for looked := 0; ; looked++ {
-		_, err := s.CheckPositions(t.Context())
+		_, err := s.Writes.CheckPositions(t.Context())
 		if errors.Is(err, readmodel.ErrPositionsLost) {
 			break
 		}
@@ -260,7 +260,7 @@ func TestPositions_AreLookedUpInATransaction(t *testing.T) {
 	s := readmodel.New(client, readmodel.Config{Database: database, Projections: []projection.Part{{Name: "totals", Collections: []string{"totals"}}}})
 	write(t, s, counted("all", "a", 1))
 	sent.take()
-	if single, err := s.CheckPositions(t.Context()); err != nil || len(single) > 0 {
+	if single, err := s.Writes.CheckPositions(t.Context()); err != nil || len(single) > 0 {
 		t.Fatalf("got %q and %v, want nothing lost", single, err)
 	}
 	_, commands := sent.take()
@@ -296,11 +296,11 @@ func TestPositions_AWriteThatComesBetweenIsNoLoss(t *testing.T) {
 		}
 		write(t, s, counted("all", "a", 1))
 	}
-	_, err := s.Write(t.Context(), []projection.Write{counted("all", "a", 1)})
+	_, err := s.Writes.Write(t.Context(), []projection.Write{counted("all", "a", 1)})
 	if _, rejected := errors.AsType[*delivery.RejectedError](err); err == nil || rejected {
 		t.Errorf("got %v, want it tried again", err)
 	}
-	if outcomes, err := s.Write(t.Context(), []projection.Write{counted("all", "a", 1)}); err != nil || outcomes[0] != delivery.Repeated {
+	if outcomes, err := s.Writes.Write(t.Context(), []projection.Write{counted("all", "a", 1)}); err != nil || outcomes[0] != delivery.Repeated {
 		t.Errorf("again: got %v and %v, want a repeat", outcomes, err)
 	}
 }

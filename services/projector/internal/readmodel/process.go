@@ -180,7 +180,7 @@ func (p *Process) say(ctx context.Context, first bool) error {
 	}
 	// A majority had the last beat.
 	if me.Before.Before(p.beaten) {
-		p.store.wentBack()
+		p.store.config.WentBack()
 	}
 	p.beaten = me.HeartbeatAt
 	if err := p.sayNoting(ctx); err != nil {
@@ -212,7 +212,7 @@ func (p *Process) say(ctx context.Context, first bool) error {
 // none, that it may apply events until it says so again, or counts as dead.
 func (p *Process) sayNoting(ctx context.Context) error {
 	var said mongo.Pipeline
-	switch p.store.onGap {
+	switch p.store.config.OnGap {
 	case "":
 		return nil
 	case waitsForGaps:

@@ -15,7 +15,7 @@ import (
 
 // Reached tells whether a collection's document of an aggregate, which is its own,
 // is at a sequence or beyond it, as a majority has it.
-func (s *Store) Reached(ctx context.Context, collection, aggregate string, sequence contract.Sequence) (bool, error) {
+func (s *Writes) Reached(ctx context.Context, collection, aggregate string, sequence contract.Sequence) (bool, error) {
 	return s.there(ctx, collection, bson.D{
 		{Key: "_id", Value: aggregate},
 		{Key: ofAggregates, Value: nil},
@@ -24,23 +24,12 @@ func (s *Store) Reached(ctx context.Context, collection, aggregate string, seque
 }
 
 // ReachedKeyed is Reached for a projection whose documents many aggregates change.
-func (s *Store) ReachedKeyed(ctx context.Context, name, aggregate string, sequence contract.Sequence) (bool, error) {
+func (s *Writes) ReachedKeyed(ctx context.Context, name, aggregate string, sequence contract.Sequence) (bool, error) {
 	return s.there(ctx, projection.Positions, bson.D{{Key: "_id", Value: account{name, aggregate}}, {Key: "sequence", Value: bson.D{{Key: "$gte", Value: sequence}}}})
 }
 
-func (s *Store) there(ctx context.Context, collection string, filter bson.D) (bool, error) {
-	err := s.db.Collection(collection).FindOne(ctx, filter).Err()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look up a position in %q: %w", collection, err)
-	}
-	return true, nil
-}
-
 // Position implements delivery.ParkedMessages.
-func (s *Store) Position(ctx context.Context, w *projection.Write) (delivery.Position, error) {
+func (s *Writes) Position(ctx context.Context, w *projection.Write) (delivery.Position, error) {
 	collection, key, path := w.Collection, w.ID, []string{bookkeeping}
 	if w.Keyed {
 		collection, key, path = projection.Positions, accountOf(w), nil

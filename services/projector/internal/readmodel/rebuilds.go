@@ -14,7 +14,7 @@ import (
 	"changerelay/services/projector/internal/rebuild"
 )
 
-var _ rebuild.Positions = (*Store)(nil)
+var _ rebuild.Positions = (*Writes)(nil)
 
 // ErrRevised means that the record of a rebuild was changed by somebody else.
 var ErrRevised = errors.New("the rebuild was changed at the same time")

@@ -86,8 +86,8 @@ func TestUnhalted_PassesOverAHaltThatIsLiftedMeanwhile(t *testing.T) {
 	other := readmodel.New(client, readmodel.Config{Database: s.db.Name()})
 	lift = func() {
 		lift = nil
-		_, err := other.Unpark(t.Context(), e)
-		lifted, liftErr := other.Lift(t.Context(), "a")
+		_, err := other.Parked.Unpark(t.Context(), e)
+		lifted, liftErr := other.Parked.Lift(t.Context(), "a")
 		if err := errors.Join(err, liftErr); err != nil || !lifted {
 			t.Errorf("lift: got %t and %v", lifted, err)
 		}

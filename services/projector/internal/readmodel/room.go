@@ -67,7 +67,7 @@ func (r *room) note(bytes int64) {
 
 // ParkedBytes is how many bytes of parked messages are read and not yet dealt with,
 // and how many there were at most.
-func (s *Store) ParkedBytes() (now, most int64) {
+func (s *Parked) ParkedBytes() (now, most int64) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	return s.room.used, s.room.most

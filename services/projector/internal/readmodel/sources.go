@@ -169,14 +169,14 @@ func continuations(ctx context.Context, notes *mongo.Collection) (all []Continua
 
 // Continuations are what operators have said of the sources of the store's group.
 func (s *Store) Continuations(ctx context.Context) ([]Continuation, error) {
-	return continuations(ctx, s.sources.notes)
+	return continuations(ctx, s.Writes.sources.notes)
 }
 
 // Continue notes that one source continues another, and tells whether that is new.
 // Replicas go by it at the next event that they would halt for, and nobody has to wait.
 func (s *Store) Continue(ctx context.Context, c Continuation) (fresh bool, err error) {
 	c.Key, c.At = continuationKey{notedContinuation, c.To, c.From}, time.Now()
-	result, err := s.sources.notes.UpdateOne(ctx, bson.D{{Key: "_id", Value: c.Key}}, bson.D{{Key: "$setOnInsert", Value: bson.D{
+	result, err := s.Writes.sources.notes.UpdateOne(ctx, bson.D{{Key: "_id", Value: c.Key}}, bson.D{{Key: "$setOnInsert", Value: bson.D{
 		{Key: "from", Value: c.From}, {Key: "to", Value: c.To}, {Key: "by", Value: c.By}, {Key: "why", Value: c.Why}, {Key: "at", Value: c.At},
 	}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Store) Continue(ctx context.Context, c Continuation) (fresh bool, err e
 // Separate takes back that one source continues another, and tells whether that was
 // noted. Replicas go by it within sourcesTrusted.
 func (s *Store) Separate(ctx context.Context, from, to string) (was bool, err error) {
-	result, err := s.sources.notes.DeleteOne(ctx, bson.D{{Key: "_id", Value: continuationKey{notedContinuation, to, from}}})
+	result, err := s.Writes.sources.notes.DeleteOne(ctx, bson.D{{Key: "_id", Value: continuationKey{notedContinuation, to, from}}})
 	if err != nil {
 		return false, fmt.Errorf("take back in %q that %s continues %s: %w", projection.Positions, to, from, err)
 	}

@@ -80,7 +80,7 @@ func TestSources_NothingIsWrittenOverAnotherSource(t *testing.T) {
 			if len(tt.before) > 0 {
 				write(t, s, tt.before...)
 			}
-			_, err := s.Write(t.Context(), tt.writes)
+			_, err := s.Writes.Write(t.Context(), tt.writes)
 			rejected, ok := errors.AsType[*delivery.RejectedError](err)
 			if !ok || rejected.Index != tt.refused || !strings.HasPrefix(rejected.Reason, readmodel.OtherSource+", "+otherSource) {
 				t.Fatalf("got %v, want write %d refused for its source", err, tt.refused)
@@ -91,7 +91,7 @@ func TestSources_NothingIsWrittenOverAnotherSource(t *testing.T) {
 					t.Errorf("%d documents of %q, %v, are of the other source, want none", n, collection, err)
 				}
 			}
-			at, err := s.Position(t.Context(), &tt.writes[tt.refused])
+			at, err := s.Writes.Position(t.Context(), &tt.writes[tt.refused])
 			if err != nil || !strings.HasPrefix(at.Other, readmodel.OtherSource) || at.Continued {
 				t.Errorf("the position is %+v, %v, want it of another source", at, err)
 			}
@@ -104,7 +104,7 @@ func TestSources_WhatIsPassedByMovesNothingOfAnotherSource(t *testing.T) {
 	t.Parallel()
 	s, db := newTotals(t)
 	write(t, s, counted("all", "a", 2))
-	outcomes, err := s.Write(t.Context(), []projection.Write{
+	outcomes, err := s.Writes.Write(t.Context(), []projection.Write{
 		unfollowed(ofOther(counted("all", "a", 7))), unfollowed(ofOther(counted("all", "a", 8))), counted("all", "a", 3),
 	})
 	if err != nil || !slices.Equal(outcomes, []delivery.Outcome{delivery.Repeated, delivery.Repeated, delivery.Applied}) {
@@ -137,16 +137,16 @@ func TestSources_WhatContinuesIsComparedBySequence(t *testing.T) {
 				t.Errorf("said again: got %v and %v", fresh, err)
 			}
 			all := []projection.Write{ofOther(of("a", 2)), ofOther(of("a", 3)), of("a", 1), ofOther(of("b", 3)), ofOther(of("b", 4))}
-			outcomes, err := s.Write(t.Context(), all)
+			outcomes, err := s.Writes.Write(t.Context(), all)
 			if err != nil || !slices.Equal(outcomes, []delivery.Outcome{delivery.Repeated, delivery.Applied, delivery.Repeated, delivery.Repeated, delivery.Applied}) {
 				t.Fatalf("got %v and %v, want what is above applied", outcomes, err)
 			}
 			late := of("b", 5)
-			if _, err := s.Write(t.Context(), []projection.Write{late}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
+			if _, err := s.Writes.Write(t.Context(), []projection.Write{late}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
 				t.Errorf("a late event of the earlier source: got %v, want it refused", err)
 			}
 			repeat := of("b", 4)
-			if at, err := s.Position(t.Context(), &repeat); err != nil || !at.Continued || at.Other != "" {
+			if at, err := s.Writes.Position(t.Context(), &repeat); err != nil || !at.Continued || at.Other != "" {
 				t.Errorf("the position is %+v, %v, want it continued", at, err)
 			}
 		})
@@ -165,7 +165,7 @@ func TestSources_AnUnknownOneIsTakenOver(t *testing.T) {
 	}
 	write(t, s, ofOther(single("own", "a", 2)), ofOther(counted("all", "a", 2)))
 	for _, w := range []projection.Write{single("own", "a", 3), counted("all", "a", 3)} {
-		if _, err := s.Write(t.Context(), []projection.Write{w}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
+		if _, err := s.Writes.Write(t.Context(), []projection.Write{w}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
 			t.Errorf("of the source before: got %v, want it refused", err)
 		}
 	}

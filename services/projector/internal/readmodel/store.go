@@ -1,42 +1,25 @@
 package readmodel
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 )
 
-// Store is a read database.
+// Store is a read database: the ports that messages are delivered to, each with the
+// collections that it alone writes, and what is kept beside them.
 type Store struct {
-	db     *mongo.Database
-	feed   Feed
-	group  string
-	marked []string
-	parts  []projection.Part // nil where not known
-	onGap  string
-	room   *room
-	looks  *looks
-	ended  func(transactions int)
-	// wentBack is that of Config.
-	wentBack func()
-	// suspects are documents that may show that positions are lost.
-	suspects *suspects
-	// witnessed are documents that may show that read collections were emptied, and keep is
-	// that of Config.
-	witnessed *witnessed
-	sources   *sources
-	keep      time.Duration
+	*database
+	Writes            *Writes
+	Halts             *Halts
+	Parking           *Parking
+	Parked            *Parked
+	AggregateVersions *AggregateVersions
+
+	config Config
 	// deployed is when Deploy noted what this process is, by the server's clock.
 	deployed *atomic.Pointer[time.Time]
 }
@@ -70,12 +53,6 @@ type Config struct {
 	WentBack func()
 }
 
-var (
-	_ delivery.Store            = (*Store)(nil)
-	_ delivery.Parking          = (*Store)(nil)
-	_ delivery.HaltedAggregates = (*Store)(nil)
-)
-
 // New returns the store in a database.
 func New(client *mongo.Client, cfg Config) *Store {
 	if cfg.Ended == nil {
@@ -84,67 +61,12 @@ func New(client *mongo.Client, cfg Config) *Store {
 	if cfg.WentBack == nil {
 		cfg.WentBack = func() {}
 	}
-	s := &Store{
-		db: client.Database(cfg.Database, options.Database().
-			SetWriteConcern(writeconcern.Majority()).
-			SetReadConcern(readconcern.Majority()).
-			SetReadPreference(readpref.Primary())),
-		feed:      cfg.Feed,
-		group:     cfg.Group,
-		marked:    cfg.Marked,
-		parts:     cfg.Projections,
-		onGap:     cfg.OnGap,
-		room:      newRoom(cfg.ParkedBytes),
-		looks:     &looks{},
-		ended:     cfg.Ended,
-		wentBack:  cfg.WentBack,
-		suspects:  &suspects{found: map[string]suspect{}},
-		witnessed: &witnessed{of: map[string]knownWitnesses{}},
-		keep:      cfg.Keep,
-		deployed:  &atomic.Pointer[time.Time]{},
-	}
-	s.sources = &sources{notes: s.own(projection.Positions)}
+	d := newDatabase(client, cfg)
+	s := &Store{database: d, config: cfg, deployed: &atomic.Pointer[time.Time]{}}
+	s.Halts = &Halts{database: d, marked: cfg.Marked}
+	s.Parking = &Parking{database: d, halts: s.Halts}
+	s.Writes = newWrites(d, s.Parking)
+	s.Parked = &Parked{database: d, halts: s.Halts, writes: s.Writes, room: newRoom(cfg.ParkedBytes)}
+	s.AggregateVersions = &AggregateVersions{database: d, halts: s.Halts, marked: cfg.Marked}
 	return s
-}
-
-// own is one of the group's own collections.
-func (s *Store) own(name string) *mongo.Collection {
-	return s.db.Collection(projection.OfGroup(name, s.group))
-}
-
-// Ping asks the primary for an answer.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.db.Client().Ping(ctx, readpref.Primary()); err != nil {
-		return fmt.Errorf("reach the read database: %w", err)
-	}
-	return nil
-}
-
-// Write implements delivery.Store. What goes to one collection, guarded by its
-// documents, goes by itself, unless it depends on what they are; all else goes
-// together: see joint.
-func (s *Store) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
-	outcomes, err := s.write(ctx, writes)
-	// So ends a write without a transaction that waits for one.
-	if hasCode(err, maxTimeExpired) && s.looks.due() {
-		s.endIdle(ctx)
-	}
-	if isUnreachable(err) {
-		err = unreachable(err)
-	}
-	return outcomes, err
-}
-
-func (s *Store) write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
-	outcomes, all := make([]delivery.Outcome, len(writes)), make([]int, len(writes))
-	for i := range all {
-		all[i] = i
-	}
-	reads := slices.ContainsFunc(writes, func(w projection.Write) bool { return w.Complete != nil })
-	if to := collections(writes, all); !reads && len(to) == 1 && len(accounts(writes, all)) == 0 {
-		p := &pass{store: s, collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
-		return outcomes, p.run(ctx)
-	}
-	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}
-	return outcomes, p.run(ctx)
 }

@@ -43,13 +43,32 @@ func TestMain(m *testing.M) {
 // subject is the store with what the suite needs besides.
 type subject struct {
 	*readmodel.Store
+	ports
 	db *mongo.Database
+}
+
+// ports are the types of a store in one.
+type ports struct {
+	*readmodel.Writes
+	*readmodel.Halts
+	*readmodel.Parking
+	*readmodel.Parked
+	*readmodel.AggregateVersions
+}
+
+func (p ports) Position(ctx context.Context, w *projection.Write) (delivery.Position, error) {
+	return p.Parked.Position(ctx, w)
+}
+
+func (p ports) Mark(ctx context.Context, aggregate string) (*projection.Halted, error) {
+	return p.Parked.Mark(ctx, aggregate)
 }
 
 func newSubject(t *testing.T, monitor *event.CommandMonitor) *subject {
 	t.Helper()
 	client, database := servers.Mongo(t, monitor)
-	return &subject{readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, Marked: []string{"c", "other"}}), client.Database(database)}
+	s := readmodel.New(client, readmodel.Config{Database: database, Feed: readmodel.Feed{Topic: "topic", Subscription: "projector"}, Marked: []string{"c", "other"}})
+	return &subject{s, ports{s.Writes, s.Halts, s.Parking, s.Parked, s.AggregateVersions}, client.Database(database)}
 }
 
 // The body of a message that could not be kept is in the dead letters, and nobody
@@ -64,7 +83,7 @@ func TestDiscard_OfAPlaceIsNoDecisionAboutTheMessage(t *testing.T) {
 	if err := s.Park(t.Context(), []delivery.Parked{{Event: *e}}); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Store.Parked(t.Context(), "a", func(p readmodel.ParkedMessage) error { return s.Store.Discard(t.Context(), &p) })
+	err := s.Store.Parked.Each(t.Context(), "a", func(p readmodel.ParkedMessage) error { return s.Store.Parked.Discard(t.Context(), &p) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +137,7 @@ func (s *subject) Marked(ctx context.Context, collection string, id any) (string
 
 func (s *subject) Parked(ctx context.Context, aggregate string) ([]contract.Sequence, error) {
 	var sequences []contract.Sequence
-	err := s.Store.Parked(ctx, aggregate, func(p readmodel.ParkedMessage) error {
+	err := s.Store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
 		sequences = append(sequences, p.Sequence)
 		return nil
 	})
@@ -126,7 +145,7 @@ func (s *subject) Parked(ctx context.Context, aggregate string) ([]contract.Sequ
 }
 
 func (s *subject) Discard(ctx context.Context, e *contract.Event) error {
-	return s.Store.Discard(ctx, &readmodel.ParkedMessage{AggregateID: e.AggregateID, Sequence: e.Sequence, EventID: e.ID, Message: contract.Message{Body: []byte("x")}})
+	return s.Store.Parked.Discard(ctx, &readmodel.ParkedMessage{AggregateID: e.AggregateID, Sequence: e.Sequence, EventID: e.ID, Message: contract.Message{Body: []byte("x")}})
 }
 
 func (s *subject) PutForeign(ctx context.Context, collection string, id any) error {
@@ -359,7 +378,7 @@ func TestStore_AnUnreachableServerPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
-	outcomes, err := readmodel.New(client, readmodel.Config{Database: "x"}).Write(t.Context(), []projection.Write{set("a", 1)})
+	outcomes, err := readmodel.New(client, readmodel.Config{Database: "x"}).Writes.Write(t.Context(), []projection.Write{set("a", 1)})
 	if _, rejected := errors.AsType[*delivery.RejectedError](err); err == nil || rejected || outcomes[0] != delivery.Unknown {
 		t.Errorf("got %v and %v, want an error that passes and an unknown outcome", outcomes, err)
 	}

@@ -52,7 +52,7 @@ func (s *suspects) keep(name string, found []suspect) {
 // and the ledger has no position of the projection at all. A single one beside
 // positions may be somebody else's, with what a projector had written into another
 // collection: it is returned, in words.
-func (s *Store) CheckPositions(ctx context.Context) (single []string, err error) {
+func (s *Writes) CheckPositions(ctx context.Context) (single []string, err error) {
 	for i := range s.parts {
 		found, err := s.suspected(ctx, &s.parts[i])
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) CheckPositions(ctx context.Context) (single []string, err error)
 }
 
 // proof is ErrPositionsLost where it cannot be but that positions of a projection are.
-func (s *Store) proof(ctx context.Context, name string, found []suspect) error {
+func (s *Writes) proof(ctx context.Context, name string, found []suspect) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (s *Store) proof(ctx context.Context, name string, found []suspect) error {
 
 // suspected are documents of a projection that show events which the ledger does not
 // have: the one that an earlier look has found, and of some at random.
-func (s *Store) suspected(ctx context.Context, part *projection.Part) ([]suspect, error) {
+func (s *Writes) suspected(ctx context.Context, part *projection.Part) ([]suspect, error) {
 	looks := []suspectLook{}
 	for _, known := range s.suspects.of(part.Name) {
 		looks = append(looks, suspectLook{known.collection, bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: known.Document}}}}})

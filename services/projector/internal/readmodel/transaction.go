@@ -36,7 +36,7 @@ const (
 
 // together runs f in a transaction, again where another one was in its way. One that
 // stays in its way may be a dead process's.
-func (s *Store) together(ctx context.Context, f func(ctx context.Context) error) error {
+func (s *database) together(ctx context.Context, f func(ctx context.Context) error) error {
 	session, err := s.db.Client().StartSession()
 	if err != nil {
 		return fmt.Errorf("start a session: %w", err)
@@ -78,7 +78,7 @@ func (l *looks) due() bool {
 // happened for long: the server would keep what a dead process has changed for it,
 // until they are transactionLifetimeLimitSeconds old. It does no harm to a live one,
 // which starts over. What cannot be looked at, or ended, ends as the server has it.
-func (s *Store) endIdle(ctx context.Context) {
+func (s *database) endIdle(ctx context.Context) {
 	admin := s.db.Client().Database("admin")
 	cursor, err := admin.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: false}, {Key: "idleSessions", Value: true}}}},

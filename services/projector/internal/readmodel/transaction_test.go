@@ -70,7 +70,7 @@ func storeAt(t *testing.T, server *options.ClientOptions) *readmodel.Store {
 // tried tries to write as a handler does, again and again, until it is done or enough.
 func tried(ctx context.Context, s *readmodel.Store, w projection.Write, enough func() bool) error {
 	for {
-		_, err := s.Write(ctx, []projection.Write{w})
+		_, err := s.Writes.Write(ctx, []projection.Write{w})
 		if err == nil || ctx.Err() != nil || enough() {
 			return err
 		}

@@ -16,10 +16,10 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-var _ delivery.Unhalted = (*Store)(nil)
+var _ delivery.Unhalted = (*Parked)(nil)
 
 // Missing implements delivery.ParkedMessages.
-func (s *Store) Missing(ctx context.Context, aggregate string) (missing int64, err error) {
+func (s *Parked) Missing(ctx context.Context, aggregate string) (missing int64, err error) {
 	err = s.together(ctx, func(ctx context.Context) error {
 		missing = 0
 		var halt haltedAggregate
@@ -64,7 +64,7 @@ func (g Gone) First() []string {
 
 // Gone returns which messages are missing that were parked under the group's halts. It
 // looks at each halt only where the group lacks some in all.
-func (s *Store) Gone(ctx context.Context) (Gone, error) {
+func (s *Parked) Gone(ctx context.Context) (Gone, error) {
 	cursor, err := s.own(projection.HaltedAggregates).Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "kept", Value: bson.D{{Key: "$sum", Value: "$kept"}}}}}},
 	})
@@ -81,7 +81,7 @@ func (s *Store) Gone(ctx context.Context) (Gone, error) {
 	if err != nil || len(sums) == 0 || sums[0].Kept <= there {
 		return nil, err
 	}
-	halted, err := s.HaltedFor(ctx, "")
+	halted, err := s.halts.HaltedFor(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (s *Store) Gone(ctx context.Context) (Gone, error) {
 
 // uncounted is how many messages commands of an older release have discarded under a
 // halt, by the ledger. Whoever redrives leaves no line there.
-func (s *Store) uncounted(ctx context.Context, halt *haltedAggregate) (int64, error) {
+func (s *Parked) uncounted(ctx context.Context, halt *haltedAggregate) (int64, error) {
 	cursor, err := s.db.Collection(projection.Decisions).Find(ctx, bson.D{
 		{Key: "group", Value: s.group},
 		{Key: "counted", Value: nil},
@@ -124,13 +124,13 @@ func (s *Store) uncounted(ctx context.Context, halt *haltedAggregate) (int64, er
 }
 
 // IsParked implements delivery.ParkedMessages.
-func (s *Store) IsParked(ctx context.Context, e *contract.Event) (bool, error) {
+func (s *Parked) IsParked(ctx context.Context, e *contract.Event) (bool, error) {
 	return s.there(ctx, projection.OfGroup(projection.ParkedMessages, s.group), bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}})
 }
 
 // Unhalted implements delivery.Unhalted. It goes from aggregate to aggregate along
 // the keys.
-func (s *Store) Unhalted(ctx context.Context, aggregates ...string) ([]delivery.LostHalt, error) {
+func (s *Parked) Unhalted(ctx context.Context, aggregates ...string) ([]delivery.LostHalt, error) {
 	if len(aggregates) > 0 {
 		var lost []delivery.LostHalt
 		for _, aggregate := range aggregates {
@@ -144,7 +144,7 @@ func (s *Store) Unhalted(ctx context.Context, aggregates ...string) ([]delivery.
 		}
 		return s.withDeleted(ctx, lost, aggregates)
 	}
-	halts, err := s.List(ctx, 0)
+	halts, err := s.halts.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Store) Unhalted(ctx context.Context, aggregates ...string) ([]delivery.
 		}
 		after = bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: bson.D{{Key: "aggregateId", Value: e.AggregateID}, {Key: "sequence", Value: bson.MaxKey{}}}}}}}
 	}
-	noted, err := s.notedHalts(ctx)
+	noted, err := s.halts.notedHalts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Store) Unhalted(ctx context.Context, aggregates ...string) ([]delivery.
 
 // withDeleted adds those of the aggregates whose halts were deleted with all that was
 // parked under them.
-func (s *Store) withDeleted(ctx context.Context, lost []delivery.LostHalt, aggregates []string) ([]delivery.LostHalt, error) {
+func (s *Parked) withDeleted(ctx context.Context, lost []delivery.LostHalt, aggregates []string) ([]delivery.LostHalt, error) {
 	for _, aggregate := range aggregates {
 		found, err := s.deleted(ctx, aggregate)
 		if err != nil {
@@ -188,7 +188,7 @@ func (s *Store) withDeleted(ctx context.Context, lost []delivery.LostHalt, aggre
 
 // unhalted is the first parked message that is found, with no more than its
 // aggregate where that is halted, or was before; nil where there is none.
-func (s *Store) unhalted(ctx context.Context, filter bson.D, before map[string]delivery.HaltID) (*contract.Event, error) {
+func (s *Parked) unhalted(ctx context.Context, filter bson.D, before map[string]delivery.HaltID) (*contract.Event, error) {
 	var p parkedMessage
 	first := options.FindOne().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(bson.D{{Key: "position", Value: 1}, {Key: "eventType", Value: 1}})
 	err := s.own(projection.ParkedMessages).FindOne(ctx, filter, first).Decode(&p)
@@ -202,7 +202,7 @@ func (s *Store) unhalted(ctx context.Context, filter bson.D, before map[string]d
 	if before[e.AggregateID] != "" {
 		return e, nil
 	}
-	halt, err := s.Halted(ctx, e.AggregateID)
+	halt, err := s.halts.Halted(ctx, e.AggregateID)
 	if err != nil || halt != "" {
 		return e, err
 	}

@@ -15,14 +15,22 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-var _ delivery.Versions = (*Store)(nil)
+// AggregateVersions are the versions that aggregates have come to, in applied_positions.
+type AggregateVersions struct {
+	*database
+	halts *Halts
+	// marked are those of Config.
+	marked []string
+}
+
+var _ delivery.Versions = (*AggregateVersions)(nil)
 
 // versions is the key of an aggregate's version in the ledger: that of no
 // projection, since none is without a name.
 func versions(aggregate string) account { return account{AggregateID: aggregate} }
 
 // LastVersion implements delivery.Versions.
-func (s *Store) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {
+func (s *AggregateVersions) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {
 	var stored struct {
 		Version   *int64    `bson:"version"`
 		UpdatedAt time.Time `bson:"updatedAt"`
@@ -49,7 +57,7 @@ const clocksApart = time.Minute
 // shownVersion is the version of an aggregate that has no note, by its own documents:
 // one that was written since versions are noted tells that the note is lost. It shows no
 // event that its projection passed by.
-func (s *Store) shownVersion(ctx context.Context, aggregate string) (shown contract.Version, err error) {
+func (s *AggregateVersions) shownVersion(ctx context.Context, aggregate string) (shown contract.Version, err error) {
 	f, err := s.feeding(ctx)
 	if err != nil || f == nil || f.NotedSince.IsZero() {
 		return contract.Version{}, err
@@ -85,17 +93,17 @@ func (s *Store) shownVersion(ctx context.Context, aggregate string) (shown contr
 // doubtful tells whether later versions may have been applied than the one that was
 // noted at a time: while a projector lived that notes none, and the aggregate was
 // not halted. What is halted is applied by a redrive alone, and stops there.
-func (s *Store) doubtful(ctx context.Context, aggregate string, noted time.Time) (bool, error) {
+func (s *AggregateVersions) doubtful(ctx context.Context, aggregate string, noted time.Time) (bool, error) {
 	f, err := s.feeding(ctx)
 	if err != nil || f == nil || noted.After(f.UnnotedAt) {
 		return false, err
 	}
-	halt, err := s.Halted(ctx, aggregate)
+	halt, err := s.halts.Halted(ctx, aggregate)
 	return halt == "", err
 }
 
 // AdvanceVersion implements delivery.Versions.
-func (s *Store) AdvanceVersion(ctx context.Context, aggregate string, version int64) error {
+func (s *AggregateVersions) AdvanceVersion(ctx context.Context, aggregate string, version int64) error {
 	return s.setVersion(ctx, aggregate, bson.D{
 		{Key: "$max", Value: bson.D{{Key: "version", Value: version}}},
 		{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}},
@@ -103,14 +111,14 @@ func (s *Store) AdvanceVersion(ctx context.Context, aggregate string, version in
 }
 
 // ForgetVersion implements delivery.Versions.
-func (s *Store) ForgetVersion(ctx context.Context, aggregate string) error {
+func (s *AggregateVersions) ForgetVersion(ctx context.Context, aggregate string) error {
 	return s.setVersion(ctx, aggregate, bson.D{
 		{Key: "$unset", Value: bson.D{{Key: "version", Value: ""}}},
 		{Key: "$currentDate", Value: bson.D{{Key: "updatedAt", Value: true}}},
 	})
 }
 
-func (s *Store) setVersion(ctx context.Context, aggregate string, update bson.D) error {
+func (s *AggregateVersions) setVersion(ctx context.Context, aggregate string, update bson.D) error {
 	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: versions(aggregate)}}, update,
 		options.UpdateOne().SetUpsert(true))
 	if err != nil {

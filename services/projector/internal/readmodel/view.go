@@ -199,7 +199,7 @@ func (s *Store) EnsureViews(ctx context.Context, views []projection.View) (bool,
 }
 
 // CountHalted is how many aggregates are halted in the store's group.
-func (s *Store) CountHalted(ctx context.Context) (int64, error) {
+func (s *Halts) CountHalted(ctx context.Context) (int64, error) {
 	n, err := s.own(projection.HaltedAggregates).CountDocuments(ctx, bson.D{})
 	if err != nil {
 		return 0, fmt.Errorf("count halted aggregates: %w", err)
@@ -208,7 +208,7 @@ func (s *Store) CountHalted(ctx context.Context) (int64, error) {
 }
 
 // CountParked is how many messages are parked in the store's group.
-func (s *Store) CountParked(ctx context.Context) (int64, error) {
+func (s *Parked) CountParked(ctx context.Context) (int64, error) {
 	n, err := s.own(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
 	if err != nil {
 		return 0, fmt.Errorf("count parked messages: %w", err)

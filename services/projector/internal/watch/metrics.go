@@ -154,7 +154,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 			func() float64 { return float64(e.Held.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_in_flight_bytes", Help: "Bytes of messages asked for and not settled, and of parked ones that are redriven; see MAX_IN_FLIGHT_BYTES."},
 			func() float64 {
-				parked, _ := store.ParkedBytes()
+				parked, _ := store.Parked.ParkedBytes()
 				return float64(engine.BytesInFlight() + parked)
 			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_resting", Help: "Sessions left alone for a while because they alone cannot be applied."},

@@ -46,20 +46,20 @@ func (w *ParkedWatch) Run(ctx context.Context, store *readmodel.Store) error {
 func (w *ParkedWatch) look(ctx context.Context, store *readmodel.Store) {
 	attempt, cancel := context.WithTimeout(ctx, parkedTime)
 	defer cancel()
-	halted, err := delivery.Rehalt(attempt, store, store, false)
+	halted, err := delivery.Rehalt(attempt, store.Parked, store.Parking, false)
 	for _, aggregate := range halted {
 		w.PutBack.Add(1)
 		w.Log.Error().Str("aggregate_id", aggregate).
 			Msg("messages were parked and their halt is gone, later events may have been applied over them; the halt is put back, see projector parked redrive")
 	}
 	if err == nil {
-		err = store.NoteHalts(attempt)
+		err = store.Halts.NoteHalts(attempt)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn().Err(err).Msg("what is parked cannot be looked at, a lost halt goes unseen")
 	}
 	w.lookForGone(ctx, attempt, store)
-	n, err := store.CountParked(attempt)
+	n, err := store.Parked.CountParked(attempt)
 	if err != nil {
 		w.parked.Store(0)
 		return
@@ -70,7 +70,7 @@ func (w *ParkedWatch) look(ctx context.Context, store *readmodel.Store) {
 // lookForGone counts the parked messages that are missing, and names their aggregates
 // when that changes.
 func (w *ParkedWatch) lookForGone(ctx, attempt context.Context, store *readmodel.Store) {
-	gone, err := store.Gone(attempt)
+	gone, err := store.Parked.Gone(attempt)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Log.Warn().Err(err).Msg("what is parked cannot be counted, lost messages go unseen")

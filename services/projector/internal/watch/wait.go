@@ -126,9 +126,9 @@ func (w *Waiter) until(ctx context.Context, q question) (bool, error) {
 
 func (w *Waiter) reached(ctx context.Context, q question) (bool, error) {
 	if projection.Keyed(q.projection) {
-		return w.store.ReachedKeyed(ctx, q.projection.Name(), q.aggregate, q.sequence)
+		return w.store.Writes.ReachedKeyed(ctx, q.projection.Name(), q.aggregate, q.sequence)
 	}
-	return w.store.Reached(ctx, q.projection.Collections()[0], q.aggregate, q.sequence)
+	return w.store.Writes.Reached(ctx, q.projection.Collections()[0], q.aggregate, q.sequence)
 }
 
 func answer(out http.ResponseWriter, code int, problem string) {

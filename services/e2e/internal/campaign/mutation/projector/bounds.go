@@ -47,7 +47,7 @@ func boundGuards() []guard.Guard {
 		},
 		{
 			Name:    "parked: a message takes the place that was kept for it",
-			File:    readmodel + "/parked.go",
+			File:    readmodel + "/parking.go",
 			Cut:     "return s.fill(ctx, id, fields)",
 			With:    "return nil",
 			Package: readmodel,

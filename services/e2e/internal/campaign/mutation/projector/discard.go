@@ -23,7 +23,7 @@ func discardGuards() []guard.Guard {
 		},
 		{
 			Name:    "discard: an event that comes again is not parked",
-			File:    readmodel + "/parked.go",
+			File:    readmodel + "/parking.go",
 			Cut:     "s.Discarded(ctx, &p.Event); err != nil || discarded {",
 			With:    "s.Discarded(ctx, &p.Event); err != nil && discarded {",
 			Package: app,
@@ -31,7 +31,7 @@ func discardGuards() []guard.Guard {
 		},
 		{
 			Name:    "discard: another event of its sequence is not meant",
-			File:    readmodel + "/redrive.go",
+			File:    readmodel + "/parked.go",
 			Cut:     `FindOne(ctx, bson.D{{Key: "_id", Value: parkedKey{e.AggregateID, e.Sequence, e.ID}}}).Err()`,
 			With:    `FindOne(ctx, bson.D{{Key: "_id.aggregateId", Value: e.AggregateID}, {Key: "_id.sequence", Value: e.Sequence}}).Err()`,
 			Package: readmodel,
@@ -39,7 +39,7 @@ func discardGuards() []guard.Guard {
 		},
 		{
 			Name:    "discard: what nobody has seen is not discarded for good",
-			File:    readmodel + "/redrive.go",
+			File:    readmodel + "/parked.go",
 			Cut:     "err != nil || !there || isShell(&p.Message) {",
 			With:    "err != nil || !there {",
 			Package: readmodel,
@@ -111,7 +111,7 @@ func discardGuards() []guard.Guard {
 		},
 		{
 			Name:    "halts: one that is put back knows of no repeats",
-			File:    readmodel + "/parked.go",
+			File:    readmodel + "/parking.go",
 			Cut:     "{Key: \"$unset\", Value: bson.D{{Key: \"behind\", Value: \"\"}}},\n",
 			With:    "",
 			Package: app,

@@ -34,7 +34,7 @@ func emptiedGuards() []guard.Guard {
 		{
 			Name:    "emptied: what may have expired is not missed",
 			File:    readmodel + "/emptied.go",
-			Cut:     "s.keep > 0 && w.Now.Sub(w.At) > s.keep-clocksApart",
+			Cut:     "s.config.Keep > 0 && w.Now.Sub(w.At) > s.config.Keep-clocksApart",
 			With:    "false",
 			Package: readmodel,
 			Tests:   []string{"TestEmptied_WhatMayHaveExpiredMeanwhileIsNotMissed"},

@@ -128,7 +128,7 @@ func brakeGuards() []guard.Guard {
 		{
 			Name:    "dead letters: what is halted for another reason stays halted",
 			File:    command + "/deadredrive.go",
-			Cut:     "s.store.HaltedFor(ctx, delivery.ReturnHalt)",
+			Cut:     "s.store.Halts.HaltedFor(ctx, delivery.ReturnHalt)",
 			With:    `s.store.HaltedFor(ctx, "")`,
 			Package: app,
 			Tests:   []string{"TestDeadRedrive_LeavesOtherHaltsAlone"},

@@ -247,7 +247,7 @@ func ownerGuards() []guard.Guard {
 		},
 		{
 			Name:    "dead letters: names of properties that a server may refuse are kept beside",
-			File:    readmodel + "/parked.go",
+			File:    readmodel + "/parking.go",
 			Cut:     "`^[A-Za-z0-9_:-]+$`",
 			With:    "`(?s)^.*$`",
 			Package: app,

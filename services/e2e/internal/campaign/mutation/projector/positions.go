@@ -124,7 +124,7 @@ func seenGuards() []guard.Guard {
 		},
 		{
 			Name:    "idle: a single write looks for a dead transaction in its way",
-			File:    readmodel + "/store.go",
+			File:    readmodel + "/writes.go",
 			Cut:     "if hasCode(err, maxTimeExpired) &&",
 			With:    "if hasCode(err, duplicateKey) &&",
 			Package: readmodel,

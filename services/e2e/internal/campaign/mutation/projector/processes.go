@@ -96,14 +96,6 @@ func processGuards() []guard.Guard {
 			Tests:   []string{aside},
 		},
 		{
-			Name:    "gaps: what was looked up before a halt is not gone by after it",
-			File:    delivery + "/versions.go",
-			Cut:     "v.chain, v.links = chain{}, nil",
-			With:    "v.chain = chain{}",
-			Package: delivery,
-			Tests:   []string{"TestGaps_AHoldGoesOnBehindWhatWasRedriven"},
-		},
-		{
 			Name:    "switch: dead letters of a namespace written another way are looked at",
 			File:    command + "/holes.go",
 			Cut:     "if !feed.Beside(feeds[0]) {",

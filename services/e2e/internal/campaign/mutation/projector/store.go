@@ -63,8 +63,8 @@ func storeGuards() []guard.Guard {
 		},
 		{
 			Name:    "read model: a halt marks the read documents",
-			File:    readmodel + "/parked.go",
-			Cut:     "return s.mark(ctx, e.AggregateID, &mark)",
+			File:    readmodel + "/parking.go",
+			Cut:     "return s.halts.mark(ctx, e.AggregateID, &mark)",
 			With:    "return nil",
 			Package: readmodel,
 			Tests:   []string{"TestStore_StoreConforms"},
@@ -79,8 +79,8 @@ func storeGuards() []guard.Guard {
 		},
 		{
 			Name:    "read model: a halt is lifted together with its mark",
-			File:    readmodel + "/redrive.go",
-			Cut:     "return s.unmark(ctx, aggregate)",
+			File:    readmodel + "/parked.go",
+			Cut:     "return s.halts.unmark(ctx, aggregate)",
 			With:    "return nil",
 			Package: readmodel,
 			Tests:   []string{"TestStore_StoreConforms"},
