@@ -35,29 +35,36 @@ func (p *projector) take(ctx context.Context, b *batch) {
 	}
 }
 
-// decide has the projections decide what item i writes.
+// decide fills in the writes of item i.
 func (p *projector) decide(ctx context.Context, b *batch, i int, choice Choice) {
 	it := &b.items[i]
-	it.change.Within(ctx)
-	writes, err := p.decider.Decide(it.change)
+	writes, problem, err := decide(ctx, p.decider, it.change)
+	if err == nil && problem == "" {
+		writes, err = choice.Of(ctx, it.event, writes)
+	}
 	switch {
-	case errors.Is(err, projection.ErrInterrupted):
-		b.fail(0, context.Cause(ctx))
 	case err != nil:
-		b.stop(i, poisoned, err.Error())
+		b.fail(0, err)
+	case problem != "":
+		b.stop(i, poisoned, problem)
 	default:
-		p.choose(ctx, b, it, choice, writes)
+		for w := range writes {
+			writes[w].By = p.by
+		}
+		b.writes, it.count = append(b.writes, writes...), len(writes)
 	}
 }
 
-// choose fills in those writes of an item that are to be stored.
-func (p *projector) choose(ctx context.Context, b *batch, it *item, choice Choice, writes []projection.Write) {
-	writes, err := choice.Of(ctx, it.event, writes)
-	if err != nil {
-		b.fail(0, err)
+// decide has the projections decide what a change writes, or says why they cannot. The
+// error is that of ctx.
+func decide(ctx context.Context, decider Decider, change *projection.Change) (writes []projection.Write, problem string, err error) {
+	change.Within(ctx)
+	writes, err = decider.Decide(change)
+	switch {
+	case errors.Is(err, projection.ErrInterrupted):
+		err = context.Cause(ctx)
+	case err != nil:
+		problem, err = err.Error(), nil
 	}
-	for i := range writes {
-		writes[i].By = p.by
-	}
-	b.writes, it.count = append(b.writes, writes...), len(writes)
+	return writes, problem, err
 }

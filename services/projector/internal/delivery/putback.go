@@ -106,13 +106,12 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if err != nil {
 		return refused("it cannot be read, so nobody can say which documents it changes: %s. Upgrade, then try again", oneLine(err))
 	}
-	change.Within(ctx)
-	writes, err := p.Decider.Decide(change)
-	if errors.Is(err, projection.ErrInterrupted) {
-		return Return{}, context.Cause(ctx)
-	}
+	writes, problem, err := decide(ctx, p.Decider, change)
 	if err != nil {
-		return refused("%s. Mend the projection, then try again", err)
+		return Return{}, err
+	}
+	if problem != "" {
+		return refused("%s. Mend the projection, then try again", problem)
 	}
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -106,13 +105,8 @@ func (g *Gaps) decide(ctx context.Context, decider Decider, m *ParkedMessage) (c
 	if reason, err = g.before(ctx, &change.Event); err != nil || reason != "" {
 		return nil, nil, reason, err
 	}
-	change.Within(ctx)
-	writes, err = decider.Decide(change)
-	switch {
-	case errors.Is(err, projection.ErrInterrupted):
-		return nil, nil, "", context.Cause(ctx)
-	case err != nil:
-		return nil, nil, err.Error(), nil
+	if writes, reason, err = decide(ctx, decider, change); err != nil || reason != "" {
+		return nil, nil, reason, err
 	}
 	if writes, err = begin(g.Filling).Of(ctx, &change.Event, writes); err != nil {
 		return nil, nil, "", err

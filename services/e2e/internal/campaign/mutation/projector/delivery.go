@@ -72,8 +72,8 @@ func deliveryGuards() []guard.Guard {
 		{
 			Name:    "delivery: a write says under which hold it is made",
 			File:    delivery + "/project.go",
-			Cut:     "writes[i].By = p.by",
-			With:    "_ = i",
+			Cut:     "writes[w].By = p.by",
+			With:    "_ = w",
 			Package: delivery,
 			Tests:   []string{"TestHold_EachWriteSaysUnderWhichHoldItIsMade"},
 		},
