@@ -173,6 +173,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{"TestFilling_IsNotParkedBehindAFailedEvent"},
 		},
 		{
+			Name:    "rebuild: what would fill a version and is of no aggregate is dead-lettered behind a halt",
+			File:    delivery + "/decode.go",
+			Cut:     "it.event != nil && fills(",
+			With:    "fills(",
+			Package: delivery,
+			Tests:   []string{"TestFilling_OfNoAggregateIsDeadLetteredBehindAHalt"},
+		},
+		{
 			Name:    "rebuild: what the version cannot take halts nothing",
 			File:    delivery + "/park.go",
 			Cut:     "case b.items[b.end].fills:",
