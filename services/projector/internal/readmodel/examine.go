@@ -11,6 +11,7 @@ import (
 
 	"changerelay/services/projector/internal/doctor"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // needed are the actions that the running role must have on each collection.
@@ -45,7 +46,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, views []proje
 	} {
 		err := look.read(ctx, &e.Facts)
 		switch {
-		case hasCode(err, unauthorized):
+		case reply.Has(err, unauthorized):
 			e.Unasked = append(e.Unasked, doctor.Unasked{
 				Subject: fmt.Sprintf("read database %q", s.db.Name()), What: look.what, Reason: err.Error(), Right: look.right,
 			})
@@ -82,7 +83,7 @@ func (s *Store) readMembers(ctx context.Context, d *doctor.Database) error {
 		} `bson:"members"`
 	}
 	err := s.admin(ctx, bson.D{{Key: "replSetGetStatus", Value: 1}}, &status)
-	if hasCode(err, noReplicationEnabled) || hasCode(err, commandNotFound) {
+	if reply.Has(err, noReplicationEnabled) || reply.Has(err, commandNotFound) {
 		return nil
 	}
 	d.Majority = status.Majority

@@ -14,6 +14,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // account is a key of the ledger: how far an aggregate's events are in the
@@ -63,7 +64,7 @@ func (p *joint) run(ctx context.Context) error {
 		case isRejected:
 			// As it is.
 		default:
-			err = fmt.Errorf("write %s: %w", p.about(), withoutData(err))
+			err = fmt.Errorf("write %s: %w", p.about(), reply.WithoutData(err))
 		}
 		if err != nil {
 			return err

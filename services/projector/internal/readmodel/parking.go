@@ -19,6 +19,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // parkedKey is the key of parked_messages. Its order is the order in which an
@@ -125,7 +126,7 @@ func (s *Parking) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, e
 		})
 	}
 	err := halt(true)
-	if err != nil && !isUnreachable(err) {
+	if err != nil && !reply.IsUnreachable(err) {
 		// What the server refuses to store, it may refuse to mark. The halt counts.
 		err = halt(false)
 	}
@@ -164,8 +165,8 @@ func (s *Parking) recount(ctx context.Context, aggregate string, halt delivery.H
 func (s *Parking) Park(ctx context.Context, messages []delivery.Parked) error {
 	for i := range messages {
 		err := s.park(ctx, &messages[i])
-		if isAboutData(err) {
-			return &delivery.RejectedError{Index: i, Reason: withoutData(err).Error()}
+		if reply.IsAboutData(err) {
+			return &delivery.RejectedError{Index: i, Reason: reply.WithoutData(err).Error()}
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // pass stores the writes of one call to one collection.
@@ -70,20 +71,20 @@ func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
 	}
 	failure := bulk.WriteErrors[0]
 	if failure.Index < 0 || failure.Index >= len(sent) {
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), reply.WithoutData(err))
 	}
 	p.settle(sent[:failure.Index], delivery.Applied)
 	failed := sent[failure.Index]
 	switch {
-	case failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):
+	case failure.Code == reply.DuplicateKey && !reply.OfAnotherIndex(failure.WriteError):
 		return p.confirm(ctx, failed.writes[0])
-	case failure.Code != duplicateKey && classify(failure.Code) != data:
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
+	case failure.Code != reply.DuplicateKey && !reply.IsData(failure.Code):
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), reply.WithoutData(err))
 	case len(failed.writes) > 1:
 		p.fold = alone
 		return nil
 	}
-	return reject(failed.writes[0], reasonOf(failure.Code, failure.Raw))
+	return reject(failed.writes[0], reply.Reason(failure.Code, failure.Raw))
 }
 
 // confirm looks up whether a write, which the unique _id refused, was applied
@@ -172,15 +173,15 @@ func twinned(e *contract.Event, storedID string) string {
 // blame finds the write that a failed command is about. Where the command was
 // refused for what it says, its writes are sent one by one.
 func (p *pass) blame(ctx context.Context, sent []*unit, err error) error {
-	if !isAboutData(err) {
-		return fmt.Errorf("write to %q: %w", p.collection.Name(), withoutData(err))
+	if !reply.IsAboutData(err) {
+		return fmt.Errorf("write to %q: %w", p.collection.Name(), reply.WithoutData(err))
 	}
 	if len(sent) < len(p.pending) {
 		p.fold = alone
 		return nil
 	}
 	if len(p.pending) == 1 {
-		return reject(p.pending[0], withoutData(err).Error())
+		return reject(p.pending[0], reply.WithoutData(err).Error())
 	}
 	rest := p.pending
 	for i := range rest {

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 	"changerelay/services/projector/internal/rebuild"
 )
 
@@ -124,7 +125,7 @@ func (s *Store) LikeIndexes(ctx context.Context, from, to *projection.Version) e
 		}
 		err = errors.Join(err, cursor.Err(), cursor.Close(ctx))
 	}
-	if hasCode(err, namespaceNotFound) || err == nil && len(indexes) == 0 {
+	if reply.Has(err, namespaceNotFound) || err == nil && len(indexes) == 0 {
 		return nil
 	}
 	if err == nil {

@@ -12,6 +12,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // refusedError means that the server refuses to change the documents: for one
@@ -28,7 +29,7 @@ func (e *refusedError) reason() string {
 	if e.failure.Code == 0 {
 		return e.failure.Message
 	}
-	return reasonOf(e.failure.Code, e.failure.Raw)
+	return reply.Reason(e.failure.Code, e.failure.Raw)
 }
 
 // refused is what an error says about units that were sent, if it is about them.
@@ -36,13 +37,13 @@ func refused(err error, sent []*unit) (*refusedError, bool) {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if ok && len(bulk.WriteErrors) > 0 && bulk.WriteErrors[0].Index < len(sent) {
 		failure := bulk.WriteErrors[0]
-		return &refusedError{sent[failure.Index], failure.WriteError}, failure.Code == duplicateKey || classify(failure.Code) == data
+		return &refusedError{sent[failure.Index], failure.WriteError}, failure.Code == reply.DuplicateKey || reply.IsData(failure.Code)
 	}
 	if e, ok := errors.AsType[mongo.CommandError](err); ok {
 		failure := mongo.WriteError{Code: int(e.Code), Message: e.Message, Raw: e.Raw}
-		return &refusedError{nil, failure}, failure.Code == duplicateKey || classify(failure.Code) == data
+		return &refusedError{nil, failure}, failure.Code == reply.DuplicateKey || reply.IsData(failure.Code)
 	}
-	return &refusedError{nil, mongo.WriteError{Message: fmt.Sprint(err)}}, isAboutData(err)
+	return &refusedError{nil, mongo.WriteError{Message: fmt.Sprint(err)}}, reply.IsAboutData(err)
 }
 
 // seenError means that the ledger is not below the first event of an account.
@@ -52,7 +53,7 @@ func (e *seenError) Error() string { return "the ledger is not below the event" 
 
 // judge decides about what was refused. Nothing of its transaction is stored.
 func (p *joint) judge(ctx context.Context, sent []int, refusal *refusedError) error {
-	taken := refusal.failure.Code == duplicateKey && !ofAnotherIndex(refusal.failure)
+	taken := refusal.failure.Code == reply.DuplicateKey && !reply.OfAnotherIndex(refusal.failure)
 	switch {
 	case refusal.unit != nil && taken && p.writes[refusal.unit.writes[0]].Keyed:
 		sent = refusal.unit.writes

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // The server's codes for a role that may not do something, for a collection that
@@ -69,7 +70,7 @@ func (e expiry) seconds() int32 { return int32(min(e.keep/time.Second, 1<<31-1))
 // with another time.
 func (s *Store) EnsureIndexes(ctx context.Context, collections []string, keep time.Duration) (bool, error) {
 	err := s.createIndexes(ctx, collections, keep)
-	if hasCode(err, unauthorized) {
+	if reply.Has(err, unauthorized) {
 		return false, nil
 	}
 	return err == nil, err
@@ -84,7 +85,7 @@ func (s *Store) Needed(collections []string) []string {
 // own, and the indexes, with a role that may. It may be called again.
 func (s *Store) Setup(ctx context.Context, collections []string, keep time.Duration) error {
 	for _, name := range s.Needed(collections) {
-		if err := s.db.CreateCollection(ctx, name); err != nil && !hasCode(err, namespaceExists) {
+		if err := s.db.CreateCollection(ctx, name); err != nil && !reply.Has(err, namespaceExists) {
 			return fmt.Errorf("create collection %q in %q: %w", name, s.db.Name(), err)
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Store) createIndexes(ctx context.Context, collections []string, keep ti
 			err = fmt.Errorf("create index %q of %q: %w", index.name, index.collection, err)
 		}
 		switch {
-		case hasCode(err, indexOptionsConflict):
+		case reply.Has(err, indexOptionsConflict):
 			conflicts = append(conflicts, fmt.Errorf("%w: %w", ErrOtherExpiry, err))
 		case err != nil:
 			return err
@@ -112,9 +113,4 @@ func (s *Store) createIndexes(ctx context.Context, collections []string, keep ti
 }
 
 // IsUnauthorized tells whether an error is about a right that the role lacks.
-func IsUnauthorized(err error) bool { return hasCode(err, unauthorized) }
-
-func hasCode(err error, code int) bool {
-	e, ok := errors.AsType[mongo.ServerError](err)
-	return ok && e.HasErrorCode(code)
-}
+func IsUnauthorized(err error) bool { return reply.Has(err, unauthorized) }

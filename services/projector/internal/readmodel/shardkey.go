@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/doctor"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // ErrShardKey means that a collection is sharded by another key than _id. Every
@@ -62,7 +63,7 @@ func (s *Store) shardKeys(ctx context.Context, collections []string) (map[string
 // with ErrShardKey. It returns false where the role may not look.
 func (s *Store) CheckShardKeys(ctx context.Context, collections []string) (bool, error) {
 	others, err := s.shardKeys(ctx, s.Needed(collections))
-	if hasCode(err, unauthorized) {
+	if reply.Has(err, unauthorized) {
 		return false, nil
 	}
 	for name, key := range others {
@@ -75,7 +76,7 @@ func (s *Store) CheckShardKeys(ctx context.Context, collections []string) (bool,
 func (s *Store) readShardKeys(ctx context.Context, d *doctor.Database, collections []string) error {
 	var err error
 	d.ShardKeys, err = s.shardKeys(ctx, s.Needed(collections))
-	if hasCode(err, unauthorized) && !d.Router {
+	if reply.Has(err, unauthorized) && !d.Router {
 		return nil
 	}
 	return err

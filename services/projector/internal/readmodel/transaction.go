@@ -12,6 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // Application is what projectors call themselves to the server.
@@ -27,12 +29,9 @@ const (
 	patience = time.Second
 )
 
-// The server's codes for an operation that another one's transaction is in the way
-// of, and for one that has waited for as long as it may.
-const (
-	writeConflict  = 112
-	maxTimeExpired = 50
-)
+// maxTimeExpired is the server's code for an operation that has waited for as long as it
+// may.
+const maxTimeExpired = 50
 
 // together runs f in a transaction, again where another one was in its way. One that
 // stays in its way may be a dead process's.
@@ -48,7 +47,7 @@ func (s *database) together(ctx context.Context, f func(ctx context.Context) err
 		if err != nil && ctx.Err() != nil {
 			return nil, context.Cause(ctx) // the driver would begin again, for two minutes
 		}
-		if hasCode(err, writeConflict) && time.Since(began) >= patience && s.looks.due() {
+		if reply.Has(err, reply.WriteConflict) && time.Since(began) >= patience && s.looks.due() {
 			s.endIdle(ctx)
 		}
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // ErrNotAView means that the name that readers use is a collection.
@@ -161,7 +162,7 @@ func (s *Store) Stand(ctx context.Context, v *projection.Version) error {
 // create makes a view, unless there is something of that name already.
 func (s *Store) create(ctx context.Context, view, on string) (made bool, err error) {
 	err = s.db.CreateView(ctx, view, on, shown)
-	if hasCode(err, namespaceExists) {
+	if reply.Has(err, namespaceExists) {
 		return false, nil
 	}
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *Store) stand(ctx context.Context, view, on string) error {
 func (s *Store) EnsureViews(ctx context.Context, views []projection.View) (bool, error) {
 	for _, v := range views {
 		_, err := s.Present(ctx, v)
-		if hasCode(err, unauthorized) {
+		if reply.Has(err, unauthorized) {
 			return false, nil
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/reply"
 )
 
 // Writes are the read documents, and the ledger of positions in applied_positions.
@@ -37,11 +38,11 @@ func newWrites(d *database, parking *Parking) *Writes {
 func (s *Writes) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
 	outcomes, err := s.write(ctx, writes)
 	// So ends a write without a transaction that waits for one.
-	if hasCode(err, maxTimeExpired) && s.looks.due() {
+	if reply.Has(err, maxTimeExpired) && s.looks.due() {
 		s.endIdle(ctx)
 	}
-	if isUnreachable(err) {
-		err = unreachable(err)
+	if reply.IsUnreachable(err) {
+		err = reply.Unreachable(err)
 	}
 	return outcomes, err
 }

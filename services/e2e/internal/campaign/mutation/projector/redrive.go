@@ -143,18 +143,18 @@ func redriveGuards() []guard.Guard {
 		},
 		{
 			Name:    "store: a transaction that is in the way is no outage",
-			File:    readmodel + "/classify.go",
-			Cut:     "ok && e.HasErrorCode(writeConflict) {",
+			File:    readmodel + "/reply/classify.go",
+			Cut:     "ok && e.HasErrorCode(WriteConflict) {",
 			With:    "ok && e.HasErrorCode(-1) {",
 			Package: app,
 			Tests:   []string{"TestRedrive_SaysThatATransactionIsInTheWay"},
 		},
 		{
 			Name:    "store: a transaction that is in the way is nobody's fault",
-			File:    readmodel + "/classify.go",
+			File:    readmodel + "/reply/classify.go",
 			Cut:     "return []error{delivery.ErrUnreachable, e.err} }",
 			With:    "return []error{e.err} }",
-			Package: readmodel,
+			Package: readmodel + "/reply",
 			Tests:   []string{"TestClassify_AConflictIsUnreachable"},
 		},
 		{

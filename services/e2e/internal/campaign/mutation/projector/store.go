@@ -40,8 +40,8 @@ func storeGuards() []guard.Guard {
 		{
 			Name:    "read model: a duplicate key of another index is no repeat",
 			File:    readmodel + "/pass.go",
-			Cut:     "failure.Code == duplicateKey && !ofAnotherIndex(failure.WriteError):",
-			With:    "failure.Code == duplicateKey:",
+			Cut:     "failure.Code == reply.DuplicateKey && !reply.OfAnotherIndex(failure.WriteError):",
+			With:    "failure.Code == reply.DuplicateKey:",
 			Package: readmodel,
 			Tests:   []string{"TestStore_AnotherUniqueIndexIsNotTakenForARepeat"},
 		},

@@ -1,4 +1,4 @@
-package readmodel
+package reply
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 // The server's texts quote what it was sent: keys, values, whole documents. They
 // do not go into documents, logs and traces; what a code means does.
 
-// reasonOf says why the server refuses a write, without its data.
-func reasonOf(code int, details bson.Raw) string {
-	if code == duplicateKey {
+// Reason says why the server refuses a write, without its data.
+func Reason(code int, details bson.Raw) string {
+	if code == DuplicateKey {
 		var fields []string
 		if pattern, ok := details.Lookup("keyPattern").DocumentOK(); ok {
 			if elements, err := pattern.Elements(); err == nil {
@@ -35,9 +35,9 @@ func reasonOf(code int, details bson.Raw) string {
 	return fmt.Sprintf("the server refuses the write with code %d (%s)", code, name)
 }
 
-// withoutData is a driver's error with a text of its own where the server's
+// WithoutData is a driver's error with a text of its own where the server's
 // quotes what it was sent. It is the same error to errors.Is and errors.As.
-func withoutData(err error) error {
+func WithoutData(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -50,13 +50,13 @@ func (e *quietError) Unwrap() error { return e.error }
 
 func (e *quietError) Error() string {
 	if bulk, ok := errors.AsType[mongo.BulkWriteException](e.error); ok && len(bulk.WriteErrors) > 0 {
-		return reasonOf(bulk.WriteErrors[0].Code, bulk.WriteErrors[0].Raw)
+		return Reason(bulk.WriteErrors[0].Code, bulk.WriteErrors[0].Raw)
 	}
 	if write, ok := errors.AsType[mongo.WriteException](e.error); ok && len(write.WriteErrors) > 0 {
-		return reasonOf(write.WriteErrors[0].Code, write.WriteErrors[0].Raw)
+		return Reason(write.WriteErrors[0].Code, write.WriteErrors[0].Raw)
 	}
-	if command, ok := errors.AsType[mongo.CommandError](e.error); ok && (command.Code == duplicateKey || classify(int(command.Code)) == data) {
-		return reasonOf(int(command.Code), command.Raw)
+	if command, ok := errors.AsType[mongo.CommandError](e.error); ok && (command.Code == DuplicateKey || classify(int(command.Code)) == data) {
+		return Reason(int(command.Code), command.Raw)
 	}
 	return e.error.Error()
 }

@@ -1,4 +1,4 @@
-package readmodel
+package reply
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // no aggregate's own fault.
 func TestClassify_AConflictIsUnreachable(t *testing.T) {
 	t.Parallel()
-	err := unreachable(mongo.CommandError{Code: writeConflict, Labels: []string{"TransientTransactionError"}})
-	if !errors.Is(err, delivery.ErrUnreachable) || !isUnreachable(err) {
+	err := Unreachable(mongo.CommandError{Code: WriteConflict, Labels: []string{"TransientTransactionError"}})
+	if !errors.Is(err, delivery.ErrUnreachable) || !IsUnreachable(err) {
 		t.Errorf("got %v, want it unreachable", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestClassify_IsAboutData(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := isAboutData(tt.err); got != tt.want {
+			if got := IsAboutData(tt.err); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
@@ -120,7 +120,7 @@ func TestClassify_OfAnotherIndex(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := ofAnotherIndex(tt.err); got != tt.want {
+			if got := OfAnotherIndex(tt.err); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
@@ -148,7 +148,7 @@ func TestClassify_IsUnreachable(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := isUnreachable(tt.err); got != tt.want {
+			if got := IsUnreachable(tt.err); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})

@@ -1,4 +1,6 @@
-package readmodel
+// Package reply says what the replies of the read database's server, and the errors of its
+// driver, mean for what was to be written, in words that quote none of it.
+package reply
 
 import (
 	"context"
@@ -24,7 +26,13 @@ const (
 	passing class = "passing"
 )
 
-const duplicateKey = 11000
+// Codes of the server that a caller branches on.
+const (
+	// DuplicateKey: a unique index has the key already.
+	DuplicateKey = 11000
+	// WriteConflict: the transaction of somebody else is in the way.
+	WriteConflict = 112
+)
 
 // dataCodes are the server's codes for a write that can never be stored.
 // Source: mongo/src/mongo/base/error_codes.yml.
@@ -110,8 +118,8 @@ var unreachableCodes = map[int]string{
 	14031: "OutOfDiskSpace",
 }
 
-// isUnreachable tells whether an error says nothing about what was to be written.
-func isUnreachable(err error) bool {
+// IsUnreachable tells whether an error says nothing about what was to be written.
+func IsUnreachable(err error) bool {
 	if mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.Is(err, context.Canceled) {
 		return true
 	}
@@ -140,13 +148,23 @@ func (e *contendedError) Error() string {
 
 func (e *contendedError) Unwrap() []error { return []error{delivery.ErrUnreachable, e.err} }
 
-// unreachable makes a delivery.ErrUnreachable of an error that isUnreachable.
-func unreachable(err error) error {
-	if e, ok := errors.AsType[mongo.ServerError](err); ok && e.HasErrorCode(writeConflict) {
+// Unreachable makes a delivery.ErrUnreachable of an error that IsUnreachable.
+func Unreachable(err error) error {
+	if e, ok := errors.AsType[mongo.ServerError](err); ok && e.HasErrorCode(WriteConflict) {
 		return &contendedError{err}
 	}
 	return fmt.Errorf("%w: %w", delivery.ErrUnreachable, err)
 }
+
+// Has tells whether an error has a code of the server.
+func Has(err error, code int) bool {
+	e, ok := errors.AsType[mongo.ServerError](err)
+	return ok && e.HasErrorCode(code)
+}
+
+// IsData tells whether a code of the server means that a write is refused for what it
+// says, now and later.
+func IsData(code int) bool { return classify(code) == data }
 
 // classify says what an error code of the server means for the write.
 func classify(code int) class {
@@ -156,9 +174,9 @@ func classify(code int) class {
 	return passing
 }
 
-// isAboutData tells whether a whole command was refused for what one of its
+// IsAboutData tells whether a whole command was refused for what one of its
 // writes says: by the server, or by the driver that could not encode it.
-func isAboutData(err error) bool {
+func IsAboutData(err error) bool {
 	if errors.Is(err, driver.ErrDocumentTooLarge) {
 		return true
 	}
@@ -174,8 +192,8 @@ func isAboutData(err error) bool {
 	return false
 }
 
-// ofAnotherIndex tells whether a duplicate key is not that of _id.
-func ofAnotherIndex(e mongo.WriteError) bool {
+// OfAnotherIndex tells whether a duplicate key is not that of _id.
+func OfAnotherIndex(e mongo.WriteError) bool {
 	if pattern, ok := e.Raw.Lookup("keyPattern").DocumentOK(); ok {
 		return pattern.Lookup("_id").Type == 0
 	}
