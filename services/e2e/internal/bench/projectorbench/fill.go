@@ -44,7 +44,7 @@ func fillSession(ctx context.Context, sender *azservicebus.Sender, session, mess
 		return fmt.Errorf("begin a batch: %w", err)
 	}
 	for version := 1; version <= messages; {
-		err := batch.AddMessage(message(session, version, text), nil)
+		err := batch.AddMessage(messageOf(sessionID(session), version, text), nil)
 		full := errors.Is(err, azservicebus.ErrMessageTooLarge)
 		if err != nil && !full {
 			return fmt.Errorf("add to a batch: %w", err)
@@ -64,9 +64,9 @@ func fillSession(ctx context.Context, sender *azservicebus.Sender, session, mess
 	return nil
 }
 
-// message is the message of an event, as the contract has it.
-func message(session, version int, text string) *azservicebus.Message {
-	aggregate, kind, format := sessionID(session), "Changed", "application/json"
+// messageOf is the message of an event, as the contract has it.
+func messageOf(aggregate string, version int, text string) *azservicebus.Message {
+	kind, format := "Changed", "application/json"
 	id := fmt.Sprintf("%s/%d", aggregate, version)
 	return &azservicebus.Message{
 		MessageID: &id, SessionID: &aggregate, PartitionKey: &aggregate, Subject: &kind, ContentType: &format,

@@ -12,7 +12,7 @@ import (
 // experiments are all there are, in the order in which they run.
 func experiments(s Scale) []experiment {
 	return []experiment{
-		path(s), latency(s), failover(s), publisher(s), projector(s), sessions(s), partitions(s), projectors(s), sizes(s), spreads(s),
+		path(s), latency(s), failover(s), publisher(s), projector(s), sessions(s), crowd(s), partitions(s), projectors(s), sizes(s), spreads(s),
 		limits(s), links(s), mixture(s), resume(s), copies(s), halfway(s),
 	}
 }

@@ -35,6 +35,8 @@ type Scale struct {
 	// each of Distances added to the round trip.
 	ShortSessions int             `json:"short_sessions"`
 	Distances     []time.Duration `json:"distances_ns"`
+	// Crowd is how many sessions wait at once.
+	Crowd int `json:"crowd"`
 	// HotMessages are in each of the hot sessions.
 	HotMessages int `json:"hot_messages"`
 	// Plain is how long the plain loop of the publisher runs, PlainMessages how
@@ -108,7 +110,7 @@ func full() Scale {
 		Spreads:    []int{100, 1_000, 10_000, 100_000, 1_000_000},
 		Projectors: []int{1, 2, 4, 8}, Partitions: []int{1, 2, 4},
 		Backlog: 60_000, Messages: 30_000, HotMessages: 500, Plain: 3 * time.Second, PlainMessages: 150,
-		ShortSessions: 3_000, Distances: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 40 * time.Millisecond},
+		ShortSessions: 3_000, Distances: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 40 * time.Millisecond}, Crowd: 50_000,
 		Near: 5 * time.Millisecond, Far: 20 * time.Millisecond,
 		Limited: 100_000, Burst: 5_000, LimitedMessages: 60_000, Links: allLinks(), Mixed: 4_000,
 		Foreign: 1_000_000, Scan: 22 * time.Second, Copies: []int{50_000, 1_000_000},
@@ -121,7 +123,7 @@ func quick() Scale {
 	s.Repeats, s.Events, s.Aggregates = 1, 8_000, 4_000
 	s.Rates, s.Steady = []int{100, 500}, 5*time.Second
 	s.Failovers, s.Lease = 3, 3*time.Second
-	s.ShortSessions, s.Distances = 1_000, []time.Duration{0, 5 * time.Millisecond}
+	s.ShortSessions, s.Distances, s.Crowd = 1_000, []time.Duration{0, 5 * time.Millisecond}, 4_000
 	s.Sizes = []Size{{200, 4_000}, {2_000, 4_000}, {20_000, 1_000}, {200_000, 200}}
 	s.Limited, s.Burst, s.LimitedMessages, s.Mixed = 10_000, 2_500, 5_000, 500
 	s.Foreign, s.Scan, s.Copies = 100_000, 5*time.Second, []int{20_000, 100_000}
