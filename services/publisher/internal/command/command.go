@@ -45,6 +45,7 @@ func Program(version string, load func() (config.Config, error)) cli.Program {
 			l.parked(),
 			l.repartition(),
 			l.resend(),
+			l.events(),
 			l.command("setup", "create the collections and indexes of the state database, with a role that may", setUp),
 			l.command("doctor", "look at the real topic, source and state, and say what is wrong and how to mend it; exit status 1 on findings", examine),
 			l.command("health", "ask the publisher in the same container whether it is live", health),

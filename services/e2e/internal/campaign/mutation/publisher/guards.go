@@ -42,6 +42,7 @@ func Guards() []guard.Guard {
 		readingGuards(),
 		asideGuards(),
 		resendGuards(),
+		eventsGuards(),
 		adoptGuards(),
 		replayGuards(),
 		keptAsideGuards(),
