@@ -61,6 +61,7 @@ type App struct {
 	metrics      *watch.Metrics
 	emptied      watch.EmptiedWatch
 	lacks        watch.LackWatch
+	verified     watch.VerifyWatch
 	completing   *rate.Meter
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
@@ -153,7 +154,7 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 	a.dead = &watch.DeadWatch{Count: a.subscription.CountDeadLetters, Redact: a.redact, Log: a.log}
 	a.parked.Log, a.emptied.Log, a.lacks.Log = a.log, a.log, a.log
 	a.metrics.Watch(a.engine, a.store, a.handler, a.halts, a.waiting, a.brake, &a.parked)
-	a.metrics.Registry.MustRegister(watch.BuildInfo(version), a.dead, &a.ledger, &a.emptied, &a.lacks)
+	a.metrics.Registry.MustRegister(watch.BuildInfo(version), a.dead, &a.ledger, &a.emptied, &a.lacks, &a.verified)
 	a.admin, err = admin.New(cfg.AdminAddr, admin.Source{
 		Live:    map[string]func() error{"sessions": a.engine.Stalled},
 		Ready:   map[string]func() error{"running": a.ready},

@@ -19,6 +19,7 @@ func (a *App) keepPlace(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		a.ledger.Look(ctx, a.store)
+		a.verified.Look(ctx, a.store)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -51,6 +51,7 @@ func Program(version string) cli.Program {
 			},
 			switchCommand(),
 			rebuildCommand(),
+			verifyCommand(),
 			{
 				Use: "ledger", Short: "print what operators have decided: what was left out, or accepted unproven",
 				RunE: looking(func(ctx context.Context, s *scope, _ []string) error { return s.listDecisions(ctx) }),

@@ -32,6 +32,7 @@ var errUnfinished = errors.New("the rebuild is not at its end")
 // rebuildOptions are the arguments of projector rebuild.
 type rebuildOptions struct {
 	name, why, publisher string
+	aggregates           []string
 	rate                 int
 	grace, wait          time.Duration
 	cancel, force        bool
@@ -62,7 +63,7 @@ type rebuildStep struct {
 func rebuildCommand() *cobra.Command {
 	var o rebuildOptions
 	c := admitted(&cobra.Command{
-		Use: "rebuild --projection NAME", Short: "build a projection's documents anew beside those that readers see, and switch to them",
+		Use: "rebuild --projection NAME | --aggregate ID...", Short: "build the documents of a projection, or of aggregates, anew beside those that readers see",
 		Long: `Build a projection's documents anew beside those that readers see, from events that
 the publisher resends for that, and have readers see them once they are complete. The
 old ones are dropped after --grace. Live events flow into both meanwhile.
@@ -70,22 +71,39 @@ old ones are dropped after --grace. Live events flow into both meanwhile.
 It may be stopped at any time, and goes on when it is run again. --cancel ends it, and
 until the old documents are dropped readers see those again. With --publisher, the
 publisher's command line in the publisher's environment, it asks for the resend itself
-and follows it; without, it says which command to run.`,
-	}, (*scope).admitSoon, func(ctx context.Context, s *scope, _ []string) error { return s.rebuild(ctx, o) })
+and follows it; without, it says which command to run.
+
+With --aggregate, as often as needed, the documents of these aggregates alone are
+recomputed from the events that the publisher prints, and each that differs is
+replaced in one step, at the position at which it is. It takes --publisher and --why,
+and --projection for one projection alone. Nothing is resent, and nothing waits.`,
+	}, (*scope).admitSoon, func(ctx context.Context, s *scope, _ []string) error {
+		if len(o.aggregates) > 0 {
+			return s.rebuildAggregates(ctx, o)
+		}
+		return s.rebuild(ctx, o)
+	})
 	flags := c.Flags()
 	flags.StringVar(&o.name, "projection", "", "the name of the projection, which has a version")
+	flags.StringArrayVar(&o.aggregates, "aggregate", nil, "the id of an aggregate whose documents alone are built anew; may be given several times")
 	flags.StringVar(&o.why, "why", "", "the reason, which is kept; needed to begin one")
 	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec deploy/publisher -- publisher"`)
 	flags.IntVar(&o.rate, "rate", defaultResendRate, "most events a second that the publisher resends, of each partition; 0 is as fast as it goes")
 	flags.DurationVar(&o.grace, "grace", defaultGrace, "how long the old documents are kept after the switch")
 	flags.DurationVar(&o.wait, "wait", defaultLook, "how long the new documents may take to catch up with the old ones before the switch")
 	flags.BoolVar(&o.resent, "resent", false, "publisher resend status says that everything was resent; instead of --publisher")
-	flags.BoolVar(&o.force, "force", false, "whatever speaks against the switch")
+	flags.BoolVar(&o.force, "force", false, "whatever speaks against the switch; with --aggregate, also where the source does not have all of it")
 	flags.BoolVar(&o.cancel, "cancel", false, "end it, with the old documents")
 	c.Args = func(c *cobra.Command, args []string) error {
 		switch {
-		case o.name == "":
-			return cli.Usagef("rebuild needs --projection NAME")
+		case o.name == "" && len(o.aggregates) == 0:
+			return cli.Usagef("rebuild needs --projection NAME, or --aggregate ID")
+		case slices.Contains(o.aggregates, ""):
+			return cli.Usagef("rebuild: --aggregate is empty")
+		case len(o.aggregates) > 0 && (o.cancel || o.resent):
+			return cli.Usagef("rebuild --aggregate takes neither --cancel nor --resent")
+		case len(o.aggregates) > 0 && o.publisher == "":
+			return cli.Usagef("rebuild --aggregate needs --publisher COMMAND: it recomputes documents from the events that publisher events prints")
 		case o.rate < 0 || o.grace < 0 || o.wait < 0:
 			return cli.Usagef("rebuild: --rate, --grace and --wait are not below 0")
 		}

@@ -66,11 +66,17 @@ func (r *rebuilding) ask() []string {
 func (r *rebuilding) asked() string {
 	words := r.ask()
 	for i := range words {
-		if strings.ContainsAny(words[i], " \"'$\\`") {
-			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
-		}
+		words[i] = quoted(words[i])
 	}
 	return "publisher " + strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n\"'$\\`;&|<>()*?[]#~!{}") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // resend waits until the publisher has resent everything for the next version, and asks

@@ -138,7 +138,7 @@ func onAnyReadDatabase(ctx context.Context, cfg *config.Config, declared project
 		}
 	}
 	db.store = readmodel.New(client, cfg.ReadModel(db.projections))
-	if err = command(db); err != nil {
+	if err = command(db); err != nil && !errors.Is(err, cli.ErrUsage) {
 		err = errors.New(redact(err.Error()))
 	}
 	if closeErr := client.Disconnect(context.WithoutCancel(ctx)); closeErr != nil {

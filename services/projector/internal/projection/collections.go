@@ -22,6 +22,9 @@ const (
 	// which sources go on from others and, where it waits for gaps, the last versions of
 	// aggregates.
 	Positions = "applied_positions"
+	// Recomputed holds documents that are recomputed to be compared, and that no reader
+	// sees.
+	Recomputed = "recomputed_documents"
 	// Owners names the group that each read collection belongs to and that each
 	// subscription feeds, and Decisions is the ledger of what operators have decided.
 	// All groups share both.
@@ -35,7 +38,7 @@ func SharedCollections() []string { return []string{Owners, Decisions} }
 // GroupCollections are those of which each group of projectors has its own, so
 // that what fails in one holds up no other.
 func GroupCollections() []string {
-	return []string{ParkedMessages, HaltedAggregates, Processes, Attempts, Positions}
+	return []string{ParkedMessages, HaltedAggregates, Processes, Attempts, Positions, Recomputed}
 }
 
 // OfGroup is the name that a collection of GroupCollections has in a group.

@@ -18,6 +18,7 @@ type Store struct {
 	Parking           *Parking
 	Parked            *Parked
 	AggregateVersions *AggregateVersions
+	Comparison        *Comparison
 
 	config Config
 	// deployed is when Deploy noted what this process is, by the server's clock.
@@ -68,5 +69,6 @@ func New(client *mongo.Client, cfg Config) *Store {
 	s.Writes = newWrites(d, s.Parking)
 	s.Parked = &Parked{database: d, halts: s.Halts, writes: s.Writes, room: newRoom(cfg.ParkedBytes)}
 	s.AggregateVersions = &AggregateVersions{database: d, halts: s.Halts, marked: cfg.Marked}
+	s.Comparison = &Comparison{database: d, writes: s.Writes, halts: s.Halts}
 	return s
 }

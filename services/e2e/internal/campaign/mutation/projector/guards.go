@@ -17,6 +17,7 @@ const (
 	delivery    = internal + "delivery"
 	readmodel   = internal + "readmodel"
 	rebuild     = internal + "rebuild"
+	verify      = internal + "verify"
 	app         = internal + "app"
 	config      = internal + "config"
 	watch       = internal + "watch"
@@ -51,5 +52,6 @@ func Guards() []guard.Guard {
 		conditionGuards(),
 		sourceGuards(),
 		rebuildGuards(),
+		verifyGuards(),
 	)
 }
