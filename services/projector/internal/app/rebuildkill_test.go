@@ -93,9 +93,10 @@ func killRebuild(t *testing.T, binary string, step int) {
 		k.texts = append(k.texts, []byte(text))
 	}
 	args := []string{"rebuild", "--projection", "orders", "--why", "a test", "--grace", "0s", "--publisher", r.publisher}
-	first := run("mongodb://"+k.listen(t, to.Host)+"/?directConnection=true", args...)
+	var first *exec.Cmd
 	started := make(chan struct{})
 	k.kill = func() { <-started; _ = first.Process.Signal(syscall.SIGKILL) }
+	first = run("mongodb://"+k.listen(t, to.Host)+"/?directConnection=true", args...)
 	ended := func(cmd *exec.Cmd) (string, error) {
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
