@@ -11,6 +11,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/interrupt"
+	"changerelay/services/sandbox/internal/mongodb/javascript"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
@@ -42,6 +43,8 @@ type Call struct {
 	Streaming bool
 	// work is what the command, and the cursor that it opens, reads under.
 	work *interrupt.Context
+	// scripts runs the JavaScript of the command and its cursor.
+	scripts *javascript.Session
 	// begun tells that the command has begun to run.
 	begun bool
 	// hangUp closes the connection instead of an answer.
@@ -200,6 +203,8 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 	c.Server.Counters.add(c)
 	c.begun = true
 	ctx, c.work = interrupt.New(ctx)
+	defer c.work.End()
+	c.scripts = c.Server.scripts.Session(c.work)
 	err = c.command.Run(ctx, c, r)
 	if err != nil {
 		c.Abort()
@@ -292,8 +297,12 @@ func (c *Call) Env(constants bson.Raw) expression.Env {
 	at := c.Server.Engine.OperationTime()
 	return expression.Env{
 		Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: c.behind(constants), Interrupted: c.Interrupted,
+		Scripts: c.scripts, Where: true,
 	}
 }
+
+// Scripts runs the JavaScript of the command and its cursor.
+func (c *Call) Scripts() *javascript.Session { return c.scripts }
 
 // Interrupted is why the command is to end, nil for none.
 func (c *Call) Interrupted() error {

@@ -17,6 +17,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/accounts"
 	"changerelay/services/sandbox/internal/mongodb/election"
 	"changerelay/services/sandbox/internal/mongodb/engine"
+	"changerelay/services/sandbox/internal/mongodb/javascript"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
@@ -59,6 +60,7 @@ type Server struct {
 	Election   *election.Election
 	// commandsByName are all that can be run.
 	Profiler       *Profiler
+	scripts        *javascript.Pool
 	commandsByName map[string]*Command
 	Accounts       *accounts.Store
 	// authorization tells that clients may do only what they are granted.
@@ -94,7 +96,7 @@ func New(config Config) (*Server, error) {
 	}
 	return &Server{
 		Engine: config.Engine, log: config.Log, listener: listener,
-		Cursors: newCursors(), Operations: newOperations(), Profiler: newProfiler(), Version: config.Version, inbox: mongowire.NewInbox(inboxBytes, inboxPatience), FailPoints: &failPoints{}, Election: election.New(config.Engine), commandsByName: config.Commands,
+		Cursors: newCursors(), Operations: newOperations(), Profiler: newProfiler(), scripts: javascript.NewPool(), Version: config.Version, inbox: mongowire.NewInbox(inboxBytes, inboxPatience), FailPoints: &failPoints{}, Election: election.New(config.Engine), commandsByName: config.Commands,
 		Accounts: accounts, authorization: config.Accounts != nil, tls: config.TLS,
 		Process: bson.NewObjectID(), Started: time.Now(),
 	}, nil

@@ -14,6 +14,8 @@ import (
 type Context struct {
 	mu  sync.Mutex
 	now context.Context //nolint:containedctx // it stands for the command under way
+	// atEnd is what is to be done when the command ends.
+	atEnd []func()
 }
 
 // New makes a command's context one that outlives it, for the
@@ -29,34 +31,49 @@ func (i *Context) Enter(ctx context.Context) (leave func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.now = ctx
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		i.now = context.Background()
+	return i.End
+}
+
+// End is to be called when the first command has ended.
+func (i *Context) End() {
+	i.mu.Lock()
+	all := i.atEnd
+	i.now, i.atEnd = context.Background(), nil
+	i.mu.Unlock()
+	for _, f := range all {
+		f()
 	}
 }
 
-func (i *Context) present() context.Context {
+// AtEnd has f called when the present command ends.
+func (i *Context) AtEnd(f func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.atEnd = append(i.atEnd, f)
+}
+
+// Present is the context of the present command.
+func (i *Context) Present() context.Context {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.now
 }
 
 // Deadline is that of the present context.
-func (i *Context) Deadline() (time.Time, bool) { return i.present().Deadline() }
+func (i *Context) Deadline() (time.Time, bool) { return i.Present().Deadline() }
 
 // Done is that of the present context.
-func (i *Context) Done() <-chan struct{} { return i.present().Done() }
+func (i *Context) Done() <-chan struct{} { return i.Present().Done() }
 
 // Err is that of the present context.
-func (i *Context) Err() error { return i.present().Err() }
+func (i *Context) Err() error { return i.Present().Err() }
 
 // Value is that of the present context.
-func (i *Context) Value(key any) any { return i.present().Value(key) }
+func (i *Context) Value(key any) any { return i.Present().Value(key) }
 
 // Interrupted is why the command is to end, nil for none.
 func (i *Context) Interrupted() error {
-	now := i.present()
+	now := i.Present()
 	if now.Err() == nil {
 		return nil
 	}

@@ -70,6 +70,7 @@ const (
 	ConflictingOperationInProgress           Code = 117
 	DocumentValidationFailure                Code = 121
 	CappedPositionLost                       Code = 136
+	JSInterpreterFailure                     Code = 139
 	CursorInUse                              Code = 143
 	ViewDepthLimitExceeded                   Code = 165
 	CommandNotSupportedOnView                Code = 166
@@ -187,6 +188,7 @@ var names = map[Code]string{
 	ConflictingOperationInProgress:           "ConflictingOperationInProgress",
 	DocumentValidationFailure:                "DocumentValidationFailure",
 	CappedPositionLost:                       "CappedPositionLost",
+	JSInterpreterFailure:                     "JSInterpreterFailure",
 	CursorInUse:                              "CursorInUse",
 	ViewDepthLimitExceeded:                   "ViewDepthLimitExceeded",
 	CommandNotSupportedOnView:                "CommandNotSupportedOnView",

@@ -234,7 +234,7 @@ func TestDriver_SecondaryIndexesSpeedNothingWrong(t *testing.T) {
 func TestDriver_AnUnknownCommandIsNamed(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})
-	for _, name := range []string{"mapReduce", "eval", "compact", "shutdown", "applyOps"} {
+	for _, name := range []string{"eval", "compact", "shutdown", "applyOps"} {
 		err := h.db.RunCommand(t.Context(), bson.D{{Key: name, Value: 1}}).Err()
 		var failure mongo.CommandError
 		if !errors.As(err, &failure) || failure.Code != 59 || !strings.Contains(failure.Message, name) {

@@ -21,7 +21,7 @@
 // is a *mongoerr.Error with the server's own code, but for the error of a
 // context or of the documents given to a pipeline.
 //
-// Refused by name: $where, $text, the geographic operators, the stages that
+// Refused by name: $text, the geographic operators, the stages that
 // belong to the server ($out, $merge, $changeStream and their kin), and all that
 // package expression leaves out.
 package query

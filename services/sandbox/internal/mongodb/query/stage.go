@@ -72,6 +72,7 @@ func matchStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return stage{}, mongoerr.New(15959, "the match filter must be an expression in an object")
 	}
+	env.Where = false
 	f, err := match.Compile(v.Value, env.Env)
 	return stage{match: f, each: func(doc bson.Raw) (bson.Raw, bool, error) {
 		ok, err := f.Match(doc)

@@ -62,7 +62,8 @@ func bucketStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 			}
 			slices.SortStableFunc(groups, func(x, y *group) int { return bsonkit.Compare(x.id, y.id) })
 			for _, gr := range groups {
-				if !yield(g.document(gr), nil) {
+				doc, err := g.document(gr)
+				if !yield(doc, err) || err != nil {
 					return
 				}
 			}

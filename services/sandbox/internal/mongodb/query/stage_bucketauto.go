@@ -167,13 +167,16 @@ func (b *bucketAuto) bucket(in []placed, begin, end bson.RawValue) (bson.Raw, er
 	bounds.Append("min", begin)
 	bounds.Append("max", end)
 	memory := newMemory("$bucketAuto", mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, b.groups.env)
-	gr := b.groups.newGroup(bsonkit.Document(bounds.Finish()))
+	gr, err := b.groups.newGroup(bsonkit.Document(bounds.Finish()))
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range in {
 		if err := b.groups.add(gr, p.doc, &memory); err != nil {
 			return nil, err
 		}
 	}
-	return b.groups.document(gr), nil
+	return b.groups.document(gr)
 }
 
 func (b *bucketAuto) sort(in documents) ([]placed, error) {

@@ -24,6 +24,8 @@ type groupField struct {
 	name        string
 	accumulator string
 	input       *expression.Expr
+	// make makes the accumulator of a group, for those that are not only a name.
+	make func(id bson.RawValue) (expression.Accumulator, error)
 }
 
 type group struct {
@@ -109,6 +111,13 @@ func newGroupField(name string, v bson.RawValue, env expression.Env) (groupField
 		return f, mongoerr.New(40238, "The field '%s' must specify one accumulator", name)
 	}
 	f.accumulator = string(it.Key())
+	if f.accumulator == "$accumulator" || f.accumulator == "$_internalJsReduce" {
+		if env.Scripts == nil {
+			return f, mongoerr.New(mongoerr.NotImplemented, "%s cannot be used here", f.accumulator)
+		}
+		err := f.runScript(it.Value(), env)
+		return f, err
+	}
 	if expression.NewAccumulator(f.accumulator) == nil {
 		return f, mongoerr.New(15952, "unknown group operator '%s'", f.accumulator)
 	}
@@ -123,6 +132,22 @@ func newGroupField(name string, v bson.RawValue, env expression.Env) (groupField
 	return f, err
 }
 
+// runScript makes a field one that is accumulated by JavaScript.
+func (f *groupField) runScript(v bson.RawValue, env expression.Env) error {
+	if f.accumulator == "$accumulator" {
+		a, args, err := newCustom(v, env)
+		f.input = args
+		f.make = func(id bson.RawValue) (expression.Accumulator, error) { return a.start(id) }
+		return err
+	}
+	code, data, err := newReduction(v, env)
+	f.input = data
+	f.make = func(bson.RawValue) (expression.Accumulator, error) {
+		return &reduction{scripts: env.Scripts, code: code}, nil
+	}
+	return err
+}
+
 // run gives the groups in the order in which their first documents came.
 func (g grouping) run(_ context.Context, in documents) documents {
 	return func(yield func(bson.Raw, error) bool) {
@@ -132,7 +157,8 @@ func (g grouping) run(_ context.Context, in documents) documents {
 			return
 		}
 		for _, gr := range groups {
-			if !yield(g.document(gr), nil) {
+			doc, err := g.document(gr)
+			if !yield(doc, err) || err != nil {
 				return
 			}
 		}
@@ -151,10 +177,12 @@ func (g grouping) collect(in documents) ([]*group, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := string(bsonkit.AppendKey(nil, id))
+		key := string(bsonkit.AppendKey(nil, g.env.Collation.Fold(id)))
 		gr := byKey[key]
 		if gr == nil {
-			gr = g.newGroup(id)
+			if gr, err = g.newGroup(id); err != nil {
+				return nil, err
+			}
 			byKey[key] = gr
 			groups = append(groups, gr)
 			if err := memory.Take(len(key) + len(id.Value) + 64*(1+len(g.fields))); err != nil {
@@ -168,15 +196,22 @@ func (g grouping) collect(in documents) ([]*group, error) {
 	return groups, nil
 }
 
-func (g grouping) newGroup(id bson.RawValue) *group {
+func (g grouping) newGroup(id bson.RawValue) (*group, error) {
 	if id.Type == bsonkit.Missing {
 		id = bsonkit.Null()
 	}
 	gr := &group{id: id}
 	for _, f := range g.fields {
-		gr.totals = append(gr.totals, expression.NewAccumulator(f.accumulator))
+		total := expression.NewAccumulator(f.accumulator)
+		if f.make != nil {
+			var err error
+			if total, err = f.make(id); err != nil {
+				return nil, err
+			}
+		}
+		gr.totals = append(gr.totals, total)
 	}
-	return gr
+	return gr, nil
 }
 
 func (g grouping) add(gr *group, doc bson.Raw, memory *Memory) error {
@@ -197,16 +232,25 @@ func (g grouping) add(gr *group, doc bson.Raw, memory *Memory) error {
 
 // keeps tells accumulators whose value grows with the documents.
 func (f groupField) keeps() bool {
-	return f.accumulator == "$push" || f.accumulator == "$addToSet" || f.accumulator == "$mergeObjects"
+	switch f.accumulator {
+	case "$push", "$addToSet", "$mergeObjects", "$_internalJsReduce", "$accumulator":
+		return true
+	}
+	return false
 }
 
-func (g grouping) document(gr *group) bson.Raw {
+func (g grouping) document(gr *group) (bson.Raw, error) {
 	b := bsonkit.NewBuilder(nil)
 	b.Append("_id", gr.id)
 	for i, f := range g.fields {
+		if s, ok := gr.totals[i].(scripted); ok {
+			if err := s.Finish(); err != nil {
+				return nil, err
+			}
+		}
 		b.Append(f.name, gr.totals[i].Result())
 	}
-	return b.Finish()
+	return b.Finish(), nil
 }
 
 // counting is {count: {$sum: 1}} under another name.

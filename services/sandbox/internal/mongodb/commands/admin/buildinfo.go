@@ -16,7 +16,7 @@ func buildInfo(_ context.Context, c *command.Call, r *command.Reply) error {
 	r.Text("gitVersion", serverversion.GitCommit)
 	r.Strings("modules", nil)
 	r.Text("allocator", "go")
-	r.Text("javascriptEngine", "none")
+	r.Text("javascriptEngine", "mozjs")
 	r.Text("sysInfo", "deprecated")
 	r.OpenArray("versionArray")
 	for i, part := range append(strings.Split(version, "."), "0") {

@@ -26,6 +26,8 @@ func Commands() map[string]*command.Command {
 		"getMore":           {Run: getMore, Needs: command.AnyUser(), InTransaction: true},
 		"insert":            {Run: insert, Needs: command.OnCollection(access.Insert), Write: true, InTransaction: true},
 		"killCursors":       {Run: killCursors, Needs: command.AnyUser(), InTransaction: true},
+		"mapReduce":         {Run: mapReduce, Needs: command.ByArguments(mapReducePrivileges), Typed: true, Waits: true},
+		"mapreduce":         {Run: mapReduce, Needs: command.ByArguments(mapReducePrivileges), Typed: true, Waits: true},
 		"update":            {Run: update, Needs: command.ByArguments(updatePrivileges), Write: true, InTransaction: true},
 		"validate":          {Run: validate, Needs: command.OnCollection("validate")},
 	}

@@ -8,8 +8,7 @@
 // bson.RawValue and takes part like any other; where it ends up as the value
 // of a field, there is no field.
 //
-// Not supported, and refused as unknown: $accumulator and $function (server side
-// JavaScript), $meta, the trigonometric operators, the format of $dateFromString
-// and ISO weeks in $dateFromParts. Time zones are "UTC", "GMT" and offsets such
+// Not supported, and refused as unknown: $meta, the format of $dateFromString and
+// ISO weeks in $dateFromParts. Time zones are "UTC", "GMT" and offsets such
 // as "+02:00"; names of places are refused.
 package expression

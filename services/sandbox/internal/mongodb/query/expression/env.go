@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/javascript"
 	"changerelay/services/sandbox/internal/mongodb/query/collation"
 )
 
@@ -27,4 +28,8 @@ type Env struct {
 	// Spills tells that sorts and groups may take more memory than usual
 	// (allowDiskUse).
 	Spills bool
+	// Scripts runs JavaScript. It is nil where none may be run.
+	Scripts *javascript.Session
+	// Where tells that filters may have $where.
+	Where bool
 }

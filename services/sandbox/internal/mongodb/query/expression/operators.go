@@ -18,7 +18,7 @@ func Known(name string) bool {
 func operatorNamed(name string) (builder, bool) {
 	for _, group := range []func(string) builder{
 		controlOperator, comparisonOperator, arithmeticOperator, trigonometricOperator, accumulatorOperator, stringOperator,
-		arrayOperator, iterationOperator, setOperator, objectOperator, conversionOperator, dateOperator,
+		arrayOperator, iterationOperator, setOperator, objectOperator, conversionOperator, dateOperator, scriptOperator,
 	} {
 		if b := group(name); b != nil {
 			return b, true

@@ -73,7 +73,8 @@ func onlyValue(p predicate) (bson.RawValue, bool) {
 	return bson.RawValue{}, false
 }
 
-// Match reports whether the document fulfils the filter. Only $expr can fail.
+// Match reports whether the document fulfils the filter. Only $expr and $where can
+// fail.
 func (f *Filter) Match(doc bson.Raw) (bool, error) {
 	if f == nil {
 		return true, nil

@@ -6,13 +6,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/javascript"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
 type filterParser struct {
 	env expression.Env
-	// topLevel is false inside $elemMatch, where $expr has no document to see.
+	// topLevel is false inside $elemMatch, where $expr and $where have no document to
+	// see.
 	topLevel bool
 }
 
@@ -65,6 +67,8 @@ func (p filterParser) operator(name string, v bson.RawValue) (condition, error) 
 			return newSchemaCondition(v)
 		}
 		return p.expression(v)
+	case "$where":
+		return p.where(v)
 	case "$comment":
 		return nil, nil
 	case "$alwaysTrue":
@@ -105,6 +109,34 @@ func (p filterParser) expression(v bson.RawValue) (condition, error) {
 		return nil, err
 	}
 	return exprCondition{e}, nil
+}
+
+// where reads $where.
+func (p filterParser) where(v bson.RawValue) (condition, error) {
+	code, ok := javascript.Code(v)
+	switch {
+	case !p.env.Where || p.env.Scripts == nil:
+		return nil, mongoerr.New(mongoerr.BadValue, "$where is not allowed in this context")
+	case !p.topLevel:
+		return nil, mongoerr.New(mongoerr.BadValue, "$where can only be applied to the top-level document")
+	case v.Type == bson.TypeCodeWithScope:
+		return nil, mongoerr.New(4649201, "$where no longer supports deprecated BSON type CodeWScope")
+	case !ok:
+		return nil, mongoerr.New(mongoerr.BadValue, "$where got bad type")
+	case code == "":
+		return nil, mongoerr.New(mongoerr.BadValue, "code for $where cannot be empty")
+	}
+	return whereCondition{p.env.Scripts, code}, nil
+}
+
+// whereCondition is $where.
+type whereCondition struct {
+	scripts *javascript.Session
+	code    string
+}
+
+func (c whereCondition) match(doc bson.Raw, _ *int) (bool, error) {
+	return c.scripts.Where(c.code, doc)
 }
 
 // exprCondition is $expr.
