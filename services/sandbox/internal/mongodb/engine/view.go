@@ -89,6 +89,28 @@ type Documents struct {
 	Interrupted func() error
 	record      int64
 	steps       int
+	// keys and values tell that no document is needed: KeysOnly, Distinct.
+	keys, values bool
+}
+
+// Distinct gives a document for each value of a field in the documents that match,
+// where an index has them; ok is false otherwise.
+func (v *View) Distinct(f *match.Filter, path string) (d *Documents, ok bool) {
+	if v.table == nil {
+		return nil, false
+	}
+	a, ok := storage.ChooseDistinct(v.table, f, path)
+	if !ok {
+		return nil, false
+	}
+	return &Documents{scan: storage.NewScan(v.table, a), Sorted: true, values: true}, true
+}
+
+// KeysOnly has Next give an empty document for each that is found, where the index
+// tells them by itself, and reports whether it does. It comes before the first.
+func (d *Documents) KeysOnly() bool {
+	d.keys = d.scan != nil && !d.Plan().ByID && d.scan.Access.Covers(d.filter)
+	return d.keys
 }
 
 // checkEvery is how many documents lie between two looks at whether to go on.
@@ -105,12 +127,12 @@ func (d *Documents) Next() (bson.Raw, error) {
 				return nil, err
 			}
 		}
-		id, rec, ok := d.scan.Step()
+		id, rec, ok := d.step()
 		if !ok {
 			return nil, nil
 		}
 		d.record = id
-		if d.filter == nil {
+		if d.filter == nil || d.keys {
 			return rec.Doc, nil
 		}
 		matches, err := d.filter.Match(rec.Doc)
@@ -121,6 +143,17 @@ func (d *Documents) Next() (bson.Raw, error) {
 			return rec.Doc, nil
 		}
 	}
+}
+
+func (d *Documents) step() (id int64, rec storage.Record, ok bool) {
+	switch {
+	case d.keys:
+		id, ok = d.scan.StepKey()
+		return id, storage.Record{Doc: bsonkit.Empty}, ok
+	case d.values:
+		return d.scan.StepValue()
+	}
+	return d.scan.Step()
 }
 
 // Plan says how the documents are read.

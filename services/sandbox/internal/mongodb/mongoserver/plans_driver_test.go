@@ -78,6 +78,35 @@ func TestExplain_TellsThePlanThatIsRun(t *testing.T) {
 	}
 }
 
+// An index that tells by its keys what is asked for is read without the documents.
+func TestExplain_ReadsKeysOnly(t *testing.T) {
+	t.Parallel()
+	const (
+		plan  = "queryPlanner.winningPlan"
+		count = `"` + plan + `.stage": "COUNT", "` + plan + `.inputStage.stage": `
+		keys  = `"executionStats.totalKeysExamined": `
+		docs  = `"executionStats.totalDocsExamined": `
+	)
+	ask(t, startVersion(t, "4.4").db, []answer{
+		{`{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1}, {"_id": 2, "a": 1, "b": 2}, {"_id": 3, "a": 2, "b": 3}, {"_id": 4}, {"_id": 5, "a": null, "m": [1, 2]}, {"_id": 6, "m": [2, 3]}]}`, `{"n": 6}`},
+		{`{"createIndexes": "c", "indexes": [{"key": {"a": 1, "b": 1}, "name": "ab"}, {"key": {"m": 1}, "name": "m"}]}`, `{"ok": 1.0}`},
+		{`{"explain": {"count": "c", "query": {"a": 1}}}`, `{` + count + `"COUNT_SCAN", "` + plan + `.inputStage.indexName": "ab", ` + keys + `3, ` + docs + `0, "executionStats.executionStages.nCounted": 2}`},
+		{`{"explain": {"count": "c", "query": {"a": 1, "b": {"$gt": 1}}}}`, `{` + count + `"COUNT_SCAN", ` + keys + `2, ` + docs + `0}`},
+		{`{"explain": {"count": "c", "query": {"a": 1}, "limit": 1}}`, `{` + count + `"COUNT_SCAN", ` + keys + `1, ` + docs + `0}`},
+		{`{"explain": {"count": "c", "query": {"m": 2}}}`, `{` + count + `"COUNT_SCAN", ` + keys + `3, ` + docs + `0}`},
+		{`{"explain": {"count": "c", "query": {"m": {"$gt": 1, "$lt": 3}}}}`, `{` + count + `"FETCH", "executionStats.executionStages.nCounted": 2}`},
+		{`{"explain": {"count": "c", "query": {"a": null}}}`, `{` + count + `"FETCH", ` + docs + `3}`},
+		{`{"explain": {"count": "c", "query": {"a": {"$in": [1, 2]}}}}`, `{` + count + `"FETCH", ` + docs + `3}`},
+		{`{"count": "c", "query": {"a": {"$gte": 1}}}`, `{"n": 3}`},
+		{`{"explain": {"distinct": "c", "key": "a"}}`, `{"` + plan + `.stage": "PROJECTION_COVERED", "` + plan + `.inputStage.stage": "DISTINCT_SCAN", "` + plan + `.inputStage.indexBounds": {"a": ["[MinKey, MaxKey]"], "b": ["[MinKey, MaxKey]"]}, ` + keys + `5, ` + docs + `0}`},
+		{`{"distinct": "c", "key": "a"}`, `{"values": [null, 1, 2]}`},
+		{`{"explain": {"distinct": "c", "key": "a", "query": {"a": {"$lt": 2}}}}`, `{"` + plan + `.inputStage.stage": "DISTINCT_SCAN", ` + keys + `1, ` + docs + `0}`},
+		{`{"distinct": "c", "key": "a", "query": {"a": {"$lt": 2}}}`, `{"values": [1]}`},
+		{`{"explain": {"distinct": "c", "key": "m"}}`, `{"` + plan + `.stage": "COLLSCAN"}`},
+		{`{"explain": {"distinct": "c", "key": "b", "query": {"a": 1}}}`, `{"` + plan + `.stage": "FETCH", "` + plan + `.inputStage.stage": "IXSCAN"}`},
+	})
+}
+
 // https://www.mongodb.com/docs/v4.4/reference/explain-results/
 func TestExplain_CountsWhatIsNotReturned(t *testing.T) {
 	t.Parallel()
@@ -94,7 +123,7 @@ func TestExplain_CountsWhatIsNotReturned(t *testing.T) {
 		},
 		{
 			`{"explain": {"count": "c", "hint": {"_id": 1}}, "verbosity": "executionStats"}`,
-			`{"queryPlanner.winningPlan.inputStage.stage": "FETCH", "` + stages + `.nCounted": 3}`,
+			`{"queryPlanner.winningPlan.inputStage.stage": "COUNT_SCAN", "` + stages + `.nCounted": 3, "` + stats + `.totalKeysExamined": 4, "` + stats + `.totalDocsExamined": 0}`,
 		},
 		{`{"explain": {"count": "none"}}`, `{"queryPlanner.winningPlan": {"stage": "COUNT", "inputStage": {"stage": "EOF"}}}`},
 		{

@@ -91,6 +91,7 @@ func countMatching(ctx context.Context, c *command.Call, ns oplog.Namespace, fil
 	if err != nil {
 		return 0, err
 	}
+	docs.KeysOnly()
 	docs.Interrupted = c.Interrupted
 	return countAll(ctx, docs)
 }

@@ -58,7 +58,7 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 	if err != nil {
 		return err
 	}
-	docs, err := distinctDocuments(ctx, c, ns, filter, compiled, by)
+	docs, err := distinctDocuments(ctx, c, ns, key, filter, compiled, by)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,8 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 	return nil
 }
 
-func distinctDocuments(ctx context.Context, c *command.Call, ns oplog.Namespace, filter bson.Raw, compiled *match.Filter, by *collation.Collation,
+func distinctDocuments(
+	ctx context.Context, c *command.Call, ns oplog.Namespace, key string, filter bson.Raw, compiled *match.Filter, by *collation.Collation,
 ) (command.Puller, error) {
 	src, err := throughView(ctx, c, ns, by, command.StageOf("$match", filter)...)
 	if err != nil {
@@ -87,9 +88,11 @@ func distinctDocuments(ctx context.Context, c *command.Call, ns oplog.Namespace,
 	if err != nil {
 		return nil, err
 	}
-	docs, err := view.Documents(compiled, nil, storage.Hint{})
-	if err != nil {
-		return nil, err
+	docs, ok := view.Distinct(compiled, key)
+	if !ok || !by.IsSimple() {
+		if docs, err = view.Documents(compiled, nil, storage.Hint{}); err != nil {
+			return nil, err
+		}
 	}
 	docs.Interrupted = c.Interrupted
 	return docs, nil

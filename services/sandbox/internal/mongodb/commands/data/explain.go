@@ -87,6 +87,8 @@ type explanation struct {
 	find findArguments
 	// stage is what the command does with what it finds, empty for find.
 	stage string
+	// distinct is the key of that command.
+	distinct string
 	// outcome is the field of that stage with how many documents it is done to;
 	// empty for a command that returns them.
 	outcome string
@@ -114,6 +116,9 @@ func explained(c *command.Call, name string, body bson.Raw) (explanation, error)
 			e.stage, e.outcome = "COUNT", "nCounted"
 		}
 		selection(&a, &e.find, body, "query")
+		if key, ok := bsonkit.Get(body, "key"); ok && name == "distinct" {
+			e.distinct = a.Text("key", key)
+		}
 		if name[0] == 'f' {
 			e.most, e.stage = 1, "UPDATE"
 			if command.IsTrue(body, "remove") {
@@ -182,11 +187,15 @@ func explainOne(ctx context.Context, c *command.Call, r *command.Reply, e explan
 		}
 		return explainAggregate(ctx, c, r, aggregation{ns: below, stages: stages, collation: by}, level)
 	}
-	run, err := plan(c, e.ns, e.find.filter, e.find.sort, e.find.hint, e.find.collation)
+	run, err := e.plan(c)
 	if err != nil {
 		return err
 	}
-	stage := run.tree(e.find)
+	shown := e.find
+	if e.stage == "COUNT" {
+		shown.skip, shown.limit = 0, 0 // it skips and stops by itself
+	}
+	stage := run.tree(shown)
 	run.known = e.stage == "COUNT" && run.all() && e.find.hint.Name == "" && e.find.hint.Key == nil && !e.find.hint.Natural
 	switch {
 	case run.known:
@@ -207,6 +216,18 @@ func explainOne(ctx context.Context, c *command.Call, r *command.Reply, e explan
 	}
 	describeServer(c, r)
 	return nil
+}
+
+// plan is the plan of the command.
+func (e explanation) plan(c *command.Call) (*plannedRun, error) {
+	if e.distinct != "" {
+		return planDistinct(c, e.ns, e.distinct, e.find.filter, e.find.collation)
+	}
+	run, err := plan(c, e.ns, e.find.filter, e.find.sort, e.find.hint, e.find.collation)
+	if err == nil && e.stage == "COUNT" {
+		run.keys = run.docs.KeysOnly()
+	}
+	return run, err
 }
 
 // planned writes the part queryPlanner.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -20,6 +21,10 @@ import (
 type plannedRun struct {
 	docs     *engine.Documents
 	filtered bool
+	// distinct is the field whose values the index has by itself; keys tells that
+	// its keys are counted.
+	distinct string
+	keys     bool
 	// known tells that the server knows the number without looking at documents.
 	known bool
 	found int
@@ -49,6 +54,28 @@ func plan(c *command.Call,
 	}
 	docs, err := view.Documents(compiled, sort.In(env.Collation), hint)
 	return &plannedRun{docs: docs, filtered: len(filter) > len(bsonkit.Empty)}, err
+}
+
+// planDistinct is the plan of distinct, by its key.
+func planDistinct(c *command.Call, ns oplog.Namespace, key string, filter bson.Raw, by *collation.Collation) (*plannedRun, error) {
+	run, err := plan(c, ns, filter, nil, storage.Hint{}, by)
+	env := c.Env(nil)
+	env.Collation = c.CollationOf(ns, by)
+	if err != nil || !env.Collation.IsSimple() {
+		return run, err
+	}
+	compiled, err := match.Compile(filter, env)
+	if err != nil {
+		return nil, err
+	}
+	view, err := c.View(ns)
+	if err != nil {
+		return nil, err
+	}
+	if docs, ok := view.Distinct(compiled, key); ok {
+		run.docs, run.distinct = docs, key
+	}
+	return run, nil
 }
 
 // count runs the plan until most documents are found, or all.
@@ -124,7 +151,7 @@ func (p *plannedRun) access(filter bson.Raw) bson.D {
 	switch {
 	case !plan.There:
 		return bson.D{{Key: "stage", Value: "EOF"}}
-	case plan.ByID:
+	case plan.ByID && p.distinct == "":
 		return bson.D{{Key: "stage", Value: "IDHACK"}}
 	case plan.Index == nil:
 		scan := bson.D{{Key: "stage", Value: "COLLSCAN"}}
@@ -133,9 +160,16 @@ func (p *plannedRun) access(filter bson.Raw) bson.D {
 		}
 		return append(scan, bson.E{Key: "direction", Value: direction})
 	}
+	name := "IXSCAN"
+	switch {
+	case p.keys:
+		name = "COUNT_SCAN"
+	case p.distinct != "":
+		name = "DISTINCT_SCAN"
+	}
 	pattern, _ := bsonkit.Get(plan.Index.Listed, "key")
 	scan := bson.D{
-		{Key: "stage", Value: "IXSCAN"},
+		{Key: "stage", Value: name},
 		{Key: "keyPattern", Value: bson.Raw(pattern.Value)},
 		{Key: "indexName", Value: plan.Index.Name},
 		{Key: "isMultiKey", Value: plan.Multikey},
@@ -151,6 +185,17 @@ func (p *plannedRun) access(filter bson.Raw) bson.D {
 			bounds = append(bounds, bson.E{Key: field.Path, Value: field.Intervals})
 		}
 		scan = append(scan, bson.E{Key: "indexBounds", Value: bounds})
+	}
+	if p.keys {
+		return scan
+	}
+	if p.distinct != "" {
+		projection := "PROJECTION_COVERED"
+		if strings.Contains(p.distinct, ".") {
+			projection = "PROJECTION_DEFAULT"
+		}
+		by := bson.D{{Key: "_id", Value: int32(0)}, {Key: p.distinct, Value: int32(1)}}
+		return bson.D{{Key: "stage", Value: projection}, {Key: "transformBy", Value: by}, {Key: "inputStage", Value: scan}}
 	}
 	fetch := bson.D{{Key: "stage", Value: "FETCH"}}
 	if p.filtered {

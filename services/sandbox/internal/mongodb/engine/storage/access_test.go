@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"pgregory.net/rapid"
 
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/query"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
@@ -140,6 +142,17 @@ func compareAccesses(t rapid.TB, table *Table, filter, order bson.D) {
 		t.Fatal(err)
 	}
 	got := run(t, table, chosen, f)
+	if chosen.Covers(f) {
+		n := 0
+		for sc := NewScan(table, chosen); ; n++ {
+			if _, ok := sc.StepKey(); !ok {
+				break
+			}
+		}
+		if n != len(want) {
+			t.Fatalf("filter %v through the keys of %s: got %d documents, want %v", filter, chosen, n, want)
+		}
+	}
 	if chosen.Sorted && !slices.IsSortedFunc(got, sort.Compare) {
 		t.Fatalf("filter %v sort %v: got %v, which is not sorted", filter, order, got)
 	}
@@ -149,6 +162,53 @@ func compareAccesses(t rapid.TB, table *Table, filter, order bson.D) {
 	if !slices.EqualFunc(got, want, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
 		t.Fatalf("filter %v through %s: got %v, want %v", filter, chosen, got, want)
 	}
+}
+
+// TestAccess_AnIndexTellsTheValuesOfAField compares them with those of a scan.
+func TestAccess_AnIndexTellsTheValuesOfAField(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		table := NewTable()
+		if err := table.AddIndex(anyIndex(t)); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, table)
+		path := indexedPaths().Draw(t, "path")
+		filter := anyFilter(t)
+		if rapid.Bool().Draw(t, "all") {
+			filter = nil
+		}
+		f, _ := compiled(t, filter, nil)
+		a, ok := ChooseDistinct(table, f, path)
+		if !ok {
+			return
+		}
+		want := valuesAt(path, run(t, table, Access{}, f))
+		var docs []bson.Raw
+		for sc := NewScan(table, a); ; {
+			_, rec, ok := sc.StepValue()
+			if !ok {
+				break
+			}
+			docs = append(docs, rec.Doc)
+		}
+		if got := valuesAt(path, docs); !maps.Equal(got, want) {
+			t.Fatalf("values of %s of %v through %s: got %x, want %x", path, filter, a, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+	})
+}
+
+func valuesAt(path string, docs []bson.Raw) map[string]bool {
+	values := map[string]bool{}
+	for _, doc := range docs {
+		found, _ := bsonkit.AppendIndexValues(nil, doc, bsonkit.ParsePath(path))
+		for _, v := range found {
+			if v.Type != bsonkit.Missing {
+				values[string(bsonkit.AppendKey(nil, v))] = true
+			}
+		}
+	}
+	return values
 }
 
 func (a Access) String() string {

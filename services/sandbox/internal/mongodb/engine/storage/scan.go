@@ -17,6 +17,8 @@ type Scan struct {
 	end     string
 	// seen holds the records given already, where several keys may lead to one.
 	seen map[int64]struct{}
+	// skip is where the keys with another value begin, empty for the next key.
+	skip string
 	// examined counts what has been looked at.
 	examined Examined
 }

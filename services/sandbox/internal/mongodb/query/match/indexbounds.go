@@ -1,6 +1,8 @@
 package match
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -105,4 +107,37 @@ func (r *regex) bounds() Bounds {
 		b = Bounds{spans: []span{{low: edge{key: key, label: first}, high: edge{key: key, after: true, label: behind}}}}
 	}
 	return b.union(typeBounds(bson.TypeRegex, bson.TypeRegex))
+}
+
+// Covered reports that the keys within the bounds of these paths are those of the
+// matches and no others, so that an index that begins with them tells the matches
+// by itself.
+func (f *Filter) Covered(paths []string, multikey bool) bool {
+	if f == nil {
+		return true
+	}
+	conditions, ok := f.root.(allOf)
+	if !ok {
+		conditions = allOf{f.root}
+	}
+	for _, c := range conditions {
+		on, ok := c.(*pathCondition)
+		if !ok || on.whole || !slices.Contains(paths, on.path.String()) {
+			return false
+		}
+		if test, ok := on.test.(*comparison); !ok || !test.exact() {
+			return false
+		}
+	}
+	return !multikey || len(conditions) < 2
+}
+
+// exact reports that the bounds hold no key but of values that pass.
+func (c *comparison) exact() bool {
+	switch c.value.Type {
+	case bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128, bson.TypeString, bson.TypeBoolean, bson.TypeDateTime,
+		bson.TypeObjectID, bson.TypeTimestamp, bson.TypeBinary, bson.TypeEmbeddedDocument:
+		return true
+	}
+	return false
 }
