@@ -98,7 +98,7 @@ func TestExplain_ReadsKeysOnly(t *testing.T) {
 		{`{"explain": {"count": "c", "query": {"a": null}}}`, `{` + count + `"FETCH", ` + docs + `3}`},
 		{`{"explain": {"count": "c", "query": {"a": {"$in": [1, 2]}}}}`, `{` + count + `"FETCH", ` + docs + `3}`},
 		{`{"count": "c", "query": {"a": {"$gte": 1}}}`, `{"n": 3}`},
-		{`{"explain": {"distinct": "c", "key": "a"}}`, `{"` + plan + `.stage": "PROJECTION_COVERED", "` + plan + `.inputStage.stage": "DISTINCT_SCAN", "` + plan + `.inputStage.indexBounds": {"a": ["[MinKey, MaxKey]"], "b": ["[MinKey, MaxKey]"]}, ` + keys + `5, ` + docs + `0}`},
+		{`{"explain": {"distinct": "c", "key": "a"}}`, `{"` + plan + `.stage": "PROJECTION_COVERED", "` + plan + `.inputStage.stage": "DISTINCT_SCAN", "` + plan + `.inputStage.indexBounds": {"a": ["[MinKey, MaxKey]"], "b": ["[MinKey, MaxKey]"]}, ` + keys + `4, ` + docs + `0}`},
 		{`{"distinct": "c", "key": "a"}`, `{"values": [null, 1, 2]}`},
 		{`{"explain": {"distinct": "c", "key": "a", "query": {"a": {"$lt": 2}}}}`, `{"` + plan + `.inputStage.stage": "DISTINCT_SCAN", ` + keys + `1, ` + docs + `0}`},
 		{`{"distinct": "c", "key": "a", "query": {"a": {"$lt": 2}}}`, `{"values": [1]}`},

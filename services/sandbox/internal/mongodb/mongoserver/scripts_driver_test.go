@@ -45,11 +45,15 @@ func TestScripts_ExpressionsAndAccumulatorsRun(t *testing.T) {
 	t.Parallel()
 	ask(t, startVersion(t, "4.4").db, []answer{
 		{`{"insert": "c", "documents": [{"_id": 1, "a": 1, "s": [1, 2]}, {"_id": 2, "a": 1, "s": [3]}, {"_id": 3, "a": 2, "s": []}]}`, `{"n": 3}`},
-		{`{"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}, {"$project": {"v": {"$function": {"body": "function(s, k) { return {sum: Array.sum(s), k: k, s: s} }", "args": ["$s", "x"], "lang": "js"}}}}], "cursor": {}}`,
-			`{"cursor.firstBatch": [{"_id": 1, "v": {"sum": 3.0, "k": "x", "s": [1, 2]}}]}`},
+		{
+			`{"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}, {"$project": {"v": {"$function": {"body": "function(s, k) { return {sum: Array.sum(s), k: k, s: s} }", "args": ["$s", "x"], "lang": "js"}}}}], "cursor": {}}`,
+			`{"cursor.firstBatch": [{"_id": 1, "v": {"sum": 3.0, "k": "x", "s": [1, 2]}}]}`,
+		},
 		{`{"find": "c", "filter": {"$expr": {"$function": {"body": "function(s) { return s.length == 1 }", "args": ["$s"], "lang": "js"}}}}`, `{"cursor.firstBatch.0._id": 2}`},
-		{`{"aggregate": "c", "cursor": {}, "pipeline": [{"$group": {"_id": "$a", "v": {"$accumulator": {"init": "function(from) { return {n: from} }", "initArgs": [10], "accumulate": "function(state, s) { state.n += s.length; return state }", "accumulateArgs": ["$s"], "merge": "function(a, b) { return {n: a.n + b.n} }", "finalize": "function(state) { return state.n }", "lang": "js"}}}}]}`,
-			`{"cursor.firstBatch": [{"_id": 1, "v": 13.0}, {"_id": 2, "v": 10.0}]}`},
+		{
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$group": {"_id": "$a", "v": {"$accumulator": {"init": "function(from) { return {n: from} }", "initArgs": [10], "accumulate": "function(state, s) { state.n += s.length; return state }", "accumulateArgs": ["$s"], "merge": "function(a, b) { return {n: a.n + b.n} }", "finalize": "function(state) { return state.n }", "lang": "js"}}}}]}`,
+			`{"cursor.firstBatch": [{"_id": 1, "v": 13.0}, {"_id": 2, "v": 10.0}]}`,
+		},
 		{`{"aggregate": "c", "pipeline": [{"$project": {"v": {"$function": {"body": "function() {}", "args": []}}}}], "cursor": {}}`, `{"code": 31418}`},
 		{`{"aggregate": "c", "pipeline": [{"$project": {"v": {"$function": {"body": "$a", "args": [], "lang": "js"}}}}], "cursor": {}}`, `{"code": 31432}`},
 		{`{"aggregate": "c", "pipeline": [{"$project": {"v": {"$function": {"body": "function() {}", "args": 1, "lang": "js"}}}}], "cursor": {}}`, `{"code": 31266}`},
@@ -88,10 +92,18 @@ func TestScripts_TypesOfBSONAreKept(t *testing.T) {
 	db := startVersion(t, "8.0").db
 	want := bson.D{{Key: "_id", Value: bson.NewObjectID()}}
 	for _, v := range []any{
-		int32(5), int64(1) << 60, 2.5, "text\u2028\x00é", true, nil, bson.NewObjectID(), bson.DateTime(-5), bson.Binary{Subtype: 4, Data: []byte{1, 2, 3, 4, 255}},
-		bson.Timestamp{T: 4294967295, I: 7}, bson.Regex{Pattern: "a/b", Options: "i"}, bson.Regex{Pattern: "(?<!x", Options: "x"}, bson.MinKey{}, bson.MaxKey{},
-		bson.JavaScript("f()"), bson.CodeWithScope{Code: "g()", Scope: bson.D{{Key: "a", Value: int32(1)}}}, bson.Undefined{},
-		bson.DBPointer{DB: "x.y", Pointer: bson.NewObjectID()}, bson.D{{Key: "b", Value: bson.A{int32(1), bson.D{}}}, {Key: "__proto__", Value: bson.D{{Key: "a", Value: "1"}}}},
+		int32(5), int64(1) << 60, 2.5, "text\u2028\x00é", true, nil, bson.NewObjectID(), bson.DateTime(-5),
+		bson.Binary{Subtype: 4, Data: []byte{1, 2, 3, 4, 255}},
+		bson.Timestamp{T: 4294967295, I: 7},
+		bson.Regex{Pattern: "a/b", Options: "i"},
+		bson.Regex{Pattern: "(?<!x", Options: "x"},
+		bson.MinKey{},
+		bson.MaxKey{},
+		bson.JavaScript("f()"),
+		bson.CodeWithScope{Code: "g()", Scope: bson.D{{Key: "a", Value: int32(1)}}},
+		bson.Undefined{},
+		bson.DBPointer{DB: "x.y", Pointer: bson.NewObjectID()},
+		bson.D{{Key: "b", Value: bson.A{int32(1), bson.D{}}}, {Key: "__proto__", Value: bson.D{{Key: "a", Value: "1"}}}},
 		decimal(t, "1.10"), decimal(t, "NaN"),
 	} {
 		want = append(want, bson.E{Key: "v" + string(rune('a'+len(want))), Value: v})

@@ -12,7 +12,8 @@
 // In all of them the following holds. A specification is compiled once and then
 // applied to any number of documents; what is compiled is read only and may be
 // used by several goroutines at once. Nothing does I/O, reads a clock or keeps
-// state: what an expression may know of the world comes in an expression.Env.
+// state, but scripts (package javascript) in the session that they are given: what
+// an expression may know of the world comes in an expression.Env.
 //
 // Documents go in and out as raw BSON that bsonkit.Validate has accepted. A
 // document that was not changed is handed out as it came in, and what comes

@@ -191,8 +191,9 @@ func (r *reduction) Finish() error {
 		if err != nil {
 			return err
 		}
-		rest := r.values[:len(r.values)-len(some)]
-		if r.values = append(rest, reduced); len(rest) == 0 {
+		left := len(r.values) - len(some)
+		r.values = append(r.values[:left], reduced)
+		if left == 0 {
 			return nil
 		}
 	}

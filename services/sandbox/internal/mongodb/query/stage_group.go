@@ -136,8 +136,7 @@ func newGroupField(name string, v bson.RawValue, env expression.Env) (groupField
 func (f *groupField) runScript(v bson.RawValue, env expression.Env) error {
 	if f.accumulator == "$accumulator" {
 		a, args, err := newCustom(v, env)
-		f.input = args
-		f.make = func(id bson.RawValue) (expression.Accumulator, error) { return a.start(id) }
+		f.input, f.make = args, a.start
 		return err
 	}
 	code, data, err := newReduction(v, env)

@@ -72,8 +72,8 @@ func (s *Scan) StepKey() (id int64, ok bool) {
 }
 
 // StepValue gives a record for each value of the first field of the index; ok is
-// false at the end. A null and no value at all have one key, so records with either
-// are all given.
+// false at the end. A null and no value at all have one key, so records without a
+// value are given until one has a null.
 func (s *Scan) StepValue() (id int64, rec Record, ok bool) {
 	if !s.nextValue() {
 		return 0, Record{}, false
@@ -83,7 +83,7 @@ func (s *Scan) StepValue() (id int64, rec Record, ok bool) {
 	rec, ok = s.table.Records.Get(id)
 	first := s.Access.Index.Spec.Fields[0]
 	v, _ := bsonkit.Lookup(rec.Doc, first.Path)
-	if v.Type != bsonkit.Missing && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
+	if v.Type != bsonkit.Missing && v.Type != bson.TypeUndefined {
 		s.skip = string(bsonkit.KeyAfter(first.appendKey(nil, v)))
 	}
 	return id, rec, ok
