@@ -130,6 +130,31 @@ func TestRecover_WhatWasReplayedOrSentAgainIntoTheNamespace(t *testing.T) {
 	})
 }
 
+// TestRecover_WhereOnePartitionIsHalted has publishers stopped of which one waited for an
+// operator, so that a command would be about that one alone.
+func TestRecover_WhereOnePartitionIsHalted(t *testing.T) {
+	t.Parallel()
+	split := map[string]string{"PARTITIONS": "2"}
+	r := start(t, func(cfg *cluster.Config) { cfg.Canaries, cfg.PublisherEnv = false, split })
+	r.write(t, 100)
+	if err := r.witness.AwaitDrain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	last := time.Now().Add(-2 * time.Second).UTC().Format(time.RFC3339)
+	stopAll(t, r.Projectors)
+	stopAll(t, r.Publishers)
+	halted, err := r.witness.State().Collection("streams").UpdateOne(within(t),
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "-1of2$"}}}}, bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: "too many changes are parked"}}}})
+	if err != nil || halted.ModifiedCount != 1 {
+		t.Fatalf("halted %+v, %v, want one partition", halted, err)
+	}
+	servers := r.Endpoints()
+	servers.ServiceBus = clustertest.Sandbox(t).ServiceBus
+	if out, err := script(t, "recover-namespace", servers, last, "PARTITIONS=2"); err != nil {
+		t.Fatalf("the script: %v\n%s", err, out)
+	}
+}
+
 func stopAll(t *testing.T, nodes []*cluster.Node) {
 	t.Helper()
 	if errs := cluster.Stop(within(t), nodes...); slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
@@ -137,15 +162,15 @@ func stopAll(t *testing.T, nodes []*cluster.Node) {
 	}
 }
 
-// script runs one of the repository's scripts in the environment of both services.
-func script(t *testing.T, name string, servers cluster.Endpoints, args ...string) (string, error) {
+// script runs one of the repository's scripts in the environment of both services, and more.
+func script(t *testing.T, name string, servers cluster.Endpoints, argument string, more ...string) (string, error) {
 	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := cluster.DefaultNames()
-	cmd := exec.CommandContext(within(t), filepath.Join(root, "scripts", name), args...)
+	cmd := exec.CommandContext(within(t), filepath.Join(root, "scripts", name), argument)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "BIN=" + filepath.Dir(binaries.Publisher),
 		"MONGODB_URI=" + servers.MongoURI, "SOURCE_DATABASE=" + names.SourceDatabase, "SOURCE_COLLECTION=" + names.SourceCollection,
@@ -154,6 +179,7 @@ func script(t *testing.T, name string, servers cluster.Endpoints, args ...string
 		"PROJECTIONS=" + filepath.Join(root, "services", "e2e", "orders.yaml"),
 		"SERVICEBUS_CONNECTION_STRING=" + servers.ServiceBus, "SERVICEBUS_TOPIC=" + names.Topic, "SERVICEBUS_SUBSCRIPTION=" + names.Subscription,
 	}
+	cmd.Env = append(cmd.Env, more...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

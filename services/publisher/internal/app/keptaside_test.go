@@ -285,6 +285,50 @@ func TestParked_OfAnotherNumberOfPartitionsIsMissedOnce(t *testing.T) {
 	}
 }
 
+// TestParked_TheWayBackIsThatOfItsPartition loses what one of two partitions had parked,
+// while the other waits for an operator.
+func TestParked_TheWayBackIsThatOfItsPartition(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers, split(2), patient)
+	p := run(t, c)
+	p.awaitOverview(t, "both partitions to be led", leads(2))
+	source := events(t, servers)
+	source.unmappable(t)
+	parked := bson.D{{Key: "parked.count", Value: int64(1)}}
+	testserver.Eventually(t, "the change to be parked, and noted", func() bool {
+		n, err := state(t, servers, "resume_tokens").CountDocuments(t.Context(), parked)
+		return err == nil && n == 1
+	})
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := state(t, servers, "resume_tokens").FindOne(t.Context(), parked).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := found.Lookup("_id").StringValue()
+	_, err = state(t, servers, "streams").UpdateOne(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$ne", Value: name}}}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "halt", Value: "too many changes are parked"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose(t, servers, 1)
+	back := regexp.MustCompile(`publisher (checkpoint set \S+) --why TEXT (--partition \d)`).FindStringSubmatch(statusText(t, c))
+	if back == nil {
+		t.Fatalf("status says %s, want the way back of the partition", statusText(t, c))
+	}
+	args := append(strings.Fields(back[1]+" "+back[2]), "--why", "parked changes are gone")
+	if moved, err := say[command.MoveView](t, c, args...); err != nil || moved.After.Stream != name {
+		t.Fatalf("%q moved %+v, %v, want %s", args, moved, err, name)
+	}
+	run(t, c)
+	testserver.Eventually(t, "it to be parked again", func() bool {
+		kept, err := lines(t, c, "parked", "list")
+		return err == nil && len(kept) == 1
+	})
+}
+
 // TestParked_APurgeThatIsRefusedHidesNoLoss has a role that may not remove changes, and
 // an operator who tries again.
 func TestParked_APurgeThatIsRefusedHidesNoLoss(t *testing.T) {

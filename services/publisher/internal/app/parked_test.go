@@ -469,6 +469,66 @@ func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testi
 	}
 }
 
+// TestPark_TheBrakeCountsNothingTwice goes back before as many parked changes as there
+// may be.
+func TestPark_TheBrakeCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers, func(c *config.Config) { c.ParkLimit = 3 })
+	before := time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
+	ids, p := park(t, c, servers, 3)
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := runCommand(t, c, io.Discard, "checkpoint", "set", before, "--why", "test"); err != nil {
+		t.Fatal(err)
+	}
+	source := events(t, servers)
+	source.write(t, 5, 5)
+	p = run(t, c)
+	p.await(t, "what comes behind them to be sent", func(s status.Status) bool { return leading(s) && s.Sent >= 5 && s.Parked == 3 })
+	source.unmappable(t)
+	p.await(t, "the stream to halt in front of a fourth", func(s status.Status) bool { return s.State == "halted" && s.Parked == 3 })
+	if _, err := lines(t, c, "parked", "discard", ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	p.again(t, c).await(t, "the fourth to be parked", func(s status.Status) bool { return leading(s) && s.Parked == 3 && s.InFlight == 0 })
+}
+
+// TestReplay_BySettingsOfAnotherOrderIsRefusedUnlessMeant replays what lacks its type with
+// settings that would give the event another aggregate, or another place in it.
+func TestReplay_BySettingsOfAnotherOrderIsRefusedUnlessMeant(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers)
+	park(t, c, servers, 1)
+	for want, edit := range map[string]func(*config.Config){
+		`FIELD_VERSION was "version", now it is "-"`:                func(c *config.Config) { c.FieldVersion = "-" },
+		`FIELD_AGGREGATE_ID was "aggregateId", now it is "version"`: func(c *config.Config) { c.FieldAggregateID = "version" },
+	} {
+		other := c
+		other.FieldType = "kind"
+		edit(&other)
+		if got, err := lines(t, other, "parked", "replay", "--all"); err == nil || len(got) != 0 || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--accept-settings") {
+			t.Errorf("replay says %+v, %v, want a refusal with %q", got, err, want)
+		}
+		if err := runCommand(t, other, io.Discard, "parked", "replay", "--all", "--accept-settings"); !errors.Is(err, cli.ErrUsage) {
+			t.Errorf("replay without a reason = %v, want it refused", err)
+		}
+	}
+	if n, err := state(t, servers, "stream_gaps").CountDocuments(t.Context(), bson.D{{Key: "decision", Value: "report"}}); err != nil || n != 0 {
+		t.Errorf("the ledger has %d entries of what was refused, %v", n, err)
+	}
+	c.FieldType, c.FieldVersion = "kind", "-"
+	if got, err := lines(t, c, "parked", "replay", "--all", "--accept-settings", "--why", "they are right now"); err != nil || got[0].Outcome != "replayed" {
+		t.Fatalf("replay says %+v, %v, want it done", got, err)
+	}
+	entry, err := state(t, servers, "stream_gaps").FindOne(t.Context(), bson.D{{Key: "decision", Value: "report"}}).Raw()
+	if text := entry.String(); err != nil || !strings.Contains(text, "they are right now") || !strings.Contains(text, "FIELD_VERSION was") {
+		t.Errorf("the ledger says %s, %v, want the settings and why", text, err)
+	}
+}
+
 // Every command takes --json: those that print JSON anyway as well.
 func TestCommand_TakesJSON(t *testing.T) {
 	t.Parallel()

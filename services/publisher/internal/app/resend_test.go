@@ -271,6 +271,9 @@ func TestResend_WhatAnOperatorMayGetWrongIsRefused(t *testing.T) {
 	if _, err := resends(t, c, "--all", "--why", "a test"); err == nil {
 		t.Error("a resend of an unknown stream is begun")
 	}
+	if _, err := resends(t, c, "status", "--since", "2026-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+		t.Errorf("the resends of an unknown stream since a time: got %v", err)
+	}
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
 	events(t, servers).write(t, 4, 2)

@@ -127,9 +127,7 @@ func (l loader) parked() *cobra.Command {
 	group.AddCommand(l.listParked(), &cobra.Command{
 		Use: "show ID", Short: "one of them, whole, and what was done with it", Args: cli.Takes(1, 1),
 		RunE: l.run(func(ctx context.Context, call Call, args []string) error { return showParked(ctx, call, args[0]) }),
-	}, cli.OrAll(&cobra.Command{
-		Use: "replay ID... | --all", Short: "send them now, in the order of their aggregates", RunE: l.run(replayParked),
-	}, 0, -1, "all that are parked"), &cobra.Command{
+	}, l.replayParked(), &cobra.Command{
 		Use: "discard ID...", Short: "give them up; they stay in the database, marked so", Args: cli.Takes(1, -1), RunE: l.run(discardParked),
 	}, l.purgeParked(), l.reopenParked())
 	return group
@@ -141,6 +139,27 @@ func (l loader) listParked() *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "also those that were replayed or discarded")
 	c.RunE = l.run(func(ctx context.Context, call Call, _ []string) error { return listParked(ctx, call, all) })
 	return c
+}
+
+func (l loader) replayParked() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use: "replay ID... | --all", Short: "send them now, in the order of their aggregates",
+		Long: `Send them now, in the order of their aggregates, by the settings of this process.
+
+Refused where those give messages another aggregate or another place in it than the
+publishers do, unless --accept-settings says that it is meant.`,
+	}
+	c.Flags().BoolVar(&f.accept, "accept-settings", false, "although FIELD_AGGREGATE_ID, FIELD_VERSION or DOCUMENT_AGGREGATE_ID is another than the publishers'; the ledger says so")
+	c.Flags().StringVar(&f.why, "why", "", "the reason, which the ledger keeps; needed with --accept-settings")
+	c.Flags().StringVar(&f.who, "who", cli.Operator(), "who decides")
+	c.RunE = l.run(func(ctx context.Context, call Call, ids []string) error {
+		if f.accept && f.why == "" {
+			return cli.Usagef("parked replay: say why, with --why TEXT: the ledger keeps it with --accept-settings")
+		}
+		return replayParked(ctx, call, f, ids)
+	})
+	return cli.OrAll(c, 0, -1, "all that are parked")
 }
 
 func (l loader) purgeParked() *cobra.Command {

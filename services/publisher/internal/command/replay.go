@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -20,11 +21,18 @@ var errEarlierParked = errors.New("an earlier change of its aggregate is still p
 // errEarlierUnknown is the refusal where it is not known whether a replay would.
 var errEarlierUnknown = errors.New("an earlier parked change may be of its aggregate, as that one's is not known: replay or discard that one first")
 
+// replayFlags are the arguments of a replay, beside what it is about.
+type replayFlags struct {
+	// accept says that other settings may decide the messages' order.
+	accept   bool
+	why, who string
+}
+
 // replayParked sends parked changes as messages with the ids that they always
 // had. It needs no lease: a message may come again at any time. What it keeps is
 // the order of each aggregate among its parked changes, and behind what the stream
 // has yet to send. No ids name them all.
-func replayParked(ctx context.Context, call Call, ids []string) error {
+func replayParked(ctx context.Context, call Call, f replayFlags, ids []string) error {
 	config := call.Config
 	dial, err := config.Dial()
 	if err != nil {
@@ -34,6 +42,9 @@ func replayParked(ctx context.Context, call Call, ids []string) error {
 	defer topic.Close()
 	return withState(ctx, config, func(state *mongostate.Database) error {
 		if err := config.Sends(ctx, state); err != nil {
+			return err
+		}
+		if err := f.ordered(ctx, config, state); err != nil {
 			return err
 		}
 		r := replay{
@@ -47,6 +58,32 @@ func replayParked(ctx context.Context, call Call, ids []string) error {
 			held:    map[string]bool{},
 		}
 		return r.run(ctx, ids)
+	})
+}
+
+// settingsDiffer is the cause of a ledger's entry that changes were replayed by other
+// settings than the publishers'.
+const settingsDiffer = "parked changes replayed with other settings"
+
+// ordered refuses settings by which messages come to have another place in the topic's
+// order than the publishers give them, or writes into the ledger that it is meant.
+func (f *replayFlags) ordered(ctx context.Context, c config.Config, state *mongostate.Database) error {
+	others, err := c.Reorders(ctx, state)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	text := strings.Join(others, ", ")
+	if !f.accept {
+		return fmt.Errorf("the publishers send stream %q otherwise: %s; a message of these settings would belong elsewhere, and later ones may be taken for repeats: "+
+			"correct the settings, or where these are the right ones, give --accept-settings --why TEXT", c.StreamName, text)
+	}
+	scope, err := state.Scope(ctx, c.StreamName, c.LeaseName)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	return state.Ledger(c.StreamName, c.Partitions, 0).Enter(ctx, mongostate.Gap{
+		FromTime: now, ToTime: now, Cause: settingsDiffer, Error: text + ": " + f.why, Decision: config.ReportChanged, At: now, Instance: f.who, Term: scope.Highest,
 	})
 }
 

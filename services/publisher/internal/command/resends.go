@@ -180,6 +180,9 @@ func showResendsSince(ctx context.Context, call Call, since time.Time) error {
 		if err != nil && !mongostate.Forbidden(err) { // a role that may not see them has begun none
 			return err
 		}
+		if len(found) == 0 {
+			return call.Config.Known(ctx, state)
+		}
 		for i := range found {
 			if found[i].State.Ended() && found[i].EndedAt.Before(since) {
 				continue

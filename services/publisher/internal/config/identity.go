@@ -61,6 +61,28 @@ func (c *Config) Sends(ctx context.Context, state *mongostate.Database) error {
 	return nil
 }
 
+// ordering are the settings that decide a message's session, and its place there.
+var ordering = []string{"FIELD_AGGREGATE_ID", "FIELD_VERSION", "DOCUMENT_AGGREGATE_ID"}
+
+// Reorders are the settings, with both values, by which a message has another session
+// or another place there than the stream's messages have; none is nil.
+func (c *Config) Reorders(ctx context.Context, state *mongostate.Database) ([]string, error) {
+	scope, err := c.scope(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(scope.Records)) {
+		record := scope.Records[name]
+		for _, change := range record.Changes(c.Identity()) {
+			if slices.Contains(ordering, change.Name) && !slices.Contains(others, change.String()) {
+				others = append(others, change.String())
+			}
+		}
+	}
+	return others, nil
+}
+
 // namespace is the Service Bus namespace, as the stream's record keeps it.
 func (c *Config) namespace() string {
 	if c.ServiceBusConnection == "" {

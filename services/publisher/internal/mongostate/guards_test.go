@@ -120,6 +120,27 @@ func TestScope_IsThatOfTheSettingsOrRefused(t *testing.T) {
 	}
 }
 
+func TestScope_ALeaseThatAnotherStreamHoldsIsRefused(t *testing.T) {
+	t.Parallel()
+	state := fresh(t)
+	record := checkpoint.Record{Stream: "orders", Whole: "orders", Lease: "lease", Partitions: 1}
+	if _, err := state.Streams().Open(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	claim := lease.Claim{Holder: lease.Holder{ID: "a", Incarnation: "1", Tenure: 1}, TTL: time.Hour, Subject: "others"}
+	if _, err := state.Lease("lease").Take(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	scope, err := state.Scope(t.Context(), "orders", "lease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = scope.Check(mongostate.Said{Partitions: 1, Lease: "lease"})
+	if !errors.Is(err, mongostate.ErrScope) || !strings.Contains(err.Error(), `held by "a" for the stream "others"`) {
+		t.Errorf("Check = %v, want that another stream holds the lease", err)
+	}
+}
+
 func TestScope_AHaltInTheLeaseAloneLetsAnOperatorDecide(t *testing.T) {
 	t.Parallel()
 	state := fresh(t)
@@ -175,6 +196,45 @@ func TestStreams_ARetiredOneGivesOutNoTerm(t *testing.T) {
 	}
 	if raised, err := state.Streams().Raise(t.Context(), "orders", 0); !errors.Is(err, mongostate.ErrNoStream) {
 		t.Errorf("Raise of a retired stream = %+v, %v, want ErrNoStream", raised, err)
+	}
+}
+
+func TestStreams_StandBeforeTheLatestChangeThatTheyStoodBefore(t *testing.T) {
+	t.Parallel()
+	streams := fresh(t).Streams()
+	if _, err := streams.Open(t.Context(), checkpoint.Record{Stream: "orders", Whole: "orders", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	later := checkpoint.ClusterTime{Seconds: 7, Increment: 2}
+	for _, at := range []checkpoint.ClusterTime{{Seconds: 3}, later, {Seconds: 7, Increment: 1}} {
+		if err := streams.Stop(t.Context(), "orders", at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := streams.Read(t.Context(), "orders"); err != nil || got.Stopped != later {
+		t.Errorf("the stream stands before %v, %v, want %v", got.Stopped, err, later)
+	}
+}
+
+func TestLedger_WhatWasDiscardedKeepsNoStreamFromBeginning(t *testing.T) {
+	t.Parallel()
+	state := fresh(t)
+	begun := func(entered mongostate.Gap) bool {
+		t.Helper()
+		if err := state.Gaps("orders").Enter(t.Context(), entered); err != nil {
+			t.Fatal(err)
+		}
+		found, err := state.Ledger("orders", 2, 1).Any(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if begun(mongostate.Gap{Decision: string(mongostate.Discarded), Term: 1, At: time.Now()}) {
+		t.Error("what was discarded tells that there was a stream")
+	}
+	if !begun(mongostate.Gap{Decision: mongostate.Void, Term: 1, At: time.Now()}) {
+		t.Error("what was announced and not done does not tell that there was a stream")
 	}
 }
 

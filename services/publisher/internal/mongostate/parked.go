@@ -75,7 +75,16 @@ func (p *Parked) ID(change relay.Change) string { return parkedID(p.stream, chan
 
 // Has reports whether a change is parked, dealt with or not.
 func (p *Parked) Has(ctx context.Context, id string) (bool, error) {
-	err := p.changes.FindOne(ctx, byStream(id), options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+	return p.has(ctx, id, byStream(id))
+}
+
+// Waits reports whether a change is parked, and not dealt with.
+func (p *Parked) Waits(ctx context.Context, id string) (bool, error) {
+	return p.has(ctx, id, append(p.unresolved(), bson.E{Key: "_id", Value: id}))
+}
+
+func (p *Parked) has(ctx context.Context, id string, which bson.D) (bool, error) {
+	err := p.changes.FindOne(ctx, which, options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return false, nil
 	}

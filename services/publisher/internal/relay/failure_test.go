@@ -325,6 +325,29 @@ func TestPark_TooManyEndTheRelayInFrontOfTheNext(t *testing.T) {
 	}
 }
 
+// TestPark_WhatWaitsAlreadyTakesNoRoom reads changes again that were parked before.
+func TestPark_WhatWaitsAlreadyTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) { c.ParkRoom = 1 })
+		for n := 1; n <= 3; n++ {
+			if err := r.parks.Park(t.Context(), relay.Parked{Change: relay.Change{Position: relaytest.Position(n)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.add(1, 10, func(int) string { return "unmappable" })
+		r.start(t)
+		err := <-r.done
+		over, ok := errors.AsType[*relay.OverparkedError](err)
+		if !ok || over.Position != relaytest.Position(5) {
+			t.Errorf("Run = %v, want an OverparkedError at change 5", err)
+		}
+		if n := r.counters.Parked(); n != 1 {
+			t.Errorf("counted %d as parked, want the one that was not before", n)
+		}
+	})
+}
+
 func TestFailure_TheWindowIsBoundedInCountAndBytes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

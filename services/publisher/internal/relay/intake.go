@@ -127,28 +127,48 @@ func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, err
 	return r.watermark.begin(ctx, change.point(), int64(len(change.Raw)+body+changeOverhead))
 }
 
-// park keeps a change that cannot be sent, or refuses to go on, as configured.
-// It returns only when the change is kept, or ctx ends.
+// park keeps a change that cannot be sent, or refuses to go on, as configured. One
+// that is kept already, and is read again, takes no room. It returns only when the
+// change is kept, or ctx ends.
 func (r *Relay) park(ctx context.Context, parked Parked) error {
 	if r.config.StopOnUnmappable {
 		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason, Raw: parked.Change.Raw}
 	}
-	if n := r.parked.Add(1); r.config.ParkRoom >= 0 && n > r.config.ParkRoom {
-		return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
+	var waits bool
+	err := r.insist(ctx, parked, func() (err error) {
+		waits, err = r.deps.Parker.Waits(ctx, parked.Change)
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	if !waits {
+		if n := r.parked.Add(1); r.config.ParkRoom >= 0 && n > r.config.ParkRoom {
+			return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
+		}
+	}
+	if err := r.insist(ctx, parked, func() error { return r.deps.Parker.Park(ctx, parked) }); err != nil {
+		return err
+	}
+	if !waits {
+		r.deps.Counters.parked.Add(1)
+	}
+	r.log.Warn().Str("reason", parked.Reason).Str("position", string(parked.Change.Position)).
+		Str("aggregate_id", parked.AggregateID).Msg("change parked")
+	return nil
+}
+
+// insist tries to keep a change until that is done, or ctx ends.
+func (r *Relay) insist(ctx context.Context, parked Parked, try func() error) error {
 	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
 	for {
-		err := r.deps.Parker.Park(ctx, parked)
+		err := try()
 		if err == nil {
-			break
+			return nil
 		}
 		r.log.Warn().Err(err).Str("position", string(parked.Change.Position)).Msg("change not parked, trying again")
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}
 	}
-	r.deps.Counters.parked.Add(1)
-	r.log.Warn().Str("reason", parked.Reason).Str("position", string(parked.Change.Position)).
-		Str("aggregate_id", parked.AggregateID).Msg("change parked")
-	return nil
 }

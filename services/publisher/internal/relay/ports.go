@@ -113,6 +113,8 @@ type Parked struct {
 // Parker keeps changes that were not sent where an operator sees them. Parking
 // the same change again changes nothing.
 type Parker interface {
+	// Waits reports whether a change is parked already, and waits for an operator.
+	Waits(ctx context.Context, change Change) (bool, error)
 	Park(ctx context.Context, parked Parked) error
 }
 

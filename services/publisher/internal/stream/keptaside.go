@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -160,15 +161,33 @@ func (s *Stream) enterMissing(ctx context.Context, at checkpoint.Checkpoint, whe
 
 // missingText says how many parked changes are gone, and the way back.
 func missingText(kept mongostate.KeptAside) string {
-	const force, anew = "with --force while publishers run", "START_AT=snapshot and publisher checkpoint reset --why TEXT"
-	back := fmt.Sprintf("go back before the oldest of them with publisher checkpoint set %s --why TEXT, %s: "+
+	const force = "with --force while publishers run"
+	anew := "START_AT=snapshot and publisher checkpoint reset --why TEXT" + itsPartition(kept)
+	back := fmt.Sprintf("go back before the oldest of them with publisher checkpoint set %s --why TEXT%s, %s: "+
 		"it sends what came since again and parks anew what cannot be sent, but for what a copy had parked since, which takes %s",
-		kept.Since().Format(time.RFC3339), force, anew)
+		kept.Since().Format(time.RFC3339), itsPartition(kept), force, anew)
 	if kept.OfCopy() {
 		back = fmt.Sprintf("copy what the source still has anew with %s, %s: it parks anew what cannot be sent", anew, force)
 	}
 	return fmt.Sprintf("%d of %d changes that %q has parked are gone from parked_changes%s, and whether they were sent is not known: "+
 		"restore the collection from a backup, or %s", kept.Missing(), kept.Noted(), kept.Stream, goneText(kept.Gone), back)
+}
+
+// partitionNumber matches the end of a partition's name.
+var partitionNumber = regexp.MustCompile(`-([0-9]+)of[0-9]+$`)
+
+// itsPartition is the argument by which a command is about the partition that had
+// parked the changes, whatever others wait for; about all, where it is retired, as
+// others carry its aggregates.
+func itsPartition(kept mongostate.KeptAside) string {
+	number := partitionNumber.FindStringSubmatch(kept.Stream)
+	switch {
+	case kept.Retired:
+		return " --partition all"
+	case number == nil:
+		return ""
+	}
+	return " --partition " + number[1]
 }
 
 // goneText names the first of those that are known to be gone.

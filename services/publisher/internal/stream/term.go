@@ -115,6 +115,14 @@ func (t *term) copy(ctx context.Context) error {
 	return err
 }
 
+// Waits implements relay.Parker.
+func (t *term) Waits(ctx context.Context, change relay.Change) (bool, error) {
+	attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
+	defer cancel()
+	parked := t.State.Parked(t.whole)
+	return parked.Waits(attempt, parked.ID(change))
+}
+
 // Park implements relay.Parker. Each change that is kept aside is named in the
 // checkpoint before, and counted there afterwards: so it makes up for none that is
 // lost, whenever this process dies. Over a checkpoint that is restored from before,
@@ -202,6 +210,6 @@ func overparked(err error, limit int64) error {
 	if _, ok := errors.AsType[*relay.OverparkedError](err); !ok {
 		return err
 	}
-	return fmt.Errorf("%w; PARK_LIMIT is %d: look at publisher parked list; where a setting is wrong (FIELD_…; or MODE, or with PARTITIONS an …_AGGREGATE_ID, which publisher checkpoint accept --why TEXT takes over) mend it, run publisher parked replay --all with it, and restart only then, so that later changes do not overtake (what it refuses because the stream has not passed it, is sent after the restart); "+
+	return fmt.Errorf("%w; PARK_LIMIT is %d: look at publisher parked list; where a setting is wrong (FIELD_…; or MODE, or with PARTITIONS an …_AGGREGATE_ID, which publisher checkpoint accept --why TEXT takes over) mend it, run publisher parked replay --all with it (with --accept-settings --why TEXT where that is FIELD_VERSION or an …_AGGREGATE_ID), and restart only then, so that later changes do not overtake (what it refuses because the stream has not passed it, is sent after the restart); "+
 		"else replay or discard some, or raise PARK_LIMIT; the stream then goes on by itself", err, limit)
 }

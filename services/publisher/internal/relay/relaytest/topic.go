@@ -199,6 +199,11 @@ func (p *Parks) Park(_ context.Context, parked relay.Parked) error {
 	return nil
 }
 
+// Waits implements relay.Parker.
+func (p *Parks) Waits(_ context.Context, change relay.Change) (bool, error) {
+	return slices.ContainsFunc(p.Kept(), func(k relay.Parked) bool { return k.Change.Position == change.Position }), nil
+}
+
 // Kept returns what was parked.
 func (p *Parks) Kept() []relay.Parked {
 	p.mu.Lock()

@@ -48,5 +48,6 @@ func Guards() []guard.Guard {
 		keptAsideGuards(),
 		decisionGuards(),
 		reopenedGuards(),
+		scopeGuards(),
 	)
 }
