@@ -143,7 +143,7 @@ func TestCopy_ReadsWhatHasNoPlaceBehindTheRest(t *testing.T) {
 			}
 			for n, change := range copied {
 				saved := &placeKeeper{}
-				if err := backfill.NewProgress(saved, place).Save(t.Context(), change.Token, change.Position); err != nil {
+				if err := backfill.NewProgress(saved, place).Move(t.Context(), checkpoint.Place{Token: change.Token, Position: change.Position}); err != nil {
 					t.Fatal(err)
 				}
 				if got := keys(copyAll(t, events, plan, saved.Place)); !slices.Equal(got, want[n+1:]) {

@@ -83,7 +83,7 @@ func goesOnAnywhere(t *testing.T, events *mongo.Collection) {
 	all := copyAll(t, events, plan, place)
 	for n, change := range all {
 		saved := &placeKeeper{}
-		if err := backfill.NewProgress(saved, place).Save(t.Context(), change.Token, change.Position); err != nil {
+		if err := backfill.NewProgress(saved, place).Move(t.Context(), checkpoint.Place{Token: change.Token, Position: change.Position}); err != nil {
 			t.Fatal(err)
 		}
 		rest := copyAll(t, events, plan, saved.Place)
@@ -324,7 +324,7 @@ type mortal struct {
 	beforeSave bool
 }
 
-func (m *mortal) Save(ctx context.Context, token []byte, position contract.Position) error {
+func (m *mortal) Move(ctx context.Context, to checkpoint.Place) error {
 	if err := m.life.Err(); err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (m *mortal) Save(ctx context.Context, token []byte, position contract.Posit
 	if m.beforeSave {
 		return errors.New("killed")
 	}
-	return m.Checkpointer.Save(ctx, token, position)
+	return m.Checkpointer.Move(ctx, to)
 }
 
 func run(ctx context.Context, source relay.Source, topic relay.Sender, progress relay.Checkpointer, term int64) error {
@@ -398,7 +398,7 @@ func TestCopy_IsNotCompleteBeforeAsMuchIsKeptAsWasRead(t *testing.T) {
 		if err := source.Complete(kept); err == nil {
 			t.Errorf("complete with %d of 6 kept", n)
 		}
-		if err := kept.Save(t.Context(), change.Token, change.Position); err != nil {
+		if err := kept.Move(t.Context(), checkpoint.Place{Token: change.Token, Position: change.Position}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
 )
 
@@ -62,15 +61,15 @@ func (p *Progress) Copy() checkpoint.Copy {
 	return kept
 }
 
-// Save implements relay.Checkpointer.
-func (p *Progress) Save(ctx context.Context, token []byte, position contract.Position) error {
+// Move implements relay.Checkpointer.
+func (p *Progress) Move(ctx context.Context, to checkpoint.Place) error {
 	var found tokenDocument
-	if err := bson.Unmarshal(token, &found); err != nil {
+	if err := bson.Unmarshal(to.Token, &found); err != nil {
 		return fmt.Errorf("read the token of a copy: %w", err)
 	}
 	copied := *p.place.Copy
 	copied.After, copied.Copied = found.After, found.Copied
-	if err := p.mover.Move(ctx, checkpoint.Place{Position: position, Start: p.place.Start, Copy: &copied}); err != nil {
+	if err := p.mover.Move(ctx, checkpoint.Place{Position: to.Position, Start: p.place.Start, Copy: &copied}); err != nil {
 		return err
 	}
 	p.copied.Store(found.Copied)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 const (
@@ -40,7 +42,12 @@ func (s *Stream) open(ctx context.Context) error {
 	s.opening(time.Now())
 	defer s.opening(time.Time{})
 	attempt, end := s.whileHeard(ctx)
-	stream, splitting, err := s.watchSplit(attempt)
+	var stream *mongo.ChangeStream
+	var splitting bool
+	err := s.prove(attempt)
+	if err == nil {
+		stream, splitting, err = s.watchSplit(attempt)
+	}
 	gaveUp := context.Cause(attempt)
 	end()
 	switch {

@@ -101,18 +101,22 @@ func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 	return nil
 }
 
-// watch opens a stream with a majority read concern, whose pipeline has further
-// stages at its end.
+// watch opens a stream as it is read, whose pipeline has further stages at its end.
 func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder, last ...bson.D) (*mongo.ChangeStream, error) {
-	o.SetBatchSize(serverBatch).SetMaxAwaitTime(await)
+	o.SetBatchSize(serverBatch)
 	if s.FullDocument != "" {
 		o.SetFullDocument(s.FullDocument)
 	}
 	if s.BeforeChange != "" {
 		o.SetFullDocumentBeforeChange(s.BeforeChange)
 	}
+	return s.begin(ctx, append(s.Pipeline(), last...), o)
+}
+
+// begin opens a stream of any pipeline with a majority read concern.
+func (s Source) begin(ctx context.Context, pipeline mongo.Pipeline, o *options.ChangeStreamOptionsBuilder) (*mongo.ChangeStream, error) {
+	o.SetMaxAwaitTime(await)
 	database := s.Database.Client().Database(s.Database.Name(), options.Database().SetReadConcern(readconcern.Majority()))
-	pipeline := append(s.Pipeline(), last...)
 	if len(s.Collections) == 1 {
 		return database.Collection(s.Collections[0]).Watch(ctx, pipeline, o)
 	}

@@ -55,6 +55,9 @@ var errClosed = errors.New("closed by the server")
 type Start struct {
 	Token []byte
 	At    checkpoint.ClusterTime
+	// Event is when the last change was made that was read up to the token; zero
+	// where that is not known.
+	Event checkpoint.ClusterTime
 }
 
 // Stream is the changes of one source. Read and Close are for one
@@ -80,6 +83,8 @@ type Stream struct {
 	tell   func(ctx context.Context, c CollectionChange) error
 	toldAt checkpoint.ClusterTime
 	stands error
+	// unproven says that it was told that nothing proves the history.
+	unproven bool
 	// reachUnknown says that it was told that the operation log may not be seen.
 	reachUnknown bool
 
@@ -251,6 +256,7 @@ func (s *Stream) collect(ctx context.Context) ([]relay.Change, error) {
 	}
 	if len(changes) > 0 {
 		s.start.Token = changes[len(changes)-1].Token
+		s.start.Event = timeOf(changes[len(changes)-1].Position)
 	}
 	s.moved, s.movedAt = true, time.Now()
 	return changes, nil
@@ -292,7 +298,7 @@ func (s *Stream) idle() relay.Point {
 	if !bytes.Equal(token, s.start.Token) {
 		s.start.Token, s.movedAt = slices.Clone(token), time.Now()
 	}
-	point := relay.Point{Token: s.start.Token, Position: PositionOf(s.start.Token)}
+	point := relay.Point{Token: s.start.Token, Position: PositionOf(s.start.Token), Event: s.start.Event}
 	if seconds, _, err := point.Position.ClusterTime(); err == nil {
 		point.AsOf = time.Unix(int64(seconds), 0)
 	}

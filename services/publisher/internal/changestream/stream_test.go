@@ -13,7 +13,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -293,4 +295,68 @@ func host(t *testing.T, uri string) string {
 		t.Fatal(err)
 	}
 	return u.Host
+}
+
+// TestStream_FromATokenOfAnEmptyReadTheLastChangeIsLookedFor opens streams whose source has
+// the last change that was read, and one whose source made none at that time.
+func TestStream_FromATokenOfAnEmptyReadTheLastChangeIsLookedFor(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	stream := from(t, events, now(t, events))
+	insert(t, events, 1, 3)
+	last := read(t, stream, 3)[2]
+	behind := func(position contract.Position) relay.Point {
+		t.Helper()
+		if _, err := events.Database().Collection("others").InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		var idle relay.Point
+		testserver.Eventually(t, "an empty read behind it", func() bool {
+			batch, err := stream.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle = batch.Idle
+			return idle.Position > position
+		})
+		return idle
+	}
+	first := behind(last.Position)
+	if made := (checkpoint.Place{Position: last.Position}).Time(); first.Event != made {
+		t.Errorf("the last change before the empty read was at %v, want %v", first.Event, made)
+	}
+	second := behind(first.Position)
+	insert(t, events, 4, 5)
+	wantNumbers(t, read(t, from(t, events, changestream.Start{Token: second.Token, Event: second.Event}), 2), 4, 5)
+	other := changestream.Start{Token: second.Token, Event: checkpoint.Place{Position: first.Position}.Time()}
+	_, err := from(t, events, other).Read(t.Context())
+	if halt, ok := errors.AsType[*changestream.HaltError](err); !ok || halt.Reason != changestream.HistoryLost {
+		t.Errorf("Read = %v, want that history is lost", err)
+	}
+}
+
+// TestStream_ALastChangeFromBeforeTheOperationLogProvesNothing has the operation log forget
+// the last change while the stream has nothing to read.
+func TestStream_ALastChangeFromBeforeTheOperationLogProvesNothing(t *testing.T) {
+	t.Parallel()
+	database := testserver.Connect(t, testserver.Start(t, "--oplog-entries", "60").MongoURI).Database("shop")
+	events := database.Collection("events")
+	stream := from(t, events, now(t, events))
+	insert(t, events, 1, 3)
+	last := read(t, stream, 3)[2]
+	idle := relay.Point{Position: last.Position}
+	for n := range 10 {
+		insert(t, database.Collection("others"), 10*n, 10*n+9)
+		before := idle.Position
+		testserver.Eventually(t, "an empty read behind them", func() bool {
+			batch, err := stream.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle = batch.Idle
+			return idle.Position > before
+		})
+	}
+	insert(t, events, 4, 5)
+	wantNumbers(t, read(t, from(t, events, changestream.Start{Token: idle.Token, Event: idle.Event}), 2), 4, 5)
 }

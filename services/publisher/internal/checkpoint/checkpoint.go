@@ -233,13 +233,8 @@ func (c *Claimed) Pin(ctx context.Context, start Place) error {
 	return nil
 }
 
-// Save moves the checkpoint behind a change. After an error that is not
-// ErrSuperseded it may be called again, with this progress or a later one.
-func (c *Claimed) Save(ctx context.Context, token []byte, position contract.Position) error {
-	return c.Move(ctx, Place{Token: token, Position: position})
-}
-
-// Move moves the checkpoint to any place, under the same rules.
+// Move moves the checkpoint to a place, as behind a change. After an error that is
+// not ErrSuperseded it may be called again, with this place or a later one.
 func (c *Claimed) Move(ctx context.Context, to Place) error {
 	return c.MoveAs(ctx, "", to)
 }

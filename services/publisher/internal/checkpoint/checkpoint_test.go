@@ -18,14 +18,14 @@ func TestCheckpoint_ASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	store := &checkpointtest.Store{}
 	older := claim(t, store)
-	if err := older.Save(t.Context(), []byte("one"), "p1"); err != nil {
+	if err := older.Move(t.Context(), checkpoint.Place{Token: []byte("one"), Position: "p1"}); err != nil {
 		t.Fatal(err)
 	}
 	newer := claim(t, store)
 	if string(newer.Token) != "one" || newer.Position != "p1" {
 		t.Errorf("the newer claim starts at %q, %q, want where the older saved", newer.Token, newer.Position)
 	}
-	if err := older.Save(t.Context(), []byte("two"), "p2"); !errors.Is(err, checkpoint.ErrSuperseded) {
+	if err := older.Move(t.Context(), checkpoint.Place{Token: []byte("two"), Position: "p2"}); !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Save of the older = %v, want ErrSuperseded", err)
 	}
 	if got := store.Current("orders"); string(got.Token) != "one" {
@@ -45,11 +45,11 @@ func TestCheckpoint_ASaveAfterAnUnansweredOneGoesThrough(t *testing.T) {
 	}
 	claimed := claim(t, store)
 	answered = false
-	if err := claimed.Save(t.Context(), []byte("one"), "p1"); !errors.Is(err, checkpointtest.ErrInjected) {
+	if err := claimed.Move(t.Context(), checkpoint.Place{Token: []byte("one"), Position: "p1"}); !errors.Is(err, checkpointtest.ErrInjected) {
 		t.Fatalf("Save = %v, want the injected fault", err)
 	}
 	answered = true
-	if err := claimed.Save(t.Context(), []byte("two"), "p2"); err != nil {
+	if err := claimed.Move(t.Context(), checkpoint.Place{Token: []byte("two"), Position: "p2"}); err != nil {
 		t.Errorf("Save after an unanswered one = %v", err)
 	}
 	if got := store.Current("orders"); string(got.Token) != "two" {
@@ -84,7 +84,7 @@ func TestCheckpoint_ATokenIsNotUsedUnderOtherOptions(t *testing.T) {
 	if err := one.Adopt("with a filter"); err != nil {
 		t.Fatalf("Adopt before any save = %v, want nil", err)
 	}
-	if err := one.Save(t.Context(), []byte("one"), "p1"); err != nil {
+	if err := one.Move(t.Context(), checkpoint.Place{Token: []byte("one"), Position: "p1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := claim(t, store).Adopt("without"); !errors.Is(err, checkpoint.ErrOptionsChanged) {

@@ -28,6 +28,10 @@ type Place struct {
 	Token []byte
 	// Position is where that change stands; empty before the first save.
 	Position contract.Position
+	// Event is when the last change was made that was read up to there; zero where
+	// none was, or that is not known. A token of an empty read says only a time, which
+	// a source that is put back to an older copy comes to again by itself.
+	Event ClusterTime
 	// Start is where the stream begins while there is no token; zero until pinned.
 	Start ClusterTime
 	// Copy is the copy that comes, or came, before Start; nil where there is none.

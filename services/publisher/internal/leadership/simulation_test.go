@@ -244,7 +244,7 @@ func (p *process) lead(ctx context.Context, tenure *lease.Tenure) error {
 func (p *process) save(ctx context.Context, held *checkpoint.Claimed) error {
 	var last int
 	_, _ = fmt.Sscan(string(held.Token), &last) // 0 before the first
-	return held.Save(context.WithoutCancel(ctx), fmt.Appendf(nil, "%d", last+1), "")
+	return held.Move(context.WithoutCancel(ctx), checkpoint.Place{Token: fmt.Appendf(nil, "%d", last+1)})
 }
 
 // wantHeld wants the server's lease to be ours at this moment.

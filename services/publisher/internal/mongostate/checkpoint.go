@@ -34,6 +34,7 @@ type checkpointDocument struct {
 	Anew      bool            `bson:"anew,omitempty"`
 	Token     bson.Raw        `bson:"token,omitempty"`
 	Position  string          `bson:"position,omitempty"`
+	Event     *bson.Timestamp `bson:"event,omitempty"`
 	StartAt   *bson.Timestamp `bson:"startAt,omitempty"`
 	Copy      *copyDocument   `bson:"copy,omitempty"`
 	Options   string          `bson:"options,omitempty"`
@@ -65,6 +66,7 @@ func (d checkpointDocument) checkpoint() checkpoint.Checkpoint {
 		Place: checkpoint.Place{
 			Token:    d.Token,
 			Position: contract.Position(d.Position),
+			Event:    clusterTime(d.Event),
 			Start:    clusterTime(d.StartAt),
 			Copy:     d.Copy.copy(),
 			Anew:     d.Anew,
@@ -107,6 +109,7 @@ func setPlace(place checkpoint.Place, fields ...bson.E) bson.D {
 	}
 	put("token", place.Token != nil, bson.Raw(place.Token))
 	put("position", place.Position != "", string(place.Position))
+	put("event", !place.Event.IsZero(), timestamp(place.Event))
 	put("startAt", !place.Start.IsZero(), timestamp(place.Start))
 	put("copy", place.Copy != nil, documentOf(place.Copy))
 	put("anew", place.Anew, true)

@@ -111,7 +111,7 @@ func TestRepartition_AFrozenLeaderIsRefusedWhateverComesLater(t *testing.T) {
 		if _, err := state.Repartition(t.Context(), to(n), false); err != nil {
 			t.Fatal(err)
 		}
-		if err := frozen.Save(t.Context(), marshal(t, bson.D{}), "p"); !errors.Is(err, checkpoint.ErrSuperseded) {
+		if err := frozen.Move(t.Context(), checkpoint.Place{Token: marshal(t, bson.D{}), Position: "p"}); !errors.Is(err, checkpoint.ErrSuperseded) {
 			t.Errorf("Save of a leader that knows nothing of %d partitions = %v, want ErrSuperseded", n, err)
 		}
 		for _, name := range mongostate.PartitionNames("orders", n) {
@@ -220,7 +220,7 @@ func TestRepartition_ALeaderThatBeganSinceTheLookIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader := <-claimed
-	if err := leader.Save(t.Context(), marshal(t, bson.D{}), "p"); !errors.Is(err, checkpoint.ErrSuperseded) {
+	if err := leader.Move(t.Context(), checkpoint.Place{Token: marshal(t, bson.D{}), Position: "p"}); !errors.Is(err, checkpoint.ErrSuperseded) {
 		t.Errorf("Save = %v, want ErrSuperseded", err)
 	}
 	found, err := state.Checkpoints().Read(t.Context(), "orders")
@@ -237,7 +237,9 @@ func TestRepartition_ALeaderThatBeganSinceTheLookIsRefused(t *testing.T) {
 func TestCheckpoints_ARetiredOneTakesNothingOfItsOwnTerm(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(*checkpoint.Claimed) error{
-		"save": func(c *checkpoint.Claimed) error { return c.Save(t.Context(), marshal(t, bson.D{}), "p") },
+		"save": func(c *checkpoint.Claimed) error {
+			return c.Move(t.Context(), checkpoint.Place{Token: marshal(t, bson.D{}), Position: "p"})
+		},
 		"mark": func(c *checkpoint.Claimed) error { return c.Keep(t.Context(), "id", "p") },
 		"pin":  func(c *checkpoint.Claimed) error { return c.Pin(t.Context(), *at(100)) },
 	} {

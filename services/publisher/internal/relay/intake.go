@@ -124,7 +124,7 @@ func (r *Relay) takeUnmappable(ctx context.Context, change Change, reason error)
 }
 
 func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, error) {
-	return r.watermark.begin(ctx, change.point(), int64(len(change.Raw)+body+changeOverhead))
+	return r.watermark.begin(ctx, change.Point(), int64(len(change.Raw)+body+changeOverhead))
 }
 
 // park keeps a change that cannot be sent, or refuses to go on, as configured. One

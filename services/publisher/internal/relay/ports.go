@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
 )
 
 // Change is one change as the source wrote it.
@@ -47,12 +48,13 @@ const (
 	Failed
 )
 
-// point is the place in the stream behind the change, once all before are finished.
-func (c *Change) point() Point {
+// Point is the place in the stream behind the change, once all before are finished.
+func (c *Change) Point() Point {
 	if c.Resent != nil {
 		return c.Resent.Behind
 	}
-	return Point{Token: c.Token, Position: c.Position, AsOf: c.Time}
+	event := checkpoint.Place{Position: c.Position}.Time()
+	return Point{Token: c.Token, Position: c.Position, Event: event, AsOf: c.Time}
 }
 
 // Batch is what one read gives: changes in stream order, or none and how far
@@ -74,6 +76,8 @@ type Point struct {
 	// Token resumes the stream there; nil is nowhere.
 	Token    []byte
 	Position contract.Position
+	// Event is when the last change before it was made; zero where that is not known.
+	Event checkpoint.ClusterTime
 	// AsOf is the time up to which the stream is complete there.
 	AsOf time.Time
 }
@@ -120,7 +124,7 @@ type Parker interface {
 
 // Checkpointer keeps how far the stream was published: see checkpoint.Claimed.
 type Checkpointer interface {
-	Save(ctx context.Context, token []byte, position contract.Position) error
+	Move(ctx context.Context, to checkpoint.Place) error
 }
 
 // Tracer follows changes for those who look for where time goes.

@@ -65,7 +65,7 @@ func (r *Relay) saveLast(ctx context.Context) error {
 func (r *Relay) save(ctx context.Context, now progress) error {
 	save, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := r.deps.Checkpoint.Save(save, now.Token, now.Position); err != nil {
+	if err := r.deps.Checkpoint.Move(save, checkpoint.Place{Token: now.Token, Position: now.Position, Event: now.Event}); err != nil {
 		return err
 	}
 	r.savedMoves = now.moves

@@ -93,7 +93,7 @@ func (b *Beside) handOn(batch relay.Batch) {
 	defer b.mu.Unlock()
 	if n := len(batch.Changes); n > 0 {
 		last := batch.Changes[n-1]
-		b.latest = relay.Point{Token: last.Token, Position: last.Position, AsOf: last.Time}
+		b.latest = last.Point()
 	} else if batch.Idle.Token != nil {
 		b.latest = batch.Idle
 	}

@@ -83,7 +83,7 @@ func (t *term) follow(ctx context.Context) error {
 	if err := t.fenceResends(ctx); err != nil {
 		return err
 	}
-	stream := changestream.New(t.config.Stream(t.Source), changestream.Start{Token: claimed.Token, At: claimed.Start}, t.log)
+	stream := changestream.New(t.config.Stream(t.Source), changestream.Start{Token: claimed.Token, At: claimed.Start, Event: claimed.Event}, t.log)
 	stream.OnCollectionChange(t.changed)
 	defer func() { t.Closing.Go(func() { stream.Close(ctx) }) }()
 	t.log.Info().Int64("term", claimed.Term).Str("position", string(claimed.Position)).Msg("publishing")

@@ -298,9 +298,12 @@ func pinOfEarlierTerm(t *testing.T, s checkpoint.Store) {
 
 func saveReplaces(t *testing.T, s checkpoint.Store) {
 	claim(t, s)
-	save(t, s, 1, tokenOne)
+	moveTo(t, s, 1, checkpoint.Place{Token: tokenOne, Position: position(tokenOne), Event: pinned})
+	if got, err := s.Pin(t.Context(), stream, 1, checkpoint.Place{}); err != nil || got.Event != pinned {
+		t.Errorf("the place is %+v, %v, want the last event at %v", got, err, pinned)
+	}
 	moveTo(t, s, 2, checkpoint.Place{Start: pinned})
-	if got := claim(t, s); got.Token != nil || got.Position != "" || got.Start != pinned || got.Copy != nil {
+	if got := claim(t, s); got.Token != nil || got.Position != "" || !got.Event.IsZero() || got.Start != pinned || got.Copy != nil {
 		t.Errorf("claimed %+v, want the start %v and nothing else", got, pinned)
 	}
 }

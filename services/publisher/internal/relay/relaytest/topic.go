@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/relay"
 )
 
@@ -225,13 +226,13 @@ type Checkpoint struct {
 	saves []int
 }
 
-// Save implements relay.Checkpointer.
-func (c *Checkpoint) Save(ctx context.Context, token []byte, position contract.Position) error {
+// Move implements relay.Checkpointer.
+func (c *Checkpoint) Move(ctx context.Context, to checkpoint.Place) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	n := Number(position)
-	if string(token) != string(Token(n)) {
+	n := Number(to.Position)
+	if string(to.Token) != string(Token(n)) {
 		return errors.New("token and position do not belong together")
 	}
 	if c.Fault != nil {

@@ -48,6 +48,7 @@ func Guards() []guard.Guard {
 		keptAsideGuards(),
 		decisionGuards(),
 		reopenedGuards(),
+		historyGuards(),
 		scopeGuards(),
 	)
 }
