@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/witness"
@@ -148,9 +149,18 @@ func TestRecover_WhereOnePartitionIsHalted(t *testing.T) {
 	if err != nil || halted.ModifiedCount != 1 {
 		t.Fatalf("halted %+v, %v, want one partition", halted, err)
 	}
-	servers := r.Endpoints()
-	servers.ServiceBus = clustertest.Sandbox(t).ServiceBus
-	if out, err := script(t, "recover-namespace", servers, last, "PARTITIONS=2"); err != nil {
+	const other = "changes-2" // beside the topic that is gone
+	client, sessions := managing(t, r.Endpoints()), true
+	if _, err := client.CreateTopic(within(t), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CreateSubscription(within(t), other, r.Names().Subscription, &admin.CreateSubscriptionOptions{
+		Properties: &admin.SubscriptionProperties{RequiresSession: &sessions},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := script(t, "recover-namespace", r.Endpoints(), last, "PARTITIONS=2", "SERVICEBUS_TOPIC="+other); err != nil {
 		t.Fatalf("the script: %v\n%s", err, out)
 	}
 }
