@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/command"
@@ -520,5 +521,91 @@ func TestResend_WhoseRecordIsGoneIsInTheLedger(t *testing.T) {
 	p.await(t, "the loss to be shown", func(s status.Status) bool { return s.GapCounts["lost"] == 1 })
 	if got := lostEntries(t, servers); len(got) != 1 || !strings.Contains(got[0].Error, "publisher resend --all --group 'mine' --why TEXT") {
 		t.Errorf("the ledger says %+v, want how to send all of it again", got)
+	}
+}
+
+// putBack has a collection be an earlier copy of it.
+func putBack(t *testing.T, collection *mongo.Collection, documents []bson.Raw) {
+	t.Helper()
+	ids := bson.A{}
+	for _, document := range documents {
+		id := document.Lookup("_id")
+		ids = append(ids, id)
+		if _, err := collection.ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: id}}, document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := collection.DeleteMany(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$nin", Value: ids}}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func documentsOf(t *testing.T, collection *mongo.Collection) []bson.Raw {
+	t.Helper()
+	cursor, err := collection.Find(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []bson.Raw
+	if err := cursor.All(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestResend_WhatAnOlderCopyBringsBackOrLacksIsInTheLedger puts resends back to where the
+// first was running, while the second waits, and while the first has come further.
+func TestResend_WhatAnOlderCopyBringsBackOrLacksIsInTheLedger(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		meanwhile func(*testing.T, config.Config)
+		want      []string
+	}{
+		"another one is paused": {func(t *testing.T, c config.Config) {
+			t.Helper()
+			for _, args := range [][]string{{"cancel"}, {"--all", "--rate", "2", "--group", "second", "--why", "a test"}} {
+				if _, err := resends(t, c, args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			awaitResend(t, c, "the second to send something", func(v command.ResendView) bool { return v.Sent > 0 })
+			if _, err := resends(t, c, "pause"); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"had ended or had come further", "--group 'second'"}},
+		"it has come further": {func(t *testing.T, c config.Config) {
+			t.Helper()
+			awaitResend(t, c, "it to send more", func(v command.ResendView) bool { return v.Sent > 4 })
+		}, []string{"had ended or had come further"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			c := configured(servers)
+			p := run(t, c)
+			p.await(t, "the stream to begin", leading)
+			events(t, servers).write(t, 100, 10)
+			p.await(t, "all to be sent", sent(100))
+			if _, err := resends(t, c, "--all", "--rate", "2", "--group", "first", "--why", "a test"); err != nil {
+				t.Fatal(err)
+			}
+			awaitResend(t, c, "it to send something", func(v command.ResendView) bool { return v.Sent > 0 })
+			before := documentsOf(t, state(t, servers, "resends"))
+			tt.meanwhile(t, c)
+			kept := state(t, servers, "resends")
+			p.await(t, "it to be shown", func(s status.Status) bool {
+				putBack(t, kept, before) // again where what was under way is saved over it
+				return s.GapCounts["lost"] == int64(len(tt.want))
+			})
+			var said []string
+			for _, entry := range lostEntries(t, servers) {
+				said = append(said, entry.Error)
+			}
+			for _, want := range tt.want {
+				if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
+					t.Errorf("the ledger says %q, want an entry with %q", said, want)
+				}
+			}
+		})
 	}
 }

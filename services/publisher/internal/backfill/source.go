@@ -48,17 +48,18 @@ type Source struct {
 	start      checkpoint.ClusterTime
 	log        zerolog.Logger
 
-	asked  bool           // whether it is known which index serves the copy
-	after  []byte         // the key of the last document read; nil before the first
-	unread bool           // the document of that key is not read: none before it matched
-	open   int            // see Open
-	listed bool           // nothing is behind the list
-	list   []listing      // keys of the next documents, where no index serves the copy
-	rest   rest           // where the documents are read that have no place in the order
-	size   int            // of a document in the last chunk, in bytes; 0 before the first
-	count  int64          // documents read
-	chunk  []relay.Change // read and not handed out
-	ended  bool           // no document is behind the chunk
+	asked  bool                   // whether it is known which index serves the copy
+	after  []byte                 // the key of the last document read; nil before the first
+	unread bool                   // the document of that key is not read: none before it matched
+	open   int                    // see Open
+	listed bool                   // nothing is behind the list
+	list   []listing              // keys of the next documents, where no index serves the copy
+	rest   rest                   // where the documents are read that have no place in the order
+	size   int                    // of a document in the last chunk, in bytes; 0 before the first
+	count  int64                  // documents read
+	chunk  []relay.Change         // read and not handed out
+	ended  bool                   // no document is behind the chunk
+	asOf   checkpoint.ClusterTime // see AsOf
 	pace   pace
 	retry  backoff.Backoff
 
@@ -96,6 +97,10 @@ func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log ze
 // have their positions there. So what was listed before is listed anew. It is for
 // the goroutine that reads.
 func (s *Source) From(start checkpoint.ClusterTime) { s.start, s.list = start, nil }
+
+// AsOf is a time behind all that the last chunk shows. It is for the goroutine that
+// reads.
+func (s *Source) AsOf() checkpoint.ClusterTime { return s.asOf }
 
 // State returns why the last read failed; nil when it did not.
 func (s *Source) State() error {
@@ -184,6 +189,11 @@ func (s *Source) readChunk(ctx context.Context) error {
 		s.asked = false // the index may be gone
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
 	}
+	shown := session.OperationTime()
+	if shown == nil {
+		return errors.New("read a chunk: the answer has no operationTime")
+	}
+	s.asOf = checkpoint.ClusterTime{Seconds: shown.T, Increment: shown.I + 1}
 	// In the same session, so it shows what the snapshot did.
 	if err := s.checkSpellings(mongo.NewSessionContext(whole, session), found); err != nil {
 		s.list, s.asked = nil, false // the index may be gone

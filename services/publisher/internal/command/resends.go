@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/resend"
@@ -57,6 +58,9 @@ type ResendPart struct {
 	Passed int64 `json:"passed"`
 	Failed int64 `json:"failed"`
 	Done   bool  `json:"done"`
+	// Awaits is the time that the stream has to pass before more is sent; absent where it
+	// has.
+	Awaits time.Time `json:"awaits,omitzero"`
 	// Term is that of the leader who does it, 0 before the first.
 	Term      int64     `json:"term"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
@@ -74,6 +78,9 @@ func viewResend(r *resend.Record) ResendView {
 	var latest time.Time
 	for i, p := range r.Parts {
 		view.Partitions[i] = ResendPart{Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed, Done: p.Done, Term: p.Term, UpdatedAt: p.UpdatedAt}
+		if !p.Awaits.IsZero() {
+			view.Partitions[i].Awaits = p.Awaits.Time()
+		}
 		view.Sent, view.Failed, read = view.Sent+p.Sent, view.Failed+p.Failed, read+p.Read
 		view.Failures = append(view.Failures, p.Failures...)
 		if p.Short != "" && !slices.Contains(view.Short, p.Short) {
@@ -118,8 +125,20 @@ func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.S
 			v.Warnings = append(v.Warnings, fmt.Sprintf("nobody leads %q: it goes on once a publisher does", name))
 		case kept.Copying():
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
+		case !r.Parts[i].Awaits.IsZero():
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is behind what is to be sent next: it goes on once the stream has passed %s; its checkpoint is at %s",
+				name, r.Parts[i].Awaits.Time().Format(time.RFC3339), placed(kept)))
 		}
 	}
+}
+
+// placed is the time that a checkpoint is at, for a text.
+func placed(kept checkpoint.Checkpoint) string {
+	seconds, increment, err := kept.Position.ClusterTime()
+	if err != nil {
+		return "no time yet"
+	}
+	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment}.Time().Format(time.RFC3339)
 }
 
 // shortResend warns of a last resend that has ended without all that was selected.

@@ -17,8 +17,6 @@ const (
 	// window alone: the rest is the stream's.
 	mostResent, mostResentBytes = 500, 4 << 20
 	resentShare                 = 4
-	// chunksPerSecond is how many chunks a rate is met with.
-	chunksPerSecond = 10
 )
 
 // MayResend returns why nothing of the stream can be sent again.
@@ -42,7 +40,7 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan.Rate = 0 // whoever sends again keeps it
 	plan.Chunk = max(min(mostResent, c.MaxInFlight/resentShare), 1)
 	if rate > 0 {
-		plan.Chunk = max(min(plan.Chunk, rate/chunksPerSecond), 1)
+		plan.Chunk = min(plan.Chunk, rate) // a second's: for so long an idle stream may not tell how far it is
 	}
 	plan.Bytes = int(min(mostResentBytes, c.MaxInFlightBytes/resentShare))
 	var all bson.A

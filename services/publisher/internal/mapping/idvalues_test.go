@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -38,6 +39,26 @@ func TestLaterSpellings_AreTheSameTextInATypeThatSortsBehind(t *testing.T) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+func TestIDValues_AreThoseThatHaveJustThatText(t *testing.T) {
+	t.Parallel()
+	object := bson.ObjectID{0xAB, 1}
+	uuid := bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte{0xAB, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
+	for text, want := range map[string]bson.A{
+		"7":                                    {"7", int64(7)},
+		"007":                                  {"007"},
+		"+7":                                   {"+7"},
+		"-0":                                   {"-0"},
+		object.Hex():                           {object.Hex(), object},
+		"AB0100000000000000000000":             {"AB0100000000000000000000"},
+		"ab010203-0405-0607-0809-0a0b0c0d0e0f": {"ab010203-0405-0607-0809-0a0b0c0d0e0f", uuid},
+		"AB010203-0405-0607-0809-0A0B0C0D0E0F": {"AB010203-0405-0607-0809-0A0B0C0D0E0F"},
+	} {
+		if got := mapping.IDValues(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s has the values %v, want %v", text, got, want)
+		}
 	}
 }
 

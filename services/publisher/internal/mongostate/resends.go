@@ -64,6 +64,7 @@ type partDocument struct {
 	Passed    int64            `bson:"passed"`
 	Failed    int64            `bson:"failed"`
 	Failures  []resend.Failure `bson:"failures,omitempty"`
+	Awaits    *bson.Timestamp  `bson:"awaits,omitempty"`
 	Done      bool             `bson:"done"`
 	Short     string           `bson:"short,omitempty"`
 	UpdatedAt time.Time        `bson:"updatedAt,omitempty"`
@@ -88,7 +89,7 @@ func (d *resendDocument) record() resend.Record {
 		p := d.Parts[strconv.Itoa(i)]
 		r.Parts[i] = resend.Part{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Awaits: clusterTime(p.Awaits), Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}
 		done = done && p.Done
 		if p.Short != "" {
@@ -216,13 +217,17 @@ func (s *Resends) Decide(ctx context.Context, id string, from []resend.State, to
 	return result.MatchedCount == 1, nil
 }
 
-// Has reports whether there is a record of a resend.
-func (s *Resends) Has(ctx context.Context, id string) (bool, error) {
-	n, err := s.records.CountDocuments(ctx, bson.D{{Key: "stream", Value: s.stream}, {Key: "resend", Value: id}})
-	if err != nil {
-		return false, fmt.Errorf("look for resend %s: %w", id, err)
+// Find returns a resend, and whether there is a record of it.
+func (s *Resends) Find(ctx context.Context, id string) (resend.Record, bool, error) {
+	var found resendDocument
+	err := s.records.FindOne(ctx, bson.D{{Key: "stream", Value: s.stream}, {Key: "resend", Value: id}}).Decode(&found)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return resend.Record{}, false, nil
 	}
-	return n > 0, nil
+	if err != nil {
+		return resend.Record{}, false, fmt.Errorf("look for resend %s: %w", id, err)
+	}
+	return found.record(), true, nil
 }
 
 // part is the path of a field of a partition's progress.
@@ -251,10 +256,15 @@ func (s *Resends) Take(ctx context.Context, part int, term int64) (resend.Record
 // Save implements resend.Store.
 func (s *Resends) Save(ctx context.Context, id string, part int, p resend.Part) error {
 	whole := bson.D{{Key: "stream", Value: s.stream}, {Key: "resend", Value: id}}
+	var awaits *bson.Timestamp
+	if !p.Awaits.IsZero() {
+		at := timestamp(p.Awaits)
+		awaits = &at
+	}
 	result, err := s.records.UpdateOne(ctx, append(slices.Clone(whole), bson.E{Key: partField(part, "term"), Value: p.Term}),
 		bson.D{{Key: "$set", Value: bson.D{{Key: fmt.Sprintf("parts.%d", part), Value: partDocument{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Awaits: awaits, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}}}}})
 	if err != nil {
 		return fmt.Errorf("save the progress of resend %s: %w", id, err)

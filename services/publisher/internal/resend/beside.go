@@ -26,15 +26,19 @@ type Beside struct {
 	asked   chan struct{} // holds one token while the stream is to be read
 	answers chan answer   // has room for the one that was asked for
 	chunks  chan *chunk
+	moved   chan struct{} // holds one token when the stream has come further
 
 	waiting bool // owned by Read: whether an answer is to come
 
 	mu        sync.Mutex
-	latest    relay.Point    // guarded by mu: the last point that was handed on, in this term or before
-	keeping   bool           // guarded by mu
-	kept      []relay.Change // guarded by mu: handed on since keep
-	keptBytes int            // guarded by mu
-	overrun   bool           // guarded by mu: more were handed on than are kept
+	latest    relay.Point            // guarded by mu: the last point that was handed on, in this term or before
+	last      checkpoint.ClusterTime // guarded by mu: of the last change that was handed on, or the checkpoint
+	whole     checkpoint.ClusterTime // guarded by mu: all that was committed before it is handed on
+	needed    checkpoint.ClusterTime // guarded by mu: what was committed before it need not be kept
+	keeping   bool                   // guarded by mu
+	kept      []relay.Change         // guarded by mu: handed on since keep
+	keptBytes int                    // guarded by mu
+	overrun   bool                   // guarded by mu: more were handed on than are kept
 }
 
 type answer struct {
@@ -45,9 +49,22 @@ type answer struct {
 // NewBeside returns a stream, read from a position on, without a resend beside it yet.
 func NewBeside(stream relay.Source, from contract.Position, mapper relay.Mapper) *Beside {
 	return &Beside{
-		stream: stream, mapper: mapper, latest: relay.Point{Position: from},
-		asked: make(chan struct{}, 1), answers: make(chan answer, 1), chunks: make(chan *chunk),
+		stream: stream, mapper: mapper, latest: relay.Point{Position: from}, last: timeOf(from),
+		asked: make(chan struct{}, 1), answers: make(chan answer, 1), chunks: make(chan *chunk), moved: make(chan struct{}, 1),
 	}
+}
+
+// timeOf is the time of a position; zero where it has none.
+func timeOf(p contract.Position) checkpoint.ClusterTime {
+	seconds, increment, err := p.ClusterTime()
+	if err != nil {
+		return checkpoint.ClusterTime{}
+	}
+	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment}
+}
+
+func following(t checkpoint.ClusterTime) checkpoint.ClusterTime {
+	return checkpoint.ClusterTime{Seconds: t.Seconds, Increment: t.Increment + 1}
 }
 
 // Run reads the stream whenever Read asks for it, until ctx ends.
@@ -94,13 +111,21 @@ func (b *Beside) handOn(batch relay.Batch) {
 	if n := len(batch.Changes); n > 0 {
 		last := batch.Changes[n-1]
 		b.latest = last.Point()
+		b.last = timeOf(last.Position)
+		b.come(b.last) // a transaction's changes are of one time, and may be of two batches
 	} else if batch.Idle.Token != nil {
 		b.latest = batch.Idle
+		if at := timeOf(batch.Idle.Position); b.last.Before(at) {
+			b.come(following(at))
+		}
 	}
 	if !b.keeping || b.overrun {
 		return
 	}
 	for _, change := range batch.Changes {
+		if timeOf(change.Position).Before(b.needed) {
+			continue
+		}
 		b.kept = append(b.kept, change)
 		b.keptBytes += len(change.Raw)
 	}
@@ -109,17 +134,44 @@ func (b *Beside) handOn(batch relay.Batch) {
 	}
 }
 
+// come notes that all that was committed before a time is handed on. mu must be held.
+func (b *Beside) come(to checkpoint.ClusterTime) {
+	if !b.whole.Before(to) {
+		return
+	}
+	b.whole = to
+	select {
+	case b.moved <- struct{}{}:
+	default:
+	}
+}
+
+// has reports whether all that was committed before a time is handed on.
+func (b *Beside) has(before checkpoint.ClusterTime) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.whole.Before(before)
+}
+
 // keep begins to keep the changes that are handed on, and returns a time behind all
 // that were before.
 func (b *Beside) keep() checkpoint.ClusterTime {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.keeping, b.overrun, b.kept, b.keptBytes = true, false, nil, 0
-	seconds, increment, err := b.latest.Position.ClusterTime()
-	if err != nil {
-		return checkpoint.ClusterTime{} // nothing was handed on
+	b.keeping, b.overrun, b.kept, b.keptBytes, b.needed = true, false, nil, 0, checkpoint.ClusterTime{}
+	at := timeOf(b.latest.Position)
+	if at.IsZero() {
+		return at // nothing was handed on
 	}
-	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment + 1}
+	return following(at)
+}
+
+// keepFrom has changes be kept no more that were committed before a time: the chunk
+// that is read then has them. So a stream that is behind has few to be kept.
+func (b *Beside) keepFrom(read checkpoint.ClusterTime) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.needed = read
 }
 
 // forget keeps nothing more: no chunk comes of it.
@@ -137,9 +189,6 @@ func (b *Beside) insert(c *chunk) (relay.Batch, bool) {
 	kept, overrun, latest := b.kept, b.overrun, b.latest
 	b.keeping, b.kept = false, nil
 	b.mu.Unlock()
-	if latest.Token == nil {
-		latest = relay.Point{} // the checkpoint is there already
-	}
 	if overrun {
 		c.refuse()
 		return relay.Batch{}, false

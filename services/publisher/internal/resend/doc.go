@@ -15,8 +15,19 @@
 //
 // # Order
 //
-// Repeats are harmless to whoever writes over a lower sequence alone. What a resend
-// has to see to is whoever begins an aggregate from nothing, and takes its versions
+// Repeats are harmless to whoever writes over a lower sequence alone, and what is resent
+// is to be nothing else: an event that was selected must not overtake an earlier one of
+// its aggregate that was not, or is not there any more. So
+//
+//   - A chunk is handed on when the stream has handed on all that was committed up to the
+//     time of the chunk's snapshot. A lane keeps that order. The stream is behind a
+//     time when it shows a change of a later one, or looks past it and finds none; not
+//     with a change of that very time, since a transaction's changes have one.
+//
+// A stream that is behind, halted, or not read has the resend wait, with its chunk, and
+// that is kept for whoever asks. A later term has a place of its own, and waits anew.
+//
+// What a resend has to see to besides is whoever begins an aggregate from nothing, and takes its versions
 // one after another from the resend, passing over live ones that are ahead of it.
 // Two things hold:
 //
@@ -33,7 +44,8 @@
 //     on, or the checkpoint that the term began at; the snapshot is of that time or later, so it has all that was handed on
 //     before;
 //  3. behind the chunk's documents go the changes kept since, of aggregates that end
-//     in it, as resent ones, too.
+//     in it, as resent ones, too; but for those that were committed before 2's time,
+//     which the chunk has.
 //
 // Whatever was handed on before the chunk is thus in it: by 2 what came before 1, and
 // by 3 the rest. What the snapshot and 3 both have goes twice, under one message id.
@@ -71,7 +83,8 @@
 //   - The collection is dropped, renamed, replaced or emptied. That nothing is left to
 //     read is then no end: a part whose collection is not the one that was selected
 //     from, or that has read less than was selected, is short, with the reason, and the
-//     resend incomplete. It is compared where reading begins in a term, and at the end.
+//     resend incomplete. It is compared where reading begins in a term, and behind each
+//     chunk before it is handed on: so nothing of another collection is sent.
 //
 // What is not promised: that a message is sent once; anything about documents that
 // were deleted before they were reached, where as many or more were written; the order

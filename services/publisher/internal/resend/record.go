@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/publisher/internal/checkpoint"
 )
 
 // State is what an operator has decided about a resend, or that it has ended.
@@ -76,7 +77,10 @@ type Part struct {
 	Read, Sent, Passed, Failed int64
 	// Failures are the first of the failed ones.
 	Failures []Failure
-	Done     bool
+	// Awaits is the time that the stream has to pass before the next chunk is sent; zero
+	// where nothing was waited for.
+	Awaits checkpoint.ClusterTime
+	Done   bool
 	// Short is why a part that is done has not had all that was selected; empty where
 	// it has.
 	Short     string

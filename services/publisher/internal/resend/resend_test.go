@@ -55,6 +55,10 @@ type world struct {
 	now     uint32
 	log     []event // guarded by mu: in the order of commits
 	streams int     // guarded by mu: of them were read by the stream
+	noted   uint32  // guarded by mu: up to which time the stream has said that there is no more
+	// The stream shows nothing behind so many, but that it looks, where that is to come.
+	held    int  // guarded by mu; negative is never
+	looking bool // guarded by mu
 	moved   chan struct{}
 
 	record resend.Record // guarded by mu
@@ -69,7 +73,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		moved: make(chan struct{}, 1), reading: func() {}, chunk: 3,
+		moved: make(chan struct{}, 1), reading: func() {}, chunk: 3, held: -1,
 		record: resend.Record{ID: "r", State: resend.Running, Parts: make([]resend.Part, 1)},
 	}
 }
@@ -95,11 +99,24 @@ func (w *world) commit(aggregate string) {
 func (w *world) Read(ctx context.Context) (relay.Batch, error) {
 	for {
 		w.mu.Lock()
-		if w.streams < len(w.log) {
+		switch {
+		case w.streams == w.held && w.looking:
+			w.looking = false
+			idle := w.log[w.streams-1].change()
+			w.mu.Unlock()
+			return relay.Batch{Idle: relay.Point{Token: idle.Token, Position: idle.Position}}, nil
+		case w.streams == w.held:
+		case w.streams < len(w.log):
 			w.streams++
 			change := w.log[w.streams-1].change()
 			w.mu.Unlock()
 			return relay.Batch{Changes: []relay.Change{change}}, nil
+		case w.noted < w.now:
+			w.now++ // the source notes that it is there
+			w.noted = w.now
+			idle := relay.Point{Token: fmt.Append(nil, w.noted), Position: contract.StreamPosition(1, w.noted, "82")}
+			w.mu.Unlock()
+			return relay.Batch{Idle: idle}, nil
 		}
 		w.mu.Unlock()
 		select {
@@ -147,6 +164,7 @@ type reader struct {
 	*world
 	behind string
 	from   uint32
+	asOf   uint32
 	open   int
 	ended  bool // the last chunk was not full
 }
@@ -163,10 +181,15 @@ func (r *reader) From(at checkpoint.ClusterTime) { r.from = at.Increment }
 
 func (r *reader) Open() int { return r.open }
 
+func (r *reader) AsOf() checkpoint.ClusterTime {
+	return checkpoint.ClusterTime{Seconds: 1, Increment: r.asOf}
+}
+
 func (r *reader) Read(context.Context) (relay.Batch, error) {
 	r.reading()
 	r.mu.Lock()
 	all, shown := slices.Clone(r.log), max(r.from, r.saysNow())
+	r.asOf = shown
 	r.mu.Unlock()
 	all = slices.DeleteFunc(all, func(e event) bool { return e.At >= shown })
 	r.reading()
@@ -214,11 +237,16 @@ func (w *world) deps() resend.Deps {
 type handed struct {
 	event
 	resent bool
+	of     string
 }
 
 // run reads beside a resend in a term until done says so, or the world stands still,
 // and finishes whatever comes at once, as accepted.
 func (w *world) run(t *testing.T, term int64, done func([]handed) bool) []handed {
+	return w.runWith(t, term, w.deps(), done)
+}
+
+func (w *world) runWith(t *testing.T, term int64, deps resend.Deps, done func([]handed) bool) []handed {
 	ctx, stop := context.WithCancel(t.Context())
 	from := contract.Position("")
 	if w.streams > 0 {
@@ -226,7 +254,7 @@ func (w *world) run(t *testing.T, term int64, done func([]handed) bool) []handed
 	}
 	both := resend.NewBeside(w, from, mapper{})
 	var running sync.WaitGroup
-	running.Go(func() { resend.NewRunner(both, 0, term, w.deps()).Run(ctx) })
+	running.Go(func() { resend.NewRunner(both, 0, term, deps).Run(ctx) })
 	defer running.Wait()
 	defer stop()
 	var all []handed
@@ -240,10 +268,12 @@ func (w *world) run(t *testing.T, term int64, done func([]handed) bool) []handed
 		for _, change := range batch.Changes {
 			var e event
 			_ = json.Unmarshal(change.Raw, &e)
-			all = append(all, handed{e, change.Resent != nil})
-			if change.Resent != nil {
+			h := handed{event: e, resent: change.Resent != nil}
+			if h.resent {
+				h.of = change.Resent.ID
 				change.Resent.Finished(relay.Accepted, e.Aggregate, "")
 			}
+			all = append(all, h)
 		}
 	}
 	return all
@@ -332,12 +362,27 @@ func TestResend_WhoeverBeginsAnewMissesNothing(t *testing.T) {
 		if err != nil {
 			r.Fatalf("%v, of %v", err, all)
 		}
+		if ahead := overtaken(all); ahead != "" {
+			r.Fatalf("%s is resent before it came, of %v", ahead, all)
+		}
 		for _, e := range w.log {
 			if e.Aggregate != "other" && reached[e.Aggregate] < e.Version && anyResent(all, e.Aggregate) {
 				r.Fatalf("%s is missing, of %v", key(e), all)
 			}
 		}
 	})
+}
+
+// overtaken is what is resent before the stream has handed it on; empty for nothing.
+func overtaken(all []handed) string {
+	came := map[string]bool{}
+	for _, h := range all {
+		if h.resent && !came[key(h.event)] {
+			return key(h.event)
+		}
+		came[key(h.event)] = true
+	}
+	return ""
 }
 
 // anyResent reports whether something of an aggregate was: all of it is live where its
@@ -416,8 +461,9 @@ func TestResend_ARateIsKept(t *testing.T) {
 // empty reads nothing, and says that this is no end.
 type empty struct{ reads int }
 
-func (*empty) From(checkpoint.ClusterTime) {}
-func (*empty) Open() int                   { return 0 }
+func (*empty) From(checkpoint.ClusterTime)  {}
+func (*empty) Open() int                    { return 0 }
+func (*empty) AsOf() checkpoint.ClusterTime { return checkpoint.ClusterTime{} }
 
 func (e *empty) Read(context.Context) (relay.Batch, error) {
 	e.reads++
@@ -453,6 +499,31 @@ func TestResend_OneWhoseCollectionIsAnotherEndsShort(t *testing.T) {
 		resend.NewRunner(resend.NewBeside(w, "", mapper{}), 0, 1, deps).Run(ctx)
 		if p := w.part(); !p.Done || p.Read != 0 || p.Short != "it is another one" {
 			t.Errorf("the part is %+v, want it ended before anything is read", p)
+		}
+	})
+}
+
+// The collection is compared behind each chunk that is read, too: of one that takes its
+// place nothing is sent.
+func TestResend_OneWhoseCollectionIsReplacedSendsNothingOfTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for range 12 {
+			w.commit("a")
+		}
+		reads, moved := 0, ""
+		w.reading = func() {
+			if reads++; reads == 3 {
+				moved = "it is another one"
+			}
+		}
+		deps := w.deps()
+		deps.Moved = func(context.Context, *resend.Record) (string, error) { return moved, nil }
+		all := w.runWith(t, 1, deps, never)
+		sent := len(slices.DeleteFunc(all, func(h handed) bool { return !h.resent }))
+		if p := w.part(); !p.Done || p.Short != moved || p.Read != 3 || sent != 3 {
+			t.Errorf("%d were resent, and the part is %+v, want it ended behind the first chunk", sent, p)
 		}
 	})
 }

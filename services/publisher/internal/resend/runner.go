@@ -21,6 +21,9 @@ const (
 	// stateTimeout bounds one request to the state database, and sourceTimeout one for
 	// the source's time, or its collection.
 	stateTimeout, sourceTimeout = 5 * time.Second, 5 * time.Second
+	// looksUnsaid is the look at which a resend says that it waits for the stream: an idle
+	// one tells within the first how far it is.
+	looksUnsaid = 2
 )
 
 // Reader reads the documents of a resend: see backfill.Source.
@@ -29,6 +32,8 @@ type Reader interface {
 	From(start checkpoint.ClusterTime)
 	// Read returns the next chunk, or the error that Deps.Ended knows.
 	Read(ctx context.Context) (relay.Batch, error)
+	// AsOf is a time behind all that the last chunk shows.
+	AsOf() checkpoint.ClusterTime
 	// Open is how many of the last chunk's last documents are of an aggregate of which
 	// more may be left; then the next chunk begins with that.
 	Open() int
@@ -122,22 +127,61 @@ func (r *Runner) step(ctx context.Context) error {
 	}
 	began := time.Now()
 	changes, err := r.read(ctx)
-	if r.deps.Ended(err) {
-		if moved, err = r.moved(ctx, &record); err != nil {
-			return err
-		}
-		return r.end(ctx, &record, part, cmp.Or(moved, part.short(record.Total)))
-	}
-	if err != nil {
+	defer r.beside.forget() // unless the chunk is handed on
+	ended := r.deps.Ended(err)
+	if err != nil && !ended {
 		return fmt.Errorf("read a chunk of resend %s: %w", record.ID, err)
+	}
+	if moved, err = r.moved(ctx, &record); err != nil {
+		return err
+	}
+	if ended || moved != "" {
+		return r.end(ctx, &record, part, cmp.Or(moved, part.short(record.Total)))
 	}
 	if record.Rate > 0 {
 		r.paced = began.Add(time.Duration(len(changes)) * time.Second / time.Duration(record.Rate))
+	}
+	if err := r.await(ctx, &record, part); err != nil {
+		return err
 	}
 	if part, err = r.send(ctx, &record, part, changes); err != nil {
 		return err
 	}
 	return r.save(ctx, &record, part)
+}
+
+// await waits until the stream has handed on all that a chunk shows: nothing may
+// overtake what is still to come of its aggregate. It keeps what it waits for where it
+// takes longer, and returns an error when the resend is not to go on meanwhile.
+func (r *Runner) await(ctx context.Context, record *Record, part Part) error {
+	asOf := r.reader.AsOf()
+	ticks := time.NewTicker(lookInterval)
+	defer ticks.Stop()
+	for looks := 0; !r.beside.has(asOf); {
+		select {
+		case <-r.beside.moved:
+			continue
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticks.C:
+		}
+		taken, err := r.take(ctx)
+		if err == nil && taken.ID != record.ID {
+			err = fmt.Errorf("resend %s: %w", record.ID, ErrNone)
+		}
+		if err != nil {
+			return err
+		}
+		if looks++; looks != looksUnsaid {
+			continue
+		}
+		r.deps.Log.Info().Str("resend", record.ID).Time("until", asOf.Time()).Msg("resend waits for the stream")
+		part.Awaits = asOf
+		if err := r.save(ctx, record, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Runner) take(ctx context.Context) (Record, error) {
@@ -181,19 +225,16 @@ func (r *Runner) read(ctx context.Context) ([]relay.Change, error) {
 	defer cancel()
 	now, err := r.deps.Now(asking)
 	if err != nil {
-		r.beside.forget()
 		return nil, err
 	}
 	if now.Before(behind) {
 		now = behind
 	}
+	r.beside.keepFrom(now)
 	r.reader.From(now)
 	batch, err := r.reader.Read(ctx)
 	if err == nil && len(batch.Changes) == 0 {
 		err = errNothing
-	}
-	if err != nil {
-		r.beside.forget()
 	}
 	return batch.Changes, err
 }
@@ -220,14 +261,14 @@ func (r *Runner) send(ctx context.Context, record *Record, part Part, changes []
 	if err != nil {
 		return part, err
 	}
-	part.Place, part.Read = place, part.Read+int64(len(changes))
+	part.Place, part.Read, part.Awaits = place, part.Read+int64(len(changes)), checkpoint.ClusterTime{}
 	return part, nil
 }
 
 // end keeps that there is no more to read for a part: all of it was, unless it is
 // short of something.
 func (r *Runner) end(ctx context.Context, record *Record, part Part, short string) error {
-	part.Done, part.Short = true, short
+	part.Done, part.Short, part.Awaits = true, short, checkpoint.ClusterTime{}
 	if err := r.save(ctx, record, part); err != nil {
 		return err
 	}

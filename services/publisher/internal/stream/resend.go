@@ -34,7 +34,7 @@ func (t *term) fenceResends(ctx context.Context) error {
 func (t *term) beside(ctx context.Context, stream relay.Source) (relay.Source, func()) {
 	both := resend.NewBeside(stream, t.claimed.Position, t.config.Mapper(t.keeps()))
 	runner := resend.NewRunner(both, t.index, t.claimed.Term, resend.Deps{
-		Store: &resends{Resends: t.State.Resends(t.whole, t.config.Partitions), t: t},
+		Store: &resends{Resends: t.State.Resends(t.whole, t.config.Partitions), t: t, seen: &t.resent},
 		Open:  t.openResend,
 		Ended: func(err error) bool { return errors.Is(err, backfill.ErrDone) },
 		Moved: t.movedResend,

@@ -56,11 +56,12 @@ type Stream struct {
 	whole, wholeLease string
 
 	// These belong to the leading loop: the record of the stream as of the last
-	// claim, when an operator had last decided, and the term that was confirmed then,
-	// or claimed since: a halt is none of a later one.
+	// claim, when an operator had last decided, the term that was confirmed then,
+	// or claimed since: a halt is none of a later one; and what was seen of resends.
 	record    checkpoint.Record
 	decidedAt time.Time
 	judged    int64
+	resent    seenResends
 	made      made // the mark of the stream; while it publishes, of markAside
 	// learning guards the source in the record.
 	learning sync.Mutex
@@ -69,7 +70,7 @@ type Stream struct {
 
 // New returns the stream of a configuration. It makes no round trip.
 func New(cfg config.Config, shared Shared, log zerolog.Logger) *Stream {
-	s := &Stream{Shared: shared, config: cfg, log: log, whole: cfg.StreamName, wholeLease: cfg.LeaseName}
+	s := &Stream{Shared: shared, config: cfg, log: log, whole: cfg.StreamName, wholeLease: cfg.LeaseName, resent: seenResends{over: map[string]bool{}}}
 	s.stand()
 	return s
 }
@@ -79,7 +80,7 @@ func New(cfg config.Config, shared Shared, log zerolog.Logger) *Stream {
 func (s *Stream) Partition(i int) *Stream {
 	part := &Stream{
 		Shared: s.Shared, config: s.config, log: s.log.With().Int("partition", i).Logger(),
-		index: i, whole: s.whole, wholeLease: s.wholeLease,
+		index: i, whole: s.whole, wholeLease: s.wholeLease, resent: seenResends{over: map[string]bool{}},
 	}
 	part.config.LeaseName = mongostate.PartitionNames(s.wholeLease, s.config.Partitions)[i]
 	part.config.StreamName = mongostate.PartitionNames(s.whole, s.config.Partitions)[i]

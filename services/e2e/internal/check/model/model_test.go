@@ -173,6 +173,7 @@ func TestModel_TheResendingNeedsEachGuard(t *testing.T) {
 		"a chunk is saved when it is there":  {func(g *resendingGuards) { g.finish = false }, resentInOrder},
 		"no earlier term goes on":            {func(g *resendingGuards) { g.fence = false }, missesNothing},
 		"the term in the filter of progress": {func(g *resendingGuards) { g.term = false }, progressForward},
+		"a chunk waits for the stream":       {func(g *resendingGuards) { g.behind = false }, overtakesNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

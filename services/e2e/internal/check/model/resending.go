@@ -27,10 +27,11 @@ type resendingGuards struct {
 	finish bool // a chunk is saved when all of it is accepted
 	term   bool // progress is saved under the term that has taken it
 	fence  bool // a term takes it from earlier ones before it hands anything on
+	behind bool // a chunk waits until all that its snapshot shows is handed on
 }
 
 func allResendingGuards() resendingGuards {
-	return resendingGuards{true, true, true, true, true, true, true, true}
+	return resendingGuards{true, true, true, true, true, true, true, true, true}
 }
 
 type phase uint8
@@ -53,7 +54,7 @@ type resender struct {
 	length int8 // of the lane; resent versions are below 0 in it
 
 	phase phase
-	low   int8  // what a snapshot has at least
+	low   int8  // what a snapshot has at least; once it is read, what it has
 	from  int8  // behind which the chunk begins
 	to    int8  // its last version
 	more  bool  // whether it is full
@@ -73,17 +74,19 @@ type resending struct {
 
 	ids     uint8 // by version: message ids of resent messages that the topic has
 	reached int8  // of the receiver
+	came    int8  // up to which version the topic has had live messages
 }
 
 const (
-	resentInOrder   = "what is resent comes in order"
-	missesNothing   = "whoever begins anew misses nothing"
-	progressForward = "the progress of a resend never goes back"
+	resentInOrder    = "what is resent comes in order"
+	missesNothing    = "whoever begins anew misses nothing"
+	overtakesNothing = "nothing is resent before it came live"
+	progressForward  = "the progress of a resend never goes back"
 )
 
 func resendingMachine(g resendingGuards) machine[resending] {
 	return machine[resending]{
-		initial: resending{committed: 1, checkpoint: 1},
+		initial: resending{committed: 1, checkpoint: 1, came: 1},
 		next: func(s resending, emit func(string, resending, string)) {
 			if s.committed < events {
 				to := s
@@ -188,6 +191,7 @@ func (s resending) resendSteps(g resendingGuards, i int, emit func(string, resen
 			for size := int8(1); size <= chunkSize; size++ {
 				mine.to = max(min(seen, p.from+size), p.from)
 				mine.more = seen-p.from >= size
+				mine.low = seen
 				emit(fmt.Sprintf("%s reads up to %d of %d", name, mine.to, seen), to, "")
 			}
 		}
@@ -213,6 +217,9 @@ func (s resending) resendSteps(g resendingGuards, i int, emit func(string, resen
 // insertChunk puts what was read in the lane, and behind it what was kept.
 func (s resending) insertChunk(g resendingGuards, i int, name string, emit func(string, resending, string)) {
 	mine := &s.publishers[i]
+	if g.behind && mine.handed < mine.low {
+		return // the stream is behind
+	}
 	if mine.to == mine.from {
 		mine.phase = ending
 		emit(name+" finds no more", s, "")
@@ -273,10 +280,15 @@ func (s *resending) accept(g resendingGuards, message int8) string {
 	v, resent := message, message < 0
 	if resent {
 		v = -message
+		if v > s.came {
+			return overtakesNothing
+		}
 		if s.ids&(1<<v) != 0 || !g.ids {
 			return "" // under its own id the topic has had it, live or not
 		}
 		s.ids |= 1 << v
+	} else {
+		s.came = max(s.came, v)
 	}
 	switch {
 	case v == s.reached+1 && (resent || s.reached > 0):
