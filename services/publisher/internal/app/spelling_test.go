@@ -3,6 +3,7 @@ package app_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -16,7 +17,7 @@ func (s *source) writeAs(t *testing.T, id any, first, last int) {
 	t.Helper()
 	for version := first; version <= last; version++ {
 		if _, err := s.InsertOne(t.Context(), bson.D{
-			{Key: "aggregateId", Value: id}, {Key: "version", Value: version}, {Key: "type", Value: "OrderPlaced"},
+			{Key: "_id", Value: bson.NewObjectIDFromTimestamp(time.Now().Add(-time.Hour))}, {Key: "aggregateId", Value: id}, {Key: "version", Value: version}, {Key: "type", Value: "OrderPlaced"},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +67,25 @@ func TestSpelling_ACopyAlongTwoTypesThatIsInOrderIsMade(t *testing.T) {
 	run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" })).
 		await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Sent >= 6 })
 	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestSpelling_ACopyThatMayHavePassedAnEarlierVersionHalts has the type that sorts first
+// come first, as late as the copy.
+func TestSpelling_ACopyThatMayHavePassedAnEarlierVersionHalts(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	if _, err := source.InsertOne(t.Context(), bson.D{
+		{Key: "aggregateId", Value: 42}, {Key: "version", Value: 1}, {Key: "type", Value: "OrderPlaced"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	source.writeAs(t, "42", 2, 2)
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" }))
+	shown := p.await(t, "the copy to halt", func(s status.Status) bool { return s.State == "halted" })
+	if !strings.Contains(shown.LastError, "which the copy has passed") {
+		t.Errorf("last error is %q, want it to say that the copy has passed the earlier one", shown.LastError)
+	}
 }
 
 // TestSpelling_AResendThatCannotBeInOrderWaits asks for all of a collection like that.

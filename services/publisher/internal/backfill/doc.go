@@ -17,7 +17,8 @@
 //   - That is so under any type of id. Integers come before strings, and those before
 //     UUIDs and ObjectIds, while an aggregate is told by its text: where a chunk has an
 //     aggregate of which an earlier version comes later in the order, the copy ends in
-//     a *SpelledError before it.
+//     a *SpelledError before it. So it does where an earlier version is under an id that
+//     the copy has passed, and is not known to have been there before the copy began.
 //   - It can be taken up after any document: the token of each change holds the
 //     place. Documents of one place are never copied under two positions.
 //   - The order is total: behind the last document of a chunk are all that sort

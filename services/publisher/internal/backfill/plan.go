@@ -24,6 +24,12 @@ type Plan struct {
 	// value of the order's first field, and sort behind it. Its second field is then
 	// the version: see SpelledError. Nil is for an order in which that does not matter.
 	Spellings func(id bson.RawValue) []bson.RawValue
+	// Earlier are those that sort before it, so that the copy has passed them; integers
+	// have 64 bits. An event under one of them that is not known by SinceField to be
+	// written a Margin before the copy began may have come behind it. Nil is for a copy
+	// of which the stream has handed on all that it shows.
+	Earlier func(id bson.RawValue) []bson.RawValue
+	Margin  time.Duration
 	// EndShort ends the order at the first chunk that is not full: what came to its end
 	// since is not looked for.
 	EndShort bool

@@ -305,13 +305,7 @@ func (s *Source) key() ([]bson.RawValue, error) {
 // wanted are conditions, and that a document is one of those that are copied.
 func (s *Source) wanted(all bson.A) bson.D {
 	if !s.plan.Since.IsZero() {
-		field := s.plan.SinceField
-		all = append(all, bson.D{{Key: "$or", Value: bson.A{
-			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: s.plan.Since}}}},
-			bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: FirstObjectID(s.plan.Since)}}}},
-			bson.D{{Key: field, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}},
-			bson.D{{Key: field, Value: bson.D{{Key: "$type", Value: "array"}}}}, // which an element of either type does not make one
-		}}})
+		all = append(all, writtenSince(s.plan.SinceField, s.plan.Since))
 	}
 	if len(s.plan.Filter) > 0 {
 		all = append(all, s.plan.Filter)
@@ -320,6 +314,16 @@ func (s *Source) wanted(all bson.A) bson.D {
 		return bson.D{}
 	}
 	return bson.D{{Key: "$and", Value: all}}
+}
+
+// writtenSince matches what is not known to be written before a time.
+func writtenSince(field string, since time.Time) bson.D {
+	return bson.D{{Key: "$or", Value: bson.A{
+		bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: since}}}},
+		bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: FirstObjectID(since)}}}},
+		bson.D{{Key: field, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}},
+		bson.D{{Key: field, Value: bson.D{{Key: "$type", Value: "array"}}}}, // which an element of either type does not make one
+	}}}
 }
 
 // FirstObjectID is the lowest ObjectId of a second.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -135,5 +136,55 @@ func TestSpelling_IDsOfOneTypeAreNotLookedThrough(t *testing.T) {
 	}
 	if asked != 3 {
 		t.Errorf("another type is asked for %d times, want once a chunk", asked)
+	}
+}
+
+// TestSpelling_WhatHasComeBehindTheCopyIsNotOvertaken changes the type of an id while its
+// first one is passed.
+func TestSpelling_WhatHasComeBehindTheCopyIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	old := func(at any, version int) bson.D {
+		made := bson.NewObjectIDFromTimestamp(time.Now().Add(-time.Hour))
+		return append(bson.D{{Key: "_id", Value: made}}, document(at, version)[1:]...)
+	}
+	for name, tt := range map[string]struct {
+		behind any
+		whole  bool
+	}{
+		"written since":       {document(42, 4), false},
+		"known to be earlier": {old(42, 4), true},
+		"of a later version":  {document(42, 6), true},
+		"a fraction":          {document(42.0, 4), true},
+	} {
+		for along, fields := range map[string][]string{"no index": nil, "an index": byVersion} {
+			t.Run(name+", "+along, func(t *testing.T) {
+				t.Parallel()
+				events := collection(t)
+				if fields != nil {
+					index(t, events, false, fields...)
+				}
+				insertAll(t, events, []any{old(42, 1), old(42, 2), old(42, 3), old(1000, 1), old(1001, 1)})
+				plan := backfill.Plan{
+					Order: byVersion, Chunk: 4, Listed: 4, SinceField: "_id", Margin: time.Minute,
+					Spellings: mapping.LaterSpellings, Earlier: mapping.EarlierSpellings,
+				}
+				source := backfill.New(events, plan, begin(t, events), zerolog.Nop())
+				if batch, err := source.Read(t.Context()); err != nil || len(batch.Changes) != 4 {
+					t.Fatalf("the first chunk is %+v, %v", batch, err)
+				}
+				insertAll(t, events, []any{tt.behind, document("42", 5)})
+				for {
+					_, err := source.Read(t.Context())
+					spelled, found := errors.AsType[*backfill.SpelledError](err)
+					if !found && !errors.Is(err, backfill.ErrDone) {
+						continue
+					}
+					if found == tt.whole || found && !spelled.Passed {
+						t.Errorf("the copy ends in %v, want it whole: %t", err, tt.whole)
+					}
+					return
+				}
+			})
+		}
 	}
 }

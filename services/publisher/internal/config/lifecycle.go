@@ -104,6 +104,7 @@ func (c *Config) Plan(since time.Time) backfill.Plan {
 	plan := backfill.Plan{Order: []string{"_id"}, Since: since, SinceField: c.HealField, Rate: c.SnapshotRate}
 	if c.Mode != ModeDocuments {
 		plan.Order, plan.Spellings = []string{c.FieldAggregateID, c.FieldVersion, "_id"}, mapping.LaterSpellings
+		plan.Earlier, plan.Margin = mapping.EarlierSpellings, c.HealMargin
 	}
 	return plan
 }

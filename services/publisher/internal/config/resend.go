@@ -37,7 +37,8 @@ func (c *Config) MayResend() error {
 func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan := c.Plan(time.Time{})
 	plan.EndShort = true
-	plan.Rate = 0 // whoever sends again keeps it
+	plan.Earlier = nil // a chunk waits for the stream
+	plan.Rate = 0      // whoever sends again keeps it
 	plan.Chunk = max(min(mostResent, c.MaxInFlight/resentShare), 1)
 	if rate > 0 {
 		plan.Chunk = min(plan.Chunk, rate) // a second's: for so long an idle stream may not tell how far it is

@@ -37,16 +37,36 @@ func LaterSpellings(id bson.RawValue) []bson.RawValue {
 	default:
 		return nil
 	}
-	text, _ := idText(value{kind: id.Type, data: id.Value})
-	var later []bson.RawValue
+	return spellings(id, func(other bson.Type) bool { return other != bson.TypeInt64 && other != id.Type })
+}
+
+// EarlierSpellings are those that a sort by ids has before it; integers have 64 bits.
+func EarlierSpellings(id bson.RawValue) []bson.RawValue {
+	switch id.Type {
+	case bson.TypeString:
+		return spellings(id, func(other bson.Type) bool { return other == bson.TypeInt64 })
+	case bson.TypeBinary, bson.TypeObjectID:
+		return spellings(id, func(other bson.Type) bool { return other == bson.TypeString })
+	default:
+		return nil
+	}
+}
+
+// spellings are the values of some types that have the text of an aggregate id.
+func spellings(id bson.RawValue, of func(bson.Type) bool) []bson.RawValue {
+	text, ok := idText(value{kind: id.Type, data: id.Value})
+	if !ok {
+		return nil
+	}
+	var all []bson.RawValue
 	for _, other := range IDValues(text) {
 		kind, data, err := bson.MarshalValue(other)
-		if err != nil || kind == bson.TypeInt64 || kind == id.Type {
+		if err != nil || !of(kind) {
 			continue
 		}
 		if same, _ := idText(value{kind: kind, data: data}); same == text {
-			later = append(later, bson.RawValue{Type: kind, Value: data})
+			all = append(all, bson.RawValue{Type: kind, Value: data})
 		}
 	}
-	return later
+	return all
 }

@@ -42,6 +42,32 @@ func TestLaterSpellings_AreTheSameTextInATypeThatSortsBehind(t *testing.T) {
 	}
 }
 
+func TestEarlierSpellings_AreTheSameTextInATypeThatSortsBefore(t *testing.T) {
+	t.Parallel()
+	object := bson.ObjectID{0xAB, 1}
+	for name, tt := range map[string]struct {
+		id   any
+		want []any
+	}{
+		"an integer has none":             {int64(42), nil},
+		"a string of digits has one":      {"42", []any{int64(42)}},
+		"any other string has none":       {"order-1", nil},
+		"an ObjectId has a string":        {object, []any{object.Hex()}},
+		"what is no UUID is no id at all": {bson.Binary{Data: []byte{1}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want []bson.RawValue
+			for _, one := range tt.want {
+				want = append(want, raw(t, one))
+			}
+			if got := mapping.EarlierSpellings(raw(t, tt.id)); !slices.EqualFunc(got, want, bson.RawValue.Equal) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
 func TestIDValues_AreThoseThatHaveJustThatText(t *testing.T) {
 	t.Parallel()
 	object := bson.ObjectID{0xAB, 1}
