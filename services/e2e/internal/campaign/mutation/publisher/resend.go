@@ -181,14 +181,6 @@ func resendGuards() []guard.Guard {
 			Tests:   []string{older},
 		},
 		{
-			Name:    "resend: one that is paused is not forgotten",
-			File:    stream + "/resendgone.go",
-			Cut:     "return nil // it is paused,",
-			With:    "s.seen.under = nil; return nil // it is paused,",
-			Package: app,
-			Tests:   []string{older},
-		},
-		{
 			Name:    "resend: the command that is printed is one of words for a shell",
 			File:    resend + "/command.go",
 			Cut:     "strings.ReplaceAll(value, \"'\", `'\\''`)",
