@@ -128,9 +128,9 @@ func parkedCommands() *cobra.Command {
 
 // accepting completes a redrive, which goes on over what is missing where it is told
 // to.
-func accepting(c *cobra.Command, redrive func(ctx context.Context, s *scope, args []string) error) *cobra.Command {
+func accepting(c *cobra.Command, admit func(s *scope, ctx context.Context) error, redrive func(ctx context.Context, s *scope, args []string) error) *cobra.Command {
 	var gaps, unfollowed, lost bool
-	c = changing(c, func(ctx context.Context, s *scope, args []string) error {
+	c = admitted(c, admit, func(ctx context.Context, s *scope, args []string) error {
 		s.flags.AcceptGaps, s.flags.AcceptUnfollowed, s.flags.AcceptLost = gaps, unfollowed, lost
 		return redrive(ctx, s, args)
 	})
@@ -147,7 +147,7 @@ func redriveCommand() *cobra.Command {
 ON_GAP=wait it stops before a missing version. It stops before a message that
 later events were applied over, because its halt was lost, and where parked
 messages are gone.`,
-	}, 0, 1, "those of all halted aggregates"), func(ctx context.Context, s *scope, args []string) error {
+	}, 0, 1, "those of all halted aggregates"), (*scope).admit, func(ctx context.Context, s *scope, args []string) error {
 		return s.redrive(ctx, strings.Join(args, ""))
 	})
 }
@@ -185,7 +185,7 @@ func deadCommands() *cobra.Command {
 				return showDead(ctx, letters, lines, number)
 			})
 		},
-	}), numbered(accepting(redrive, deadChange((*scope).returnDead))), numbered(changing(discard, deadChange((*scope).discardDead))))
+	}), numbered(accepting(redrive, (*scope).admitDead, deadChange((*scope).returnDead))), numbered(admitted(discard, (*scope).admitDead, deadChange((*scope).discardDead))))
 	return group
 }
 

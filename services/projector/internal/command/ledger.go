@@ -113,6 +113,9 @@ func movedFrom(m *readmodel.Move) []string {
 	if m.Taken != nil {
 		was = append(was, fmt.Sprintf("%s has fed the group %q", m.To, *m.Taken))
 	}
+	if keeper, keeps := m.Keeper(m.To); keeps {
+		was = append(was, fmt.Sprintf("nothing feeds %q any more, which the group %q keeps", m.Kept, keeper))
+	}
 	if m.From != nil {
 		was = append(was, "the group was fed by "+m.From.String())
 	}

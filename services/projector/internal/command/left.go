@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,21 +22,61 @@ const (
 )
 
 // leftMessages are what a move leaves in subscriptions whose messages are then applied to
-// something else, or by nobody: those of each that has some, or cannot be looked at.
+// something else, or by nobody: those of each that has some, or cannot be looked at, and
+// the way back to them.
 func leftMessages(ctx context.Context, cfg *config.Config, m *readmodel.Move) (problems []string) {
 	ctx, cancel := context.WithTimeout(ctx, leftTime)
 	defer cancel()
-	for _, feed := range m.Left {
+	add := func(format string, args ...any) {
+		problems = append(problems, cfg.Redactor().Text(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")))
+	}
+	waiting := func(feed readmodel.Feed, lacking string) (seen bool) {
 		left, err := leftIn(ctx, cfg, m, feed)
 		switch {
 		case err != nil:
-			reason := strings.Join(strings.Fields(cfg.Redactor().Text(err.Error())), " ")
-			problems = append(problems, fmt.Sprintf("nobody can say whether messages wait in %s, which would be left there: %s", feed, reason))
+			add("nobody can say whether messages wait in %s, which %s: %s", feed, lacking, err)
 		case !left.None():
-			problems = append(problems, fmt.Sprintf("%s wait in %s, and would be left there", left, feed))
+			add("%s wait in %s, and %s", left, feed, lacking)
+		}
+		return err == nil
+	}
+	dead := func(feed readmodel.Feed, former bool, way string) {
+		found := deadEvents(ctx, feed)
+		switch {
+		case former && errors.Is(found.unseen, servicebus.ErrNoEntity): // and its dead letters with it
+		case found.unseen != nil:
+			add("nobody can say whether messages are dead-lettered in %s: %s", feed, found.unseen)
+		case found.letters > 0:
+			add("%d messages of %d aggregates are dead-lettered in %s: %s", found.letters, len(found.aggregates), feed, way)
+		}
+	}
+	for _, feed := range m.Left {
+		way := wayBack(feed)
+		if keeper, keeps := m.Keeper(feed); keeps {
+			way = fmt.Sprintf("projector dlq redrive before the move; after it they are the group %q's, which keeps other collections, and what is moved lacks them until projector rebuild", keeper)
+		}
+		if waiting(feed, "would be left there: what is moved lacks them afterwards until projector rebuild") {
+			dead(feed, false, way)
+		}
+	}
+	if keeper, keeps := m.Keeper(m.To); keeps {
+		lacking := fmt.Sprintf("would not be applied to %q, which the group %q keeps: those lack them afterwards until projector rebuild", m.Kept, keeper)
+		if waiting(m.To, lacking) {
+			dead(m.To, false, fmt.Sprintf("projector dlq redrive by the group %q before the move: they %s", keeper, lacking))
+		}
+	}
+	for _, feed := range m.Former {
+		if feed.Beside(m.To) {
+			dead(feed, true, wayBack(feed))
 		}
 	}
 	return problems
+}
+
+// wayBack is how dead letters of a subscription are applied that feeds nobody else.
+func wayBack(feed readmodel.Feed) string {
+	return fmt.Sprintf("projector dlq redrive in the environment that is left, before the move; or after it in this one, with SERVICEBUS_TOPIC=%s SERVICEBUS_SUBSCRIPTION=%s for that command alone",
+		feed.Topic, feed.Subscription)
 }
 
 func leftIn(ctx context.Context, cfg *config.Config, m *readmodel.Move, feed readmodel.Feed) (servicebus.Left, error) {
@@ -52,5 +93,9 @@ func leftIn(ctx context.Context, cfg *config.Config, m *readmodel.Move, feed rea
 		return servicebus.Left{}, err
 	}
 	o.Retry = policy.RetryOptions{MaxRetries: -1, TryTimeout: manageTime}
-	return servicebus.LookForLeft(ctx, bus, o)
+	left, err := servicebus.LookForLeft(ctx, bus, o)
+	if strings.EqualFold(feed.Topic, m.To.Topic) {
+		left.Scheduled = 0 // they come to the new subscription, too
+	}
+	return left, err
 }

@@ -65,21 +65,57 @@ func (s *scope) admit(ctx context.Context) error {
 			"set SERVICEBUS_TOPIC, SERVICEBUS_SUBSCRIPTION, READMODEL_GROUP and READMODEL_DATABASE as the projectors have them",
 			errOutOfScope, s.cfg.Topic, s.cfg.Subscription, s.cfg.Group, s.cfg.Database, known(deployments))
 	}
+	return s.compare(ctx, s.store, &deployments[at])
+}
+
+// admitDead is admit for a command on dead letters. They may also be those of a
+// subscription that the group was moved from, while it feeds nobody else; its projectors
+// need not have started since.
+func (s *scope) admitDead(ctx context.Context) error {
+	feeds, err := s.store.Feeds(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(feeds, s.store.FedBy)
+	if at < 1 {
+		return s.admit(ctx)
+	}
+	holder, err := s.store.Holder(ctx, feeds[at])
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		return fmt.Errorf("%w: %s: its dead letters are that group's, and what this one lacks of them takes projector rebuild", errOutOfScope, holder)
+	}
+	deployments, err := s.store.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	var last *readmodel.Deployment
+	if len(deployments) > 0 {
+		last = &deployments[0]
+	}
+	return s.compare(ctx, s.store.At(feeds[0]), last)
+}
+
+// compare compares the environment with those who have started, nil where none has, and
+// with whose the read collections are, as a store of the group's subscription has it.
+func (s *scope) compare(ctx context.Context, own *readmodel.Store, started *readmodel.Deployment) error {
 	// Gaps matter where they do to the projectors, whatever the environment says,
 	// and where an older release has not noted whether they do.
-	if deployments[at].OnGap != config.GapReport {
+	if started == nil || started.OnGap != config.GapReport {
 		s.versions = s.store.AggregateVersions
 	}
-	if err := s.store.CheckOwner(ctx, s.projections.Collections()); err != nil {
+	if err := own.CheckOwner(ctx, s.projections.Collections()); err != nil {
 		return fmt.Errorf("%w: %w", errOutOfScope, err)
 	}
-	if s.flags.OtherProjections {
+	if s.flags.OtherProjections || started == nil {
 		return nil
 	}
-	if differences := projection.Differences(s.projections.Parts(), deployments[at].Projections); len(differences) > 0 {
+	if differences := projection.Differences(s.projections.Parts(), started.Projections); len(differences) > 0 {
 		return fmt.Errorf("%w: the projections are not those that %s started with at %s: %s. Set PROJECTIONS and LATEST_COLLECTION as the projectors have them, "+
 			"or roll out what has changed first; --other-projections goes on with those of this environment",
-			errOutOfScope, deployments[at].StartedBy, deployments[at].StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
+			errOutOfScope, started.StartedBy, started.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
 	}
 	return nil
 }

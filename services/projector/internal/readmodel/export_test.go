@@ -23,3 +23,11 @@ func (s *Writes) Confirm(ctx context.Context, w projection.Write) (delivery.Outc
 
 // Heard has a process have said that it lives.
 func (p *Process) Heard(at time.Time) { p.heardAt(at) }
+
+// Aged has what was read of continuations be as old as it may be, and older.
+func (s *Store) Aged() {
+	known := s.Writes.sources
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.asOf = known.asOf.Add(-sourcesTrusted - time.Second)
+}

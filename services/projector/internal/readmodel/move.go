@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
 )
@@ -30,9 +31,19 @@ type Move struct {
 	Taken *string `json:"taken_from,omitempty"`
 	// Released are subscriptions that may feed other groups from now on.
 	Released []Feed `json:"released,omitempty"`
+	// Kept are the collections that To has fed and that another group keeps: nothing
+	// feeds them any more.
+	Kept []string `json:"kept,omitempty"`
 	// Left are the subscriptions whose messages are applied to what is moved now, and
 	// shall not be any more.
 	Left []Feed `json:"left,omitempty"`
+	// Former are those that what is moved was left by before, and that feed nobody else
+	// now: they may have dead letters of it.
+	Former []Feed `json:"-"`
+	// before are all of Left and Former, and those that feed others now, the latest last.
+	before []Feed
+	// keepers are the groups that keep collections, by what has fed them.
+	keepers map[Feed]string
 	// over is when the latest was noted of what is moved: whoever compares later takes
 	// the move to have come after that.
 	over time.Time
@@ -48,7 +59,7 @@ func (m *Move) None() bool {
 // is concerned live, or messages are parked in one that something is taken from:
 // nobody would find them any more.
 func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, error) {
-	m := &Move{Collections: map[string]string{}, Positions: map[string]string{}, To: s.feed}
+	m := &Move{Collections: map[string]string{}, Positions: map[string]string{}, To: s.feed, keepers: map[Feed]string{}}
 	owners, err := s.owners(ctx, collections)
 	if err != nil {
 		return nil, err
@@ -86,38 +97,129 @@ func (s *Store) PlanMove(ctx context.Context, collections []string) (*Move, erro
 		return m, nil
 	}
 	for _, group := range groups {
-		if err := s.of(group).idle(ctx, group != s.group); err != nil {
+		other := s.of(group)
+		if err := other.idle(ctx, group != s.group); err != nil {
+			return nil, err
+		}
+		if err := other.leaves(ctx, m, group != s.group); err != nil {
 			return nil, err
 		}
 	}
-	return m, s.leaves(ctx, m, groups)
+	m.Former = slices.DeleteFunc(m.Former, func(feed Feed) bool { return slices.ContainsFunc(m.Left, feed.is) })
+	return m, nil
 }
 
-// leaves fills in what is left.
-func (s *Store) leaves(ctx context.Context, m *Move, groups []string) error {
-	feeds := m.Released
-	if m.From != nil {
-		feeds = append(slices.Clone(feeds), *m.From)
+// Keeper is the group that keeps collections which a feed of Left, or To, has fed; false
+// where all that it has fed is moved.
+func (m *Move) Keeper(feed Feed) (group string, keeps bool) {
+	group, keeps = m.keepers[feed]
+	return group, keeps
+}
+
+// leaves adds the feeds that the group leaves, by any note about it, and what it keeps
+// where it is another than the one that is moved to.
+func (s *Store) leaves(ctx context.Context, m *Move, another bool) error {
+	f, err := s.feeding(ctx)
+	if err != nil {
+		return err
 	}
-	for _, group := range groups {
-		if group == s.group {
+	owners, err := s.owners(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	if another {
+		if kept, err = s.keeps(ctx, m.Collections); err != nil {
+			return err
+		}
+	}
+	var feeds, former []Feed
+	if f != nil {
+		feeds, former = append(feeds, f.Feed), f.Before
+	}
+	for _, o := range owners {
+		if o.Feed != nil && o.Group == s.group {
+			feeds = append(feeds, *o.Feed)
+		}
+	}
+	for _, feed := range former {
+		if feed.is(m.To) || slices.ContainsFunc(m.before, feed.is) {
 			continue
 		}
-		f, err := s.of(group).fed(ctx, nil)
+		holder, err := s.Holder(ctx, feed)
 		if err != nil {
 			return err
 		}
-		if f != nil {
-			feeds = append(feeds, f.Feed)
+		if m.before = append(m.before, feed); holder == "" {
+			m.Former = append(m.Former, feed)
 		}
 	}
 	for _, feed := range feeds {
-		if !feed.is(m.To) && !slices.ContainsFunc(m.Left, feed.is) {
-			m.Left = append(m.Left, feed)
+		switch {
+		case feed.is(m.To) && len(kept) > 0:
+			m.Kept, m.keepers[m.To] = kept, s.group
+		case feed.is(m.To):
+		case !slices.ContainsFunc(m.Left, feed.is):
+			m.Left, m.before = append(m.Left, feed), append(m.before, feed)
+			if len(kept) > 0 {
+				m.keepers[feed] = s.group
+			}
 		}
 	}
 	return nil
 }
+
+// keeps are the collections of the group but for those that are moved.
+func (s *Store) keeps(ctx context.Context, moved map[string]string) (names []string, err error) {
+	err = s.db.Collection(projection.Owners).Distinct(ctx, "_id", bson.D{
+		{Key: "group", Value: s.group}, {Key: "_id", Value: bson.Regex{Pattern: "^[^$]"}},
+	}).Decode(&names)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", projection.Owners, err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, is := moved[name]
+		return is
+	}), nil
+}
+
+// Holder is another group that has collections and that a subscription feeds, said for
+// people; "" where there is none.
+func (s *Store) Holder(ctx context.Context, feed Feed) (string, error) {
+	cursor, err := s.db.Collection(projection.Owners).Find(ctx, bson.D{
+		{Key: "feed", Value: bson.D{{Key: "$exists", Value: true}}}, {Key: "group", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$ne", Value: s.group}}},
+	}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	var all []ownership
+	if err == nil {
+		err = cursor.All(ctx, &all)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %q: %w", projection.Owners, err)
+	}
+	for _, o := range all {
+		if !o.Feed.is(feed) {
+			continue
+		}
+		kept, err := s.of(o.Group).keeps(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		if len(kept) > 0 {
+			return fmt.Sprintf("%s feeds the group %q, which has the collections %q", feed, o.Group, kept), nil
+		}
+	}
+	return "", nil
+}
+
+// At is the same store for another subscription of the group.
+func (s *Store) At(feed Feed) *Store {
+	other := s.config
+	other.Feed = feed
+	return New(s.db.Client(), other)
+}
+
+// FedBy tells whether a feed may be the store's own.
+func (s *Store) FedBy(feed Feed) bool { return s.feed.is(feed) }
 
 // of is the same store for another group.
 func (s *Store) of(group string) *Store {
@@ -162,8 +264,17 @@ func (s *Store) idle(ctx context.Context, left bool) error {
 }
 
 // Move does what PlanMove has planned. One that has failed on the way is planned
-// and done again: what the group was fed by is given up last.
+// and done again: what it leaves is noted first, and what the group was fed by is given
+// up last.
 func (s *Store) Move(ctx context.Context, m *Move, by string) error {
+	if len(m.before) > 0 {
+		if err := s.noteFeed(ctx, by); err != nil {
+			return err
+		}
+		if err := s.noteBefore(ctx, m.before); err != nil {
+			return err
+		}
+	}
 	for name, group := range m.Collections {
 		if err := s.take(ctx, name, group, by, m.over); err != nil {
 			return err

@@ -305,6 +305,9 @@ func TestMove_StaysWhereWhatItHasNotedIsRestoredFromBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			restore()
+			if feeds, err := after.Feeds(ctx); err != nil || len(feeds) != 2 || feeds[0].Subscription != "second" {
+				t.Errorf("feeds of what is restored: got %v and %v, want both", feeds, err)
+			}
 			if err := before.Claim(ctx, []string{"c"}, "before"); !errors.Is(err, readmodel.ErrElsewhere) {
 				t.Errorf("who was moved from: got %v, want it refused", err)
 			}
@@ -313,8 +316,8 @@ func TestMove_StaysWhereWhatItHasNotedIsRestoredFromBefore(t *testing.T) {
 					t.Errorf("who was moved to: got %v, want it where it is", err)
 				}
 			}
-			if feeds, err := after.Feeds(ctx); err != nil || len(feeds) == 0 || feeds[0].Subscription != "second" {
-				t.Errorf("feeds: got %v and %v, want the one that was moved to", feeds, err)
+			if feeds, err := after.Feeds(ctx); err != nil || len(feeds) != 2 || feeds[0].Subscription != "second" || feeds[1].Subscription != "projector" {
+				t.Errorf("feeds: got %v and %v, want the one that was moved to, and the one before it", feeds, err)
 			}
 			// Nothing is left beside the processes, and a claim of before the move is.
 			if _, err := client.Database(database).Collection("projector_processes").DeleteOne(ctx, bson.D{{Key: "_id", Value: "feed"}}); err != nil {
@@ -365,7 +368,7 @@ func TestMove_OneThatFailedOnTheWayIsDoneAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	client, _ := servers.Mongo(t, meanwhile("projector_processes", 1, cancel))
+	client, _ := servers.Mongo(t, meanwhile("projector_processes", 3, cancel)) // when all else is done
 	for _, store := range []*readmodel.Store{
 		readmodel.New(client, readmodel.Config{Database: database, Feed: to}),
 		readmodel.New(calm, readmodel.Config{Database: database, Feed: to}),

@@ -118,6 +118,9 @@ func (s *Store) fed(ctx context.Context, owners []ownership) (*feeding, error) {
 		}
 	}
 	if claimed != nil && (f == nil || claimed.Since.After(f.Since)) {
+		if f != nil {
+			claimed.Before = slices.Concat(f.Before, []Feed{f.Feed})
+		}
 		return claimed, nil
 	}
 	return f, nil
@@ -145,19 +148,34 @@ func (s *Store) noteFeed(ctx context.Context, by string) error {
 	return nil
 }
 
+// noteBefore adds subscriptions to those that the group was moved from, the latest last.
+func (s *Store) noteBefore(ctx context.Context, left []Feed) error {
+	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "before", Value: beforeAnd(left)}}}}})
+	if err != nil {
+		return fmt.Errorf("note what has fed the group in %q: %w", projection.Processes, err)
+	}
+	return nil
+}
+
+// beforeAnd is what the group was moved from, and more.
+func beforeAnd(more []Feed) bson.D {
+	before := bson.D{{Key: "$ifNull", Value: bson.A{"$before", bson.A{}}}}
+	return bson.D{{Key: "$concatArrays", Value: bson.A{before, bson.D{{Key: "$filter", Value: bson.D{
+		{Key: "input", Value: literal(more)}, {Key: "cond", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$in", Value: bson.A{"$$this", before}}}}}},
+	}}}}}}
+}
+
 // noteMoved notes that the store's subscription feeds the group in place of another,
 // since later than over.
 func (s *Store) noteMoved(ctx context.Context, from Feed, by string, over time.Time) error {
-	before := bson.D{{Key: "$ifNull", Value: bson.A{"$before", bson.A{}}}}
 	_, err := s.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, mongo.Pipeline{{{Key: "$set", Value: bson.D{
 		{Key: "namespace", Value: literal(s.feed.Namespace)},
 		{Key: "topic", Value: literal(s.feed.Topic)},
 		{Key: "subscription", Value: literal(s.feed.Subscription)},
 		{Key: "by", Value: literal(by)},
 		{Key: "since", Value: nowAfter(over)},
-		{Key: "before", Value: bson.D{{Key: "$cond", Value: bson.A{
-			bson.D{{Key: "$in", Value: bson.A{literal(from), before}}}, before, bson.D{{Key: "$concatArrays", Value: bson.A{before, bson.A{literal(from)}}}},
-		}}}},
+		{Key: "before", Value: beforeAnd([]Feed{from})},
 	}}}}, options.UpdateOne().SetUpsert(true))
 	if err != nil {
 		return fmt.Errorf("move the group %q: %w", s.group, err)
@@ -165,13 +183,22 @@ func (s *Store) noteMoved(ctx context.Context, from Feed, by string, over time.T
 	return nil
 }
 
-// Feeds are the group's feed, first, and those that it was moved from.
+// Feeds are the group's feed, first, and those that what it has was moved from, the
+// latest first.
 func (s *Store) Feeds(ctx context.Context) ([]Feed, error) {
-	f, err := s.feeding(ctx)
+	owners, err := s.owners(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.fed(ctx, owners)
 	if err != nil || f == nil {
 		return nil, err
 	}
-	feeds := slices.Clone(f.Before)
-	slices.Reverse(feeds)
-	return append([]Feed{f.Feed}, feeds...), nil
+	feeds := []Feed{f.Feed}
+	for _, feed := range slices.Backward(f.Before) {
+		if !slices.ContainsFunc(feeds, feed.is) {
+			feeds = append(feeds, feed)
+		}
+	}
+	return feeds, nil
 }

@@ -65,6 +65,12 @@ func TestSources_NothingIsWrittenOverAnotherSource(t *testing.T) {
 		"a deletion":       {[]projection.Write{single("own", "a", 3)}, []projection.Write{ofOther(removing(single("own", "a", 4)))}, 0},
 		"a tombstone":      {[]projection.Write{removing(single("own", "a", 3))}, []projection.Write{ofOther(single("own", "a", 4))}, 0},
 		"of its document":  {[]projection.Write{single("own", "a", 3)}, []projection.Write{completed(ofOther(single("own", "a", 4)))}, 0},
+		"behind a repeat":  {[]projection.Write{single("own", "a", 2), single("own", "a", 3)}, []projection.Write{single("own", "a", 3), ofOther(single("own", "a", 2))}, 1},
+		"keyed, behind a repeat": {
+			[]projection.Write{counted("all", "a", 2), counted("all", "a", 3)},
+			[]projection.Write{counted("all", "a", 3), ofOther(counted("all", "a", 2))},
+			1,
+		},
 		"keyed, lower":     {[]projection.Write{counted("all", "a", 3)}, []projection.Write{ofOther(counted("all", "a", 1))}, 0},
 		"keyed, higher":    {[]projection.Write{counted("all", "a", 3)}, []projection.Write{ofOther(counted("all", "a", 4))}, 0},
 		"keyed, one batch": {nil, []projection.Write{counted("all", "a", 1), ofOther(counted("all", "a", 2))}, 1},
@@ -168,5 +174,24 @@ func TestSources_AnUnknownOneIsTakenOver(t *testing.T) {
 		if _, err := s.Writes.Write(t.Context(), []projection.Write{w}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
 			t.Errorf("of the source before: got %v, want it refused", err)
 		}
+	}
+}
+
+// What an operator takes back, a replica that had read it believes no longer than it may.
+func TestSources_WhatIsTakenBackIsNotBelievedForEver(t *testing.T) {
+	t.Parallel()
+	s, db := newTotals(t)
+	elsewhere := readmodel.New(db.Client(), readmodel.Config{Database: db.Name()})
+	c := readmodel.Continuation{From: "/shop/events", To: otherSource}
+	if _, err := elsewhere.Continue(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, single("own", "a", 1), single("own", "b", 1), ofOther(single("own", "a", 2)))
+	if was, err := elsewhere.Separate(t.Context(), c.From, c.To); err != nil || !was {
+		t.Fatalf("separate: got %v and %v", was, err)
+	}
+	s.Aged()
+	if _, err := s.Writes.Write(t.Context(), []projection.Write{ofOther(single("own", "b", 2))}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", "+otherSource) {
+		t.Errorf("after that: got %v, want it refused for its source", err)
 	}
 }

@@ -13,10 +13,12 @@ import (
 
 // Left is what waits in a subscription, without its dead letters.
 type Left struct {
-	// Messages are those that are not scheduled; where the identity may not count them,
-	// Sessions are those that have some.
-	Messages int64 `json:"messages,omitempty"`
-	Sessions int   `json:"sessions,omitempty"`
+	// Messages are those in the subscription, deferred ones among them, and Scheduled
+	// those that its topic is to take later. Where the identity may not count them,
+	// Sessions are those that have some of the former, and nobody knows of the latter.
+	Messages  int64 `json:"messages,omitempty"`
+	Scheduled int64 `json:"scheduled,omitempty"`
+	Sessions  int   `json:"sessions,omitempty"`
 }
 
 // None tells that nothing waits.
@@ -24,7 +26,10 @@ func (l Left) None() bool { return l == Left{} }
 
 // String says how much waits.
 func (l Left) String() string {
-	if l.Messages > 0 {
+	switch {
+	case l.Scheduled > 0:
+		return fmt.Sprintf("%d messages, and %d scheduled ones,", l.Messages, l.Scheduled)
+	case l.Messages > 0:
 		return fmt.Sprintf("%d messages", l.Messages)
 	}
 	return fmt.Sprintf("messages of %d sessions", l.Sessions)
@@ -37,9 +42,9 @@ const mostLeft = 1000
 // where that does not answer, or may not, the subscription itself. ErrNoEntity where it
 // is not there.
 func LookForLeft(ctx context.Context, cfg Config, o azcore.ClientOptions) (Left, error) {
-	n, err := countLeft(ctx, cfg, o)
+	counted, err := countLeft(ctx, cfg, o)
 	if err == nil || errors.Is(err, ErrNoEntity) || ctx.Err() != nil {
-		return Left{Messages: n}, err
+		return counted, err
 	}
 	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {})
 	if err != nil {
@@ -60,17 +65,25 @@ func LookForLeft(ctx context.Context, cfg Config, o azcore.ClientOptions) (Left,
 	return left, nil
 }
 
-func countLeft(ctx context.Context, cfg Config, o azcore.ClientOptions) (int64, error) {
+func countLeft(ctx context.Context, cfg Config, o azcore.ClientOptions) (Left, error) {
 	client, err := adminClient(cfg, &admin.ClientOptions{ClientOptions: o})
 	if err != nil {
-		return 0, err
+		return Left{}, err
 	}
 	counts, err := client.GetSubscriptionRuntimeProperties(ctx, cfg.Topic, cfg.Subscription, nil)
 	if err != nil {
-		return 0, permitted(fmt.Errorf("count the messages of subscription %q: %w", cfg.Subscription, err))
+		return Left{}, permitted(fmt.Errorf("count the messages of subscription %q: %w", cfg.Subscription, err))
 	}
 	if counts == nil {
-		return 0, fmt.Errorf("count the messages of subscription %q of topic %q: %w", cfg.Subscription, cfg.Topic, ErrNoEntity)
+		return Left{}, fmt.Errorf("count the messages of subscription %q of topic %q: %w", cfg.Subscription, cfg.Topic, ErrNoEntity)
 	}
-	return int64(counts.ActiveMessageCount), nil
+	topic, err := client.GetTopicRuntimeProperties(ctx, cfg.Topic, nil)
+	if err != nil {
+		return Left{}, permitted(fmt.Errorf("count the scheduled messages of topic %q: %w", cfg.Topic, err))
+	}
+	left := Left{Messages: counts.TotalMessageCount - int64(counts.DeadLetterMessageCount)}
+	if topic != nil {
+		left.Scheduled = int64(topic.ScheduledMessageCount)
+	}
+	return left, nil
 }

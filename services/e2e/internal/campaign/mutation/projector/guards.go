@@ -40,6 +40,7 @@ func Guards() []guard.Guard {
 		seenGuards(),
 		ownerGuards(),
 		feedGuards(),
+		leftGuards(),
 		storeGuards(),
 		boundGuards(),
 		expressionGuards(),

@@ -112,8 +112,8 @@ func ownerGuards() []guard.Guard {
 		{
 			Name:    "move: a subscription of another group is left, too",
 			File:    readmodel + "/move.go",
-			Cut:     "feeds = append(feeds, f.Feed)",
-			With:    "_ = append(feeds, f.Feed)",
+			Cut:     "feeds, former = append(feeds, f.Feed), f.Before",
+			With:    "former = f.Before",
 			Package: app,
 			Tests:   []string{"TestMove_IsRefusedWhileMessagesWaitForTheGroupThatIsLeft"},
 		},

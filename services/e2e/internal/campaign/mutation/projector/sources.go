@@ -154,5 +154,21 @@ func sourceGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestSources_ADeadLetterOfAnotherSourceIsNotPutBack"},
 		},
+		{
+			Name:    "sources: what is taken back is not believed for ever",
+			File:    readmodel + "/sources.go",
+			Cut:     "if time.Since(s.asOf) > sourcesTrusted {",
+			With:    "if s.asOf.IsZero() {",
+			Package: readmodel,
+			Tests:   []string{"TestSources_WhatIsTakenBackIsNotBelievedForEver"},
+		},
+		{
+			Name:    "sources: an event of another one behind a repeat is none",
+			File:    readmodel + "/pass.go",
+			Cut:     "write.Event.Sequence <= at.Sequence && p.store.sources.fits(write.Event, at) &&",
+			With:    "write.Event.Sequence <= at.Sequence &&",
+			Package: readmodel,
+			Tests:   []string{"TestSources_NothingIsWrittenOverAnotherSource"},
+		},
 	}
 }

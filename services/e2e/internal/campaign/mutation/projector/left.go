@@ -1,0 +1,121 @@
+package projector
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// leftGuards are those of what a move leaves, and of the way back to it.
+func leftGuards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "left: dead letters are lacking, too",
+			File:    command + "/left.go",
+			Cut:     "case found.letters > 0:",
+			With:    "case found.letters > 0 && former:",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+		},
+		{
+			Name:    "left: so are those that an earlier move has left",
+			File:    readmodel + "/move.go",
+			Cut:     "m.Former = append(m.Former, feed)",
+			With:    "_ = append(m.Former, feed)",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedForDeadLettersThatAnEarlierOneHasLeft"},
+		},
+		{
+			Name:    "left: those of a subscription that feeds another group are that group's",
+			File:    readmodel + "/move.go",
+			Cut:     `m.before = append(m.before, feed); holder == ""`,
+			With:    `m.before = append(m.before, feed); holder != "-"`,
+			Package: app,
+			Tests:   []string{"TestMove_LeavesDeadLettersToAGroupThatKeepsCollections"},
+		},
+		{
+			Name:    "left: and are not put back from here",
+			File:    command + "/scope.go",
+			Cut:     `if holder != "" {`,
+			With:    `if holder == "-" {`,
+			Package: app,
+			Tests:   []string{"TestMove_LeavesDeadLettersToAGroupThatKeepsCollections"},
+		},
+		{
+			Name:    "left: what is left is noted, with the way back",
+			File:    readmodel + "/move.go",
+			Cut:     "s.noteBefore(ctx, m.before)",
+			With:    "ctx.Err()",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+		},
+		{
+			Name:    "left: dead letters are put back in the new environment",
+			File:    command + "/command.go",
+			Cut:     "numbered(accepting(redrive, (*scope).admitDead,",
+			With:    "numbered(accepting(redrive, (*scope).admit,",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+		},
+		{
+			Name:    "left: there nothing else is changed",
+			File:    command + "/command.go",
+			Cut:     `"those of all halted aggregates"), (*scope).admit,`,
+			With:    `"those of all halted aggregates"), (*scope).admitDead,`,
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+		},
+		{
+			Name:    "left: what is scheduled will wait",
+			File:    servicebus + "/left.go",
+			Cut:     "left.Scheduled = int64(topic.ScheduledMessageCount)",
+			With:    "_ = topic.ScheduledMessageCount",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeferredOrScheduled"},
+		},
+		{
+			Name:    "left: what is scheduled in the same topic does not",
+			File:    command + "/left.go",
+			Cut:     "left.Scheduled = 0",
+			With:    "_ = left.Scheduled",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeferredOrScheduled"},
+		},
+		{
+			Name:    "left: the note beside the collections counts",
+			File:    readmodel + "/move.go",
+			Cut:     "if o.Feed != nil && o.Group == s.group {\n\t\t\tfeeds",
+			With:    "if o.Feed != nil && o.Group == \"-\" {\n\t\t\tfeeds",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesWaitForAGroupThatNeverStarted"},
+		},
+		{
+			Name:    "left: what a group keeps is left without its subscription",
+			File:    readmodel + "/move.go",
+			Cut:     "m.Kept, m.keepers[m.To] = kept, s.group",
+			With:    "_, _ = kept, s.group",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesWaitForWhatAGroupKeeps"},
+		},
+		{
+			Name:    "left: what is moved to is not left",
+			File:    readmodel + "/move.go",
+			Cut:     "\t\tcase feed.is(m.To):\n",
+			With:    "",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesWaitForWhatAGroupKeeps"},
+		},
+		{
+			Name:    "left: what is parked without a halt stays nowhere",
+			File:    readmodel + "/move.go",
+			Cut:     "if halted > 0 || parked > 0 {",
+			With:    "if halted > 0 {",
+			Package: app,
+			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreParkedInTheGroupThatIsLeft"},
+		},
+		{
+			Name:    "left: a note of the feed that is older is of an earlier one",
+			File:    readmodel + "/ownerfeed.go",
+			Cut:     "claimed.Before = slices.Concat(f.Before, []Feed{f.Feed})",
+			With:    "_ = f.Before",
+			Package: readmodel,
+			Tests:   []string{"TestMove_StaysWhereWhatItHasNotedIsRestoredFromBefore"},
+		},
+	}
+}
