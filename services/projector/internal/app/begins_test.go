@@ -140,6 +140,70 @@ func TestBegins_ALiveEventFromBeforeHaltsItsAggregate(t *testing.T) {
 	}
 }
 
+// Where documents were emptied and begun anew, live events from before halt so many
+// aggregates that nothing is taken any more. What status names leads back, literally.
+func TestBegins_TheWayBackThatIsNamedWorks(t *testing.T) {
+	r := newRebuilding(t, "begins-emptied")
+	r.stop()
+	r.cfg.HaltLimit = 2
+	r.stop = keep(t, r.cfg, r.projections)
+	all := []string{"a", "b", "c"}
+	for _, aggregate := range all {
+		send(t, r.topic, happens(aggregate, 1, 2)...)
+		r.awaitSees(t, "orders", aggregate, "2 3 [1 2]")
+	}
+	if _, err := r.db.Collection("orders_v1").DeleteMany(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, aggregate := range all {
+		send(t, r.topic, happens(aggregate, 3)...)
+		r.awaitSees(t, "orders", aggregate, "1 3 [3]")
+		send(t, r.topic, happens(aggregate, 1, 2)...)
+	}
+	halted := func(n int64) func() bool {
+		return func() bool {
+			found, err := r.db.Collection("halted_aggregates").CountDocuments(t.Context(), bson.D{})
+			return err == nil && found == n
+		}
+	}
+	until(t, "nothing more is halted", halted(2))
+	const section = `docs/operations.md, "Aggregates that began in the middle"`
+	if lines, err := runCommand(t, "status", "--json"); err != nil || !strings.Contains(fmt.Sprint(lines[0]["warnings"]), "2 of the halted aggregates, such as") || !strings.Contains(fmt.Sprint(lines[0]["warnings"]), section) {
+		t.Errorf("status: got %v and %v, want the way back named", lines, err)
+	}
+	if lines, err := runCommand(t, "doctor", "--json"); err == nil || !strings.Contains(fmt.Sprint(lines), "has 2 aggregates halted for events from before") {
+		t.Errorf("doctor: got %v and %v, want it to find them", lines, err)
+	}
+	if lines, err := runCommand(t, "halts", "resume"); err != nil || len(lines) != 1 || lines[0]["accepted"] != 2.0 {
+		t.Errorf("resume: got %v and %v, want two accepted", lines, err)
+	}
+	until(t, "the last one is halted", halted(3))
+	for _, aggregate := range all {
+		until(t, "both are parked", func() bool {
+			lines, err := runCommand(t, "parked", "list", aggregate)
+			return err == nil && len(lines) == 2
+		})
+		for _, args := range [][]string{{"parked", "discard", aggregate, "--all"}, {"parked", "redrive", aggregate}} {
+			if lines, err := runCommand(t, args...); err != nil {
+				t.Fatalf("%v: got %v and %v", args, lines, err)
+			}
+		}
+	}
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	for _, aggregate := range all {
+		send(t, r.topic, again(2, happens(aggregate, 1, 2, 3))...)
+		r.awaitSees(t, "orders_v2", aggregate, "3 6 [1 2 3]")
+	}
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	for _, aggregate := range all {
+		r.awaitSees(t, "orders", aggregate, "3 6 [1 2 3]")
+	}
+}
+
 // A version that has come as far as the one that readers see, and began later, lacks
 // what was before.
 func TestSwitch_IsRefusedForAVersionThatBeganLater(t *testing.T) {

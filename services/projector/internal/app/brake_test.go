@@ -46,7 +46,7 @@ func TestBrake_ABadProjectionHaltsSomeAggregatesAndNoMore(t *testing.T) {
 		if n, err := db.Collection("halted_aggregates").CountDocuments(t.Context(), bson.D{}); err != nil || n != 3 {
 			t.Errorf("restarted %t: %d aggregates are halted (%v), want 3", again, n, err)
 		}
-		if why := p.Status().HaltBrake; !strings.Contains(why, "projector parked redrive --all") {
+		if why := p.Status().HaltBrake; !strings.Contains(why, "projector parked redrive --all") || !strings.Contains(why, "Aggregates that began in the middle") {
 			t.Errorf("restarted %t: status says %q, want the command", again, why)
 		}
 		if code, text := answer(t, p, "/ready"); code != http.StatusServiceUnavailable {

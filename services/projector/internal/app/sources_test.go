@@ -53,6 +53,9 @@ func TestSources_AnEventOfAnotherSourceHaltsItsAggregate(t *testing.T) {
 	if lines, err := runCommand(t, "status", "--json"); err != nil || !strings.Contains(fmt.Sprint(lines), "3 of the halted aggregates have events of two sources, such as") {
 		t.Errorf("status: got %v and %v, want it to warn", lines, err)
 	}
+	if lines, err := runCommand(t, "doctor", "--json"); err == nil || !strings.Contains(fmt.Sprint(lines), "has 3 aggregates halted for events of another source") {
+		t.Errorf("doctor: got %v and %v, want it to find them", lines, err)
+	}
 	for _, args := range [][]string{{"high"}, {"high", "--dry-run"}, {"low"}, {"key"}} {
 		if line, err := redriven(t, args...); err == nil || !strings.Contains(fmt.Sprint(line["reason"]), "is of another source") {
 			t.Errorf("a redrive of %v: got %v and %v, want it to stop there", args, line, err)

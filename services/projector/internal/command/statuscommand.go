@@ -78,6 +78,14 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	if len(apart) > 0 {
 		view.Warnings = append(view.Warnings, fmt.Sprintf("%d of the halted aggregates have events of two sources, such as %q: see projector sources list", len(apart), apart[0]))
 	}
+	begun, err := s.store.Halts.HaltedFor(ctx, readmodel.NotFromTheBeginning)
+	if err != nil {
+		return err
+	}
+	if len(begun) > 0 {
+		view.Warnings = append(view.Warnings, fmt.Sprintf("%d of the halted aggregates, such as %q, have events from before those that they began with here, which no redrive applies: "+
+			`docs/operations.md, "Aggregates that began in the middle"`, len(begun), begun[0]))
+	}
 	err = s.store.Lacks(ctx, "", func(readmodel.Lack) error {
 		view.Incomplete++
 		return nil

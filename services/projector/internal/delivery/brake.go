@@ -55,8 +55,9 @@ type BrakeError struct {
 
 func (e *BrakeError) Error() string {
 	return fmt.Sprintf("%d aggregates were halted within %s (HALT_LIMIT, HALT_WINDOW), the last at %s: no more sessions are taken, and messages stay in the subscription. "+
-		"Mend the projections or roll them back, then run projector parked redrive --all; "+
-		"projector halts resume goes on with those aggregates halted, and HALT_LIMIT allows more",
+		"projector parked list says why each was. Mend the projections or roll them back, then run projector parked redrive --all; "+
+		"projector halts resume goes on with those aggregates halted, as many again may be, and HALT_LIMIT allows more. "+
+		"No redrive helps those that the read model did not begin with: docs/operations.md, \"Aggregates that began in the middle\"",
 		e.Limit, e.Window, e.Latest.UTC().Format(time.RFC3339))
 }
 

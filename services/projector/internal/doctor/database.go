@@ -42,6 +42,9 @@ type Database struct {
 	Blind map[string]string
 	// Halted and Parked are how much of each waits for an operator.
 	Halted, Parked int64
+	// Apart and Early count those of the halted aggregates that no mended projection
+	// helps: for an event of another source, and for one from before the aggregate began.
+	Apart, Early int
 }
 
 // Lack is an action that a user has not on a collection.
@@ -81,6 +84,11 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 		f.add(on != "", Warning, "restore the collection from a backup, or run projector switch with --force in the environment of the version "+
 			"that readers are to see; where nothing was applied yet, projector setup", "has the view %q on %q, which is not there: readers see nothing", view, on)
 	}
+	f.add(d.Apart > 0, Fault, "look at projector sources list; where one source goes on from the other say so with projector sources continue, then run projector parked redrive --all; "+
+		`else end what sends it, and discard its events: docs/operations.md, "When a source has another name"`,
+		"has %d aggregates halted for events of another source", d.Apart)
+	f.add(d.Early > 0, Fault, `no redrive applies them: docs/operations.md, "Aggregates that began in the middle"`,
+		"has %d aggregates halted for events from before those that they began with here", d.Early)
 	f.add(d.Halted > 0 || d.Parked > 0, Warning, "look at projector parked list, mend the projection, and redrive",
 		"has %d halted aggregates and %d parked messages", d.Halted, d.Parked)
 	return f.all

@@ -194,6 +194,15 @@ func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {
 	if d.Halted, err = s.own(projection.HaltedAggregates).CountDocuments(ctx, bson.D{}); err != nil {
 		return err
 	}
-	d.Parked, err = s.own(projection.ParkedMessages).CountDocuments(ctx, bson.D{})
-	return err
+	if d.Parked, err = s.own(projection.ParkedMessages).CountDocuments(ctx, bson.D{}); err != nil {
+		return err
+	}
+	for reason, n := range map[string]*int{OtherSource: &d.Apart, NotFromTheBeginning: &d.Early} {
+		halted, err := s.Halts.HaltedFor(ctx, reason)
+		if err != nil {
+			return err
+		}
+		*n = len(halted)
+	}
+	return nil
 }

@@ -128,5 +128,21 @@ func beginningGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestSwitch_AVersionThatDoesNotFollowTheFirstEventsIsNoLater"},
 		},
+		{
+			Name:    "begins: status tells of those that no redrive helps",
+			File:    command + "/statuscommand.go",
+			Cut:     "if len(begun) > 0 {",
+			With:    "if len(begun) < 0 {",
+			Package: app,
+			Tests:   []string{"TestBegins_TheWayBackThatIsNamedWorks"},
+		},
+		{
+			Name:    "begins: the doctor tells of those that no redrive helps",
+			File:    internal + "doctor/database.go",
+			Cut:     "f.add(d.Early > 0, Fault,",
+			With:    "f.add(d.Early < 0, Fault,",
+			Package: app,
+			Tests:   []string{"TestBegins_TheWayBackThatIsNamedWorks"},
+		},
 	}
 }

@@ -170,5 +170,13 @@ func sourceGuards() []guard.Guard {
 			Package: readmodel,
 			Tests:   []string{"TestSources_NothingIsWrittenOverAnotherSource"},
 		},
+		{
+			Name:    "sources: the doctor tells of those that are halted for them",
+			File:    internal + "doctor/database.go",
+			Cut:     "f.add(d.Apart > 0, Fault,",
+			With:    "f.add(d.Apart < 0, Fault,",
+			Package: app,
+			Tests:   []string{"TestSources_AnEventOfAnotherSourceHaltsItsAggregate"},
+		},
 	}
 }
