@@ -121,6 +121,21 @@ func TestSources_WhatIsPassedByMovesNothingOfAnotherSource(t *testing.T) {
 	}
 }
 
+// Where it is the first of its aggregate that a projection with a key sees, it begins the
+// position there, and with it the source that the aggregate is of.
+func TestSources_WhatIsPassedByFirstIsOfTheAggregatesSource(t *testing.T) {
+	t.Parallel()
+	s, db := newTotals(t)
+	write(t, s, unfollowed(ofOther(counted("all", "a", 1))))
+	if _, err := s.Writes.Write(t.Context(), []projection.Write{counted("all", "a", 2)}); err == nil || !strings.HasPrefix(err.Error(), readmodel.OtherSource+", /shop/events") {
+		t.Errorf("an event of the other source: got %v, want it refused", err)
+	}
+	if _, err := db.Collection(projection.Positions).DeleteOne(t.Context(), bson.D{{Key: "_id.aggregateId", Value: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, counted("all", "a", 2)) // an operator has made room for it
+}
+
 // Once it is said that a source goes on from others, near and far, its events are
 // compared with theirs: what is above is applied, what is not is a repeat, whatever its
 // id. What comes late of an earlier source is a repeat, and is refused above.
