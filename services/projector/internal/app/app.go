@@ -294,7 +294,7 @@ func lasts(err error) bool {
 	if _, changed := errors.AsType[*ChangedError](err); changed || errors.Is(err, rebuild.ErrTaken) {
 		return true
 	}
-	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere) || errors.Is(err, readmodel.ErrPositionsLost)
+	return errors.Is(err, readmodel.ErrShardKey) || errors.Is(err, readmodel.ErrElsewhere) || errors.Is(err, readmodel.ErrReshaped) || errors.Is(err, readmodel.ErrPositionsLost)
 }
 
 func (a *App) setUp(ctx context.Context) error {

@@ -109,6 +109,9 @@ func (s *scope) compare(ctx context.Context, own *readmodel.Store, started *read
 	if err := own.CheckOwner(ctx, s.projections.Collections()); err != nil {
 		return fmt.Errorf("%w: %w", errOutOfScope, err)
 	}
+	if err := own.CheckShapes(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errOutOfScope, err)
+	}
 	if s.flags.OtherProjections || started == nil {
 		return nil
 	}

@@ -37,6 +37,9 @@ func setUp(ctx context.Context, stdout io.Writer, dry bool) error {
 		if err := store.CheckOwner(ctx, projections.Collections()); err != nil {
 			return err
 		}
+		if err := store.CheckShapes(ctx); err != nil {
+			return err
+		}
 		if _, err := store.CheckShardKeys(ctx, projections.Collections()); err != nil {
 			return err
 		}

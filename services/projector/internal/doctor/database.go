@@ -29,6 +29,8 @@ type Database struct {
 	// Elsewhere says whose the read collections are, or what feeds the group, where
 	// that is not as in the environment.
 	Elsewhere string
+	// Reshaped says which projections have another key than their documents.
+	Reshaped string
 	// PositionsLost says which events documents show that applied_positions lacks.
 	PositionsLost string
 	// Unnoted are single documents that show an event which applied_positions lacks.
@@ -69,6 +71,7 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 			"tidies %q after %s, which is not what TOMBSTONE_TTL, %s, asks for", collection, d.OtherIndex[collection], settings.TombstoneTTL)
 	}
 	f.add(d.Elsewhere != "", Fault, "use the environment of those projectors, or stop them and run projector move", "is not this environment's: %s", d.Elsewhere)
+	f.add(d.Reshaped != "", Fault, "declare it as another version, or give it its key back; until then no projector starts", "is not for these projections: %s", d.Reshaped)
 	f.add(d.PositionsLost != "", Fault, "do what docs/operations.md says of lost positions; until then no projector starts", "cannot tell repeats: %s", d.PositionsLost)
 	for _, document := range d.Unnoted {
 		f.add(true, Warning, "remove it where it is none of a projector's; else see lost positions in docs/operations.md", "has a document that nobody may have written: %s", document)

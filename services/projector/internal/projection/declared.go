@@ -18,6 +18,8 @@ type declared struct {
 	// key makes the document's key, where keyed; else it is the aggregate's id.
 	key   value
 	keyed bool
+	// keys is the key as the file has it.
+	keys string
 	// version is 0 for a projection that has none.
 	version int
 	// source is what the file says of it.

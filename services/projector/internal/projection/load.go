@@ -118,6 +118,15 @@ func (l *loader) document(root ast.Node) Projections {
 	return projections
 }
 
+// keySource is a key as the file has it, without what does not count: comments, quotes and
+// space around it.
+func keySource(node ast.Node) string {
+	if source, is := expressionText(node); is {
+		return strings.TrimSpace(source)
+	}
+	return node.GetToken().Value
+}
+
 func (l *loader) projectionAt(node ast.Node) *declared {
 	p := &declared{rules: map[string]*rule{}, source: node.String()}
 	l.projection, l.keyed, l.iterates = "", false, false
@@ -139,7 +148,7 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 			p.collection = l.text(e)
 		case "key":
 			l.item = true
-			p.key, p.keyed, keyAt = l.value("key", e), true, e.at
+			p.key, p.keyed, p.keys, keyAt = l.value("key", e), true, keySource(e.value), e.at
 		case "version":
 			p.version = l.version(e)
 		case "on":

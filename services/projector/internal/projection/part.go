@@ -18,8 +18,10 @@ type Part struct {
 	Types []string `bson:"types"`
 	// Content is a hash of what it says, of which two with the same name differ.
 	Content string `bson:"content"`
-	// Keyed is that of Keyed. It is not told.
-	Keyed bool `bson:"-" json:"-"`
+	// Keyed is that of Keyed, and Key the expression, as far as it is known. They are not
+	// told.
+	Keyed bool   `bson:"-" json:"-"`
+	Key   string `bson:"-" json:"-"`
 }
 
 // Parts describe the projections, sorted by name.
@@ -29,7 +31,7 @@ func (ps Projections) Parts() []Part {
 		part := Part{Name: p.Name(), Collections: p.Collections(), Keyed: Keyed(p)}
 		content := fmt.Sprintf("%T", p)
 		if d, ok := p.(*declared); ok {
-			part.Types, content = d.Types(), d.source
+			part.Types, part.Key, content = d.Types(), d.keys, d.source
 		}
 		sum := sha256.Sum256([]byte(content))
 		part.Content = hex.EncodeToString(sum[:8])

@@ -38,6 +38,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, views []proje
 		{"the shard keys", "find on config.collections", func(ctx context.Context, d *doctor.Database) error { return s.readShardKeys(ctx, d, collections) }},
 		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
 		{"who works there", "find on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readOwner(ctx, d, collections) }},
+		{"what keys documents have", "find on the read database", s.readShapes},
 		{"how far keyed documents are", "find on the read database", s.readPositions},
 		{"whether read collections were emptied", "find on the read database", s.readEmptied},
 		{"what was resent and is lacking", "find on the read database", s.readLacks},
@@ -139,6 +140,14 @@ func (s *Store) readOwner(ctx context.Context, d *doctor.Database, collections [
 	err := s.CheckOwner(ctx, collections)
 	if errors.Is(err, ErrElsewhere) {
 		d.Elsewhere, err = err.Error(), nil
+	}
+	return err
+}
+
+func (s *Store) readShapes(ctx context.Context, d *doctor.Database) error {
+	err := s.CheckShapes(ctx)
+	if errors.Is(err, ErrReshaped) {
+		d.Reshaped, err = err.Error(), nil
 	}
 	return err
 }

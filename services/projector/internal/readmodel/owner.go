@@ -112,6 +112,9 @@ func (s *Store) Claim(ctx context.Context, collections []string, by string) erro
 	if err := s.CheckOwner(ctx, collections); err != nil {
 		return err
 	}
+	if err := s.claimShapes(ctx); err != nil {
+		return err
+	}
 	for _, name := range collections {
 		if err := s.claim(ctx, ownership{Key: name, By: by}); err != nil {
 			return err
