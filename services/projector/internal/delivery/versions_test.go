@@ -99,6 +99,26 @@ func TestGaps_AnEventWaitsForTheOneBeforeIt(t *testing.T) {
 	})
 }
 
+// What fills a version is ahead of nothing, and nothing is missing before it; nor does it
+// make up for a live event of the same version, which is missing still.
+func TestGaps_WhatFillsAVersionIsNoneOfThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, waiting(gapWait), func(_ *delivery.Config, d *delivery.Deps) { d.Filling = fillsNothing{} })
+		f.applied(t, enqueued(t, "a", 1)...)
+		hold := f.Hold("a")
+		if verdicts, err := hold.Apply(t.Context(), resent(t, "/orders_v2", enqueued(t, "a", 3))); err != nil || len(verdicts) != 1 {
+			t.Errorf("what fills a version, behind a hole: got %v and %v, want it completed", verdicts, err)
+		}
+		if verdicts, err := hold.Apply(t.Context(), enqueued(t, "a", 4)); len(verdicts) != 0 || !errors.Is(err, session.ErrNotYet) {
+			t.Errorf("a live event behind it: got %v and %v, want that version 2 is waited for", verdicts, err)
+		}
+		if got := f.fields(t, "orders", "a"); got != counted(1) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(1))
+		}
+	})
+}
+
 func TestGaps_AfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
