@@ -300,7 +300,7 @@ func TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt(t *testing.T) {
 		lines[0]["to"] != 2.0 || lines[0]["command"] != nil || !strings.Contains(fmt.Sprint(lines[0]["waiting_for"]), "resend everything for /orders_v2") {
 		t.Errorf("dry run: got %v and %v, want what it would do", lines, err)
 	}
-	old, err := r.db.Collection("projector_processes").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "old"}, {Key: "instance", Value: "of an earlier release"}, {Key: "heartbeatAt", Value: time.Now()}})
+	old, err := r.db.Collection("projector_processes").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "old"}, {Key: "instance", Value: "of an earlier release"}, {Key: "heartbeatAt", Value: time.Now()}, {Key: "diedAt", Value: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,6 +319,8 @@ func TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt(t *testing.T) {
 	send(t, r.topic, again(2, happens("a", 1, 2))...)
 	r.awaitSees(t, "orders_v2", "a", "2 3 [1 2]")
 	stopsFor(t, ends(t, r.begin(t)), "1 events could not be resent")
+	r.says(t, 2, "incomplete")
+	stopsFor(t, ends(t, r.begin(t)), "has ended without all that was selected")
 	r.says(t, 2, "done")
 	compared(t, ends(t, r.begin(t, "--wait", "1ms")))
 	// A projector that knows nothing of the new version completes an event.
@@ -550,7 +552,7 @@ func TestRebuild_AProjectorThatStartsMeanwhileKnowsOfIt(t *testing.T) {
 	// The record comes just before the projector says for the first time that it lives.
 	k := &killer{texts: [][]byte{[]byte("projector_processes"), []byte("beatBefore")}, nth: 1, lives: true}
 	k.kill = func() {
-		if err := store.Revise(t.Context(), rebuild.Record{}.Begin(&v, 1, "somebody", "a test", time.Now())); err != nil {
+		if err := store.Revise(t.Context(), rebuild.Record{}, rebuild.Record{}.Begin(&v, 1, "", "somebody", "a test", time.Now())); err != nil {
 			t.Error(err)
 		}
 	}

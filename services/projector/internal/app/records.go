@@ -58,7 +58,8 @@ func (a *App) keepRecords(ctx context.Context) error {
 }
 
 // checkRecords is a *ChangedError where the records are others than those that the
-// projector works by, and rebuild.ErrTaken where it cannot work by them.
+// projector works by, and rebuild.ErrTaken where it cannot work by them. It notes of a
+// rebuild under way that its projection has changed.
 func (a *App) checkRecords(ctx context.Context) error {
 	records, err := a.store.Rebuilds(ctx)
 	if err != nil {
@@ -67,6 +68,15 @@ func (a *App) checkRecords(ctx context.Context) error {
 	if records.Signature(a.declared) != a.works {
 		return &ChangedError{records}
 	}
-	_, err = records.Versions(a.declared)
-	return err
+	if _, err := records.Versions(a.declared); err != nil {
+		return err
+	}
+	for _, r := range records.Outdated(a.declared) {
+		if err := a.store.Outdate(ctx, &r); err != nil {
+			return err
+		}
+		a.log.Warn().Str("projection", r.Projection).Int("version", r.Next).
+			Msg("the projection has changed since its rebuild began, which will not come to its end so: see projector rebuild")
+	}
+	return nil
 }

@@ -545,7 +545,7 @@ func TestVerify_ComparesWhatReadersSee(t *testing.T) {
 		asked, _ := os.ReadFile(filepath.Join(v.dir, "asked"))
 		return strings.Contains(string(asked), "--aggregate=a")
 	})
-	if err := store.Revise(t.Context(), rebuild.Record{}.Begin(&version, 1, "somebody", "a test", time.Now())); err != nil {
+	if err := store.Revise(t.Context(), rebuild.Record{}, rebuild.Record{}.Begin(&version, 1, "", "somebody", "a test", time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	send(t, v.topic, happens("a", 2)...)

@@ -116,14 +116,14 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 const beginsAnew = time.Minute
 
 // admitSoon is admit for a command that may have been killed when it had just changed
-// what the projectors write.
+// what the projectors write: it waits for that, and for nothing else.
 func (s *scope) admitSoon(ctx context.Context) error {
 	end := time.Now().Add(beginsAnew)
 	ticker := time.NewTicker(lookAtRebuild)
 	defer ticker.Stop()
 	for {
 		err := s.admit(ctx)
-		if err == nil || len(s.records) == 0 || !errors.Is(err, errOutOfScope) || time.Now().After(end) {
+		if !errors.Is(err, errOtherVersions) || time.Now().After(end) {
 			return err
 		}
 		select {
@@ -139,6 +139,7 @@ type rebuilding struct {
 	*scope
 	o        rebuildOptions
 	declared projection.Version
+	rules    projection.Projection // what the environment says of it
 	record   rebuild.Record
 	said     string // the last line, which is not printed twice
 }
@@ -146,12 +147,15 @@ type rebuilding struct {
 // rebuild begins a rebuild of a projection, or goes on with the one under way, until its
 // end.
 func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
-	versions := versionsOf(s.declared)
-	at := slices.IndexFunc(versions, func(v projection.Version) bool { return v.Projection == o.name })
+	at := slices.IndexFunc(s.declared, func(p projection.Projection) bool {
+		v, is := projection.VersionOf(p)
+		return is && v.Projection == o.name
+	})
 	if at < 0 {
 		return fmt.Errorf("PROJECTIONS declares no version of projection %q: only one that has a version can be rebuilt beside itself", o.name)
 	}
-	r := &rebuilding{scope: s, o: o, declared: versions[at], record: s.records.Of(&versions[at])}
+	v, _ := projection.VersionOf(s.declared[at])
+	r := &rebuilding{scope: s, o: o, declared: v, rules: s.declared[at], record: s.records.Of(&v)}
 	if s.flags.DryRun {
 		return r.rehearse(ctx)
 	}
@@ -161,12 +165,43 @@ func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
 	if o.cancel {
 		return r.abandon(ctx)
 	}
+	if err := r.same(ctx); err != nil {
+		return err
+	}
 	for {
 		done, err := r.step(ctx)
 		if err != nil || done {
 			return err
 		}
 	}
+}
+
+// outdated is what speaks against going on with a projection that has changed, "" for
+// nothing.
+func (r *rebuilding) outdated() string {
+	if r.record.Next == 0 || !r.record.Changed && !r.record.Other(r.rules) {
+		return ""
+	}
+	return fmt.Sprintf("projection %q has changed since the rebuild began, so version %d is in part, or all, of what it said before: "+
+		"end it with --cancel, and begin again; --force goes on with what version %d has", r.o.name, r.record.Next, r.record.Next)
+}
+
+// same refuses to go on with a projection that has changed. With --force what it says now
+// counts, with a line in the ledger.
+func (r *rebuilding) same(ctx context.Context) error {
+	reason := r.outdated()
+	if reason == "" {
+		return nil
+	}
+	if !r.o.force {
+		return r.refuse(string(r.record.State), []string{reason})
+	}
+	return r.decide(ctx, r.forced(reason), func() error { return r.note(ctx, r.record.Accept(projection.Content(r.rules))) })
+}
+
+// forced is the decision to go on although something speaks against it.
+func (r *rebuilding) forced(why ...string) *readmodel.Decision {
+	return &readmodel.Decision{Command: fmt.Sprintf("rebuild --projection %s --force", r.o.name), Why: why}
 }
 
 // step does what is next.
@@ -192,8 +227,8 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	if len(refused) > 0 {
 		return r.refuse("begin", refused)
 	}
-	next := r.record.Begin(&r.declared, highest, cli.Operator(), r.o.why, time.Now().UTC())
-	return r.revise(ctx, next)
+	content := projection.Content(r.rules)
+	return r.revise(ctx, r.record.Begin(&r.declared, highest, content, cli.Operator(), r.o.why, time.Now().UTC()))
 }
 
 // againstBegin is what speaks against a rebuild, and the highest number of a version
@@ -238,20 +273,38 @@ func (r *rebuilding) current() int {
 // revise stores the next state of the record, and waits until every projector that
 // lives works by it.
 func (r *rebuilding) revise(ctx context.Context, next rebuild.Record) error {
-	if err := r.store.Revise(ctx, next); err != nil {
+	if err := r.note(ctx, next); err != nil {
 		return err
 	}
-	r.record = next
 	return r.known(ctx)
+}
+
+// note stores the next state of the record, unless somebody else has gone on with it. It
+// waits for a command that has it for itself.
+func (r *rebuilding) note(ctx context.Context, next rebuild.Record) error {
+	return r.whenFree(ctx, func() error {
+		err := r.store.Revise(ctx, r.record, next)
+		if err == nil {
+			r.record = next
+		}
+		return err
+	})
+}
+
+// whenFree changes the record once no other command has it for itself.
+func (r *rebuilding) whenFree(ctx context.Context, change func() error) error {
+	return r.until(ctx, func() (bool, *rebuildStep, error) {
+		err := change()
+		if errors.Is(err, readmodel.ErrHeld) {
+			return false, &rebuildStep{Step: string(r.record.State), Waiting: []string{"another command, which changes what readers see, or has died at it"}}, nil
+		}
+		return true, nil, err
+	})
 }
 
 // known waits until every projector that lives works by the record.
 func (r *rebuilding) known(ctx context.Context) error {
-	return r.until(ctx, func() (bool, *rebuildStep, error) {
-		records, err := r.stored(ctx)
-		if err != nil {
-			return false, nil, err
-		}
+	return r.while(ctx, func(records rebuild.Records) (bool, *rebuildStep, error) {
 		others, all, err := r.store.Elsewhere(ctx, records.Signature(r.scope.declared))
 		if err != nil {
 			return false, nil, err
@@ -273,10 +326,21 @@ func (r *rebuilding) stored(ctx context.Context) (rebuild.Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	if stored := records.Of(&r.declared); stored.Revision != r.record.Revision {
+	if stored := records.Of(&r.declared); stored.Revision != r.record.Revision || stored.Turn != r.record.Turn {
 		return nil, readmodel.ErrRevised
 	}
 	return records, nil
+}
+
+// while is until, and ends with readmodel.ErrRevised once somebody else has gone on.
+func (r *rebuilding) while(ctx context.Context, done func(rebuild.Records) (bool, *rebuildStep, error)) error {
+	return r.until(ctx, func() (bool, *rebuildStep, error) {
+		records, err := r.stored(ctx)
+		if err != nil {
+			return false, nil, err
+		}
+		return done(records)
+	})
 }
 
 // until looks again and again until something is done, and prints what it waits for.
@@ -324,11 +388,13 @@ func (r *rebuilding) refuse(step string, refused []string) error {
 // rehearse prints what would be next.
 func (r *rebuilding) rehearse(ctx context.Context) error {
 	step := &rebuildStep{Step: "begin"}
-	switch {
+	switch reason := r.outdated(); {
 	case len(r.record.Retired) > 0:
 		step.Step = "drop"
 	case r.o.cancel:
 		step.Step = "cancel"
+	case reason != "" && !r.o.force:
+		step.Step, step.Refused = string(r.record.State), []string{reason}
 	case r.record.State == rebuild.Filling:
 		step.Step, step.Command = "fill", r.asked()
 	case r.record.State == rebuild.Following:
@@ -338,7 +404,7 @@ func (r *rebuilding) rehearse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next := r.record.Begin(&r.declared, highest, "", "", time.Time{})
+		next := r.record.Begin(&r.declared, highest, "", "", "", time.Time{})
 		step.Refused = refused
 		r.record.Next = next.Next
 		// No command yet: what is resent before the projectors know of the version is nobody's.

@@ -93,12 +93,15 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 		}
 		return nil, errUnfinished
 	}
-	err = r.until(ctx, func() (bool, *rebuildStep, error) {
+	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
 		status, err := r.resent(ctx)
 		if err != nil {
 			return false, nil, err
 		}
 		if status == nil || status.State == resendCancelled {
+			if _, err := r.stored(ctx); err != nil {
+				return false, nil, err // it was cancelled with the rebuild
+			}
 			if status, err = r.askFor(ctx); err != nil {
 				return false, nil, err
 			}
@@ -201,7 +204,7 @@ func (r *rebuilding) arrived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.until(ctx, func() (bool, *rebuildStep, error) {
+	return r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
 		still, err := sessions(ctx)
 		if err != nil {
 			return false, nil, err

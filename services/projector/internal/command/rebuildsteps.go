@@ -2,11 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
 )
 
 // fill waits until the next version has everything, and has it follow the current one.
@@ -36,7 +38,7 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if len(refused) == 0 {
 		return follow()
 	}
-	return r.decide(ctx, &readmodel.Decision{Command: fmt.Sprintf("rebuild --projection %s --force", r.o.name), Why: refused}, follow)
+	return r.decide(ctx, r.forced(refused...), follow)
 }
 
 func (r *rebuilding) next() *projection.Version { return r.declared.Other(r.record.Next) }
@@ -50,9 +52,8 @@ func (r *rebuilding) finish(ctx context.Context) error {
 		return err
 	}
 	end := r.record.SwitchedAt.Add(r.o.grace)
-	err := r.until(ctx, func() (bool, *rebuildStep, error) {
-		_, err := r.stored(ctx)
-		return !time.Now().Before(end), &rebuildStep{Step: "switched", Until: end}, err
+	err := r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
+		return !time.Now().Before(end), &rebuildStep{Step: "switched", Until: end}, nil
 	})
 	if err != nil {
 		return err
@@ -88,20 +89,56 @@ func (r *rebuilding) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if live != r.record.Next {
-		done := switched{Projection: r.o.name, From: r.record.Current, To: r.record.Next}
-		if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait); err != nil {
-			return err
-		}
-		if len(done.Refused) > 0 && !r.o.force {
-			return r.refuse("switch", done.Refused)
-		}
-		if err := r.present(ctx, r.next(), &done); err != nil {
-			return err
-		}
+	if live != r.record.Current && live != r.record.Next {
+		return r.refuse("switch", []string{r.elsewhere(live)})
 	}
-	r.record.SwitchedAt = time.Now().UTC()
-	return r.store.Switched(ctx, &r.record, r.record.SwitchedAt)
+	done := switched{Projection: r.o.name, From: r.record.Current, To: r.record.Next}
+	if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait); err != nil {
+		return err
+	}
+	if len(done.Refused) > 0 && !r.o.force {
+		return r.refuse("switch", done.Refused)
+	}
+	since, err := r.hold(ctx)
+	if err != nil {
+		return err
+	}
+	err = acting(ctx, since, func(ctx context.Context) error { return r.present(ctx, r.next(), &done) })
+	if err == nil {
+		err = r.note(ctx, r.record.Switch(time.Now().UTC()))
+	}
+	return r.righted(ctx, err)
+}
+
+// elsewhere says that readers see a version that is none of the rebuild's.
+func (r *rebuilding) elsewhere(live int) string {
+	if live == 0 {
+		return fmt.Sprintf("readers see no version, since there is no view %q: projector setup makes it again", r.declared.View)
+	}
+	return fmt.Sprintf("readers see version %d, which is neither the one that is rebuilt nor the new one: --cancel ends the rebuild", live)
+}
+
+// hold has the record for this command alone, to change what readers see, from some time
+// after since.
+func (r *rebuilding) hold(ctx context.Context) (since time.Time, err error) {
+	err = r.whenFree(ctx, func() (err error) {
+		since = time.Now()
+		r.record, err = r.store.Hold(ctx, r.record)
+		return err
+	})
+	return since, err
+}
+
+// righted has readers see what the record says where a change of what they see failed, or
+// could not be noted, because another command has gone on: this one may have come after it.
+func (r *rebuilding) righted(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, overtaken := r.stored(ctx); errors.Is(overtaken, readmodel.ErrRevised) {
+		return errors.Join(err, r.putRight(ctx, &r.declared))
+	}
+	return err
 }
 
 // clear drops what nobody writes any more.
@@ -120,11 +157,10 @@ func (r *rebuilding) clear(ctx context.Context) error {
 		if err := r.store.Drop(ctx, r.declared.Other(number)); err != nil {
 			return err
 		}
-		if err := r.store.Dropped(ctx, &r.record, number); err != nil {
+		if err := r.note(ctx, r.record.Drop(number)); err != nil {
 			return err
 		}
 	}
-	r.record.Retired = nil
 	return r.say(&rebuildStep{Step: "done"})
 }
 
@@ -133,20 +169,25 @@ func (r *rebuilding) abandon(ctx context.Context) error {
 	if r.record.Next == 0 {
 		return fmt.Errorf("projection %q is not being rebuilt", r.o.name)
 	}
+	since, err := r.hold(ctx)
+	if err != nil {
+		return err
+	}
 	live, err := r.store.Live(ctx, &r.declared)
 	if err != nil {
 		return err
 	}
 	if live == r.record.Next {
 		// It was written on, so it has what readers have seen since.
-		if err := r.store.Stand(ctx, r.declared.Other(r.record.Current)); err != nil {
-			return err
+		back := func(ctx context.Context) error { return r.store.Stand(ctx, r.declared.Other(r.record.Current)) }
+		if err := acting(ctx, since, back); err != nil {
+			return r.righted(ctx, err)
 		}
 	}
 	if err := r.cancelResend(ctx); err != nil {
 		return err
 	}
-	if err := r.revise(ctx, r.record.Abandon()); err != nil {
+	if err := r.righted(ctx, r.revise(ctx, r.record.Abandon())); err != nil {
 		return err
 	}
 	return r.clear(ctx)

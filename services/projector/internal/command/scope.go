@@ -51,6 +51,10 @@ func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Con
 // data a command would change.
 var errOutOfScope = errors.New("refused, nothing is changed")
 
+// errOtherVersions is errOutOfScope where the projectors may only not have begun anew since
+// a rebuild has gone on.
+var errOtherVersions = fmt.Errorf("%w by now", errOutOfScope)
+
 // admit compares the environment with what the group's projectors have noted.
 func (s *scope) admit(ctx context.Context) error {
 	deployments, err := s.store.Deployments(ctx)
@@ -116,9 +120,13 @@ func (s *scope) compare(ctx context.Context, own *readmodel.Store, started *read
 		return nil
 	}
 	if differences := projection.Differences(s.projections.Parts(), started.Projections); len(differences) > 0 {
+		refused := errOutOfScope
+		if len(projection.Differences(s.records.Unnumbered(s.projections.Parts()), s.records.Unnumbered(started.Projections))) == 0 {
+			refused = errOtherVersions
+		}
 		return fmt.Errorf("%w: the projections are not those that %s started with at %s: %s. Set PROJECTIONS and LATEST_COLLECTION as the projectors have them, "+
 			"or roll out what has changed first; --other-projections goes on with those of this environment",
-			errOutOfScope, started.StartedBy, started.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
+			refused, started.StartedBy, started.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), strings.Join(differences, "; "))
 	}
 	return nil
 }

@@ -83,6 +83,9 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := unbuilt(s.records.Under(o.name)); err != nil {
+		return err
+	}
 	from, err := s.store.Live(ctx, version)
 	if errors.Is(err, readmodel.ErrNotAView) {
 		return fmt.Errorf("%w: stop its projectors, rename it to %q, run projector setup with version 1 declared, and start them so", err, version.Other(1).Collection())
@@ -96,7 +99,7 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 	}
 	done.DryRun = s.flags.DryRun
 	if !done.DryRun && (len(done.Refused) == 0 || o.force) {
-		if err := s.present(ctx, version, &done); err != nil {
+		if err := s.alone(ctx, version, func(ctx context.Context) error { return s.present(ctx, version, &done) }); err != nil {
 			return err
 		}
 		done.Switched = true

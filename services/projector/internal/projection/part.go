@@ -28,17 +28,25 @@ type Part struct {
 func (ps Projections) Parts() []Part {
 	parts := make([]Part, 0, len(ps))
 	for _, p := range ps {
-		part := Part{Name: p.Name(), Collections: p.Collections(), Keyed: Keyed(p)}
-		content := fmt.Sprintf("%T", p)
+		part := Part{Name: p.Name(), Collections: p.Collections(), Content: Content(p), Keyed: Keyed(p)}
 		if d, ok := p.(*declared); ok {
-			part.Types, part.Key, content = d.Types(), d.keys, d.source
+			part.Types, part.Key = d.Types(), d.keys
 		}
-		sum := sha256.Sum256([]byte(content))
-		part.Content = hex.EncodeToString(sum[:8])
 		parts = append(parts, part)
 	}
 	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
 	return parts
+}
+
+// Content is a hash of what a projection says. It does not depend on which version of
+// itself it is.
+func Content(p Projection) string {
+	content := fmt.Sprintf("%T", p)
+	if d, ok := p.(*declared); ok {
+		content = d.source
+	}
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Followers are the names of the parts that follow events of a type. It is not

@@ -18,7 +18,7 @@ import (
 var _ rebuild.Positions = (*Writes)(nil)
 
 // ErrRevised means that the record of a rebuild was changed by somebody else.
-var ErrRevised = errors.New("the rebuild was changed at the same time")
+var ErrRevised = errors.New("the rebuild was changed at the same time by another command, or a projector: run the command again to see how far it is")
 
 // rebuildKey is the key of a rebuild's record in collection_owners, beside collections
 // and feeds.
@@ -41,52 +41,106 @@ func (s *Store) Rebuilds(ctx context.Context) (rebuild.Records, error) {
 	return records, nil
 }
 
-// Revise replaces the record of a rebuild with one of the next revision; ErrRevised
-// where the stored one is of another than the one before that.
-func (s *Store) Revise(ctx context.Context, r rebuild.Record) error {
-	result, err := s.db.Collection(projection.Owners).ReplaceOne(ctx,
-		bson.D{{Key: "_id", Value: rebuildKey(&r)}, {Key: "revision", Value: r.Revision - 1}}, r,
-		options.Replace().SetUpsert(r.Revision == 1))
-	if mongo.IsDuplicateKeyError(err) {
-		return ErrRevised
+// holdTime is how long a command has a record for itself. What it does meanwhile it ends
+// well before.
+const holdTime = 30 * time.Second
+
+// ErrHeld means that another command has the record of a rebuild for itself.
+var ErrHeld = errors.New("another command changes at this moment what readers see")
+
+// Revise replaces the record of a rebuild as it was read, which is zero before the first;
+// ErrRevised where it is not that any more, and ErrHeld while another command has it.
+func (s *Store) Revise(ctx context.Context, was, next rebuild.Record) error {
+	owners := s.db.Collection(projection.Owners)
+	if was.Revision == 0 {
+		next := struct {
+			ID     string         `bson:"_id"`
+			Record rebuild.Record `bson:",inline"`
+		}{rebuildKey(&next), next}
+		_, err := owners.InsertOne(ctx, next)
+		if mongo.IsDuplicateKeyError(err) {
+			return ErrRevised
+		}
+		if err != nil {
+			return fmt.Errorf("note a rebuild in %q: %w", projection.Owners, err)
+		}
+		return nil
 	}
+	result, err := owners.ReplaceOne(ctx, inTurn(&was), next)
 	if err != nil {
 		return fmt.Errorf("note a rebuild in %q: %w", projection.Owners, err)
 	}
-	if result.MatchedCount+result.UpsertedCount == 0 {
-		return ErrRevised
+	if result.MatchedCount == 0 {
+		return s.overtaken(ctx, &was)
 	}
 	return nil
 }
 
-// Switched notes when readers were switched to a rebuild's next version.
-func (s *Store) Switched(ctx context.Context, r *rebuild.Record, at time.Time) error {
-	return s.annotate(ctx, r, bson.D{{Key: "$set", Value: bson.D{{Key: "switchedAt", Value: at}}}})
-}
-
-// Dropped takes a version from those of a record that are to be dropped.
-func (s *Store) Dropped(ctx context.Context, r *rebuild.Record, version int) error {
-	return s.annotate(ctx, r, bson.D{{Key: "$pull", Value: bson.D{{Key: "retired", Value: version}}}})
-}
-
-// annotate changes of a record what no projector works by.
-func (s *Store) annotate(ctx context.Context, r *rebuild.Record, change bson.D) error {
-	_, err := s.db.Collection(projection.Owners).UpdateOne(ctx, bson.D{{Key: "_id", Value: rebuildKey(r)}, {Key: "revision", Value: r.Revision}}, change)
+// Hold has a command have a record for itself, as it was read, for holdTime: nobody else
+// changes it meanwhile. It returns the record in its next turn. Errors are those of
+// Revise.
+func (s *Store) Hold(ctx context.Context, was rebuild.Record) (rebuild.Record, error) {
+	next := was.Noted()
+	until := bson.D{{Key: "$add", Value: bson.A{"$$NOW", holdTime.Milliseconds()}}}
+	result, err := s.db.Collection(projection.Owners).UpdateOne(ctx, inTurn(&was),
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "turn", Value: next.Turn}, {Key: "heldUntil", Value: until}}}}})
 	if err != nil {
-		return fmt.Errorf("note a rebuild in %q: %w", projection.Owners, err)
+		return was, fmt.Errorf("take a rebuild in %q: %w", projection.Owners, err)
+	}
+	if result.MatchedCount == 0 {
+		return was, s.overtaken(ctx, &was)
+	}
+	next.Held = true
+	return next, nil
+}
+
+// inTurn finds a record as it was read, unless another command has it.
+func inTurn(was *rebuild.Record) bson.D {
+	filter := bson.D{{Key: "_id", Value: rebuildKey(was)}, {Key: "revision", Value: was.Revision}, {Key: "turn", Value: was.Turn}}
+	if was.Turn == 0 { // of an earlier release, which has no turns
+		filter[2].Value = nil
+	}
+	if !was.Held {
+		free := bson.D{{Key: "$lte", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$heldUntil", "$$NOW"}}}, "$$NOW"}}}
+		filter = append(filter, bson.E{Key: "$expr", Value: free})
+	}
+	return filter
+}
+
+// overtaken is why a record is not found any more as it was read.
+func (s *Store) overtaken(ctx context.Context, was *rebuild.Record) error {
+	var now rebuild.Record
+	err := s.db.Collection(projection.Owners).FindOne(ctx, bson.D{{Key: "_id", Value: rebuildKey(was)}}).Decode(&now)
+	switch {
+	case err != nil && !errors.Is(err, mongo.ErrNoDocuments):
+		return fmt.Errorf("read a rebuild in %q: %w", projection.Owners, err)
+	case err == nil && now.Revision == was.Revision && now.Turn == was.Turn:
+		return ErrHeld
+	}
+	return ErrRevised
+}
+
+// Outdate notes of a rebuild that a projector writes its versions by a projection that
+// says something else than when it began.
+func (s *Store) Outdate(ctx context.Context, r *rebuild.Record) error {
+	_, err := s.db.Collection(projection.Owners).UpdateOne(ctx,
+		bson.D{{Key: "_id", Value: rebuildKey(r)}, {Key: "next", Value: r.Next}, {Key: "content", Value: r.Content}, {Key: "changed", Value: nil}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "changed", Value: true}}}, {Key: "$inc", Value: bson.D{{Key: "turn", Value: 1}}}})
+	if err != nil {
+		return fmt.Errorf("note in %q that a projection has changed: %w", projection.Owners, err)
 	}
 	return nil
 }
 
 // Elsewhere are the instances of the group's processes that live, as far as they have
 // said so within deadAfter, and work by other records of rebuilds; and how many there
-// are in all.
+// are in all. One that others suspect to have died may yet write, as long as it has not
+// been silent for so long.
 func (s *Store) Elsewhere(ctx context.Context, works string) (others []string, all int, err error) {
 	live := mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{
 			{Key: "instance", Value: bson.D{{Key: "$exists", Value: true}}},
 			{Key: "stoppedAt", Value: nil},
-			{Key: "diedAt", Value: nil},
 			{Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{"$heartbeatAt", bson.D{{Key: "$subtract", Value: bson.A{"$$NOW", deadAfter.Milliseconds()}}}}}}},
 		}}},
 		{{Key: "$sort", Value: bson.D{{Key: "instance", Value: 1}}}},

@@ -2,13 +2,26 @@ package readmodel_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/rebuild"
 )
+
+// recorded is the record of a projection as it is stored.
+func recorded(t *testing.T, store *readmodel.Store, v *projection.Version) rebuild.Record {
+	t.Helper()
+	records, err := store.Rebuilds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records.Of(v)
+}
 
 // Of two who go on with a rebuild at the same time, one does.
 func TestRebuilds_TheSameStateIsLeftOnce(t *testing.T) {
@@ -18,36 +31,161 @@ func TestRebuilds_TheSameStateIsLeftOnce(t *testing.T) {
 	v := projection.Version{Projection: "orders", View: "orders", Number: 1}
 	at := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	for _, next := range []func(rebuild.Record) rebuild.Record{
-		func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 1, "somebody", "a test", at) },
-		rebuild.Record.Follow, rebuild.Record.Settle,
+		func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 1, "c", "somebody", "a test", at) },
+		rebuild.Record.Follow,
+		func(r rebuild.Record) rebuild.Record { return r.Switch(at) },
+		rebuild.Record.Settle,
+		func(r rebuild.Record) rebuild.Record { return r.Drop(1) },
 	} {
-		records, err := store.Rebuilds(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed := next(records.Of(&v))
-		if err := store.Revise(t.Context(), changed); err != nil {
+		was := recorded(t, store, &v)
+		if err := store.Revise(t.Context(), was, next(was)); err != nil {
 			t.Fatalf("the first: %v", err)
 		}
-		if err := store.Revise(t.Context(), changed); !errors.Is(err, readmodel.ErrRevised) {
+		if err := store.Revise(t.Context(), was, next(was)); !errors.Is(err, readmodel.ErrRevised) {
 			t.Errorf("the second: got %v, want it refused", err)
 		}
+		if was.Revision == 0 {
+			continue
+		}
+		if _, err := store.Hold(t.Context(), was); !errors.Is(err, readmodel.ErrRevised) {
+			t.Errorf("a hold of what was overtaken: got %v, want it refused", err)
+		}
 	}
-	records, err := store.Rebuilds(t.Context())
+	if r := recorded(t, store, &v); r.Current != 2 || r.Next != 0 || r.Revision != 3 || r.Turn != 5 || len(r.Retired) != 0 {
+		t.Errorf("got %+v, want it settled with version 2, and nothing to be dropped", r)
+	}
+}
+
+// While a command has a record for itself nobody else changes it; once it was silent for
+// long enough, the next one does, and it does not any more.
+func TestRebuilds_ARecordThatIsHeldIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	store := readmodel.New(client, readmodel.Config{Database: database})
+	v := projection.Version{Projection: "orders", View: "orders", Number: 1}
+	if err := store.Revise(t.Context(), rebuild.Record{}, rebuild.Record{}.Begin(&v, 1, "c", "somebody", "a test", time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	held, err := store.Hold(t.Context(), recorded(t, store, &v))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := records.Of(&v)
-	if r.Current != 2 || r.Next != 0 || r.Revision != 3 || len(r.Retired) != 1 {
-		t.Errorf("got %+v, want it settled with version 2", r)
+	seen := recorded(t, store, &v)
+	if _, err := store.Hold(t.Context(), seen); !errors.Is(err, readmodel.ErrHeld) {
+		t.Errorf("a second hold: got %v, want it refused", err)
 	}
-	late := r
-	late.Revision, late.Next = 2, 9
-	if err := store.Revise(t.Context(), late); !errors.Is(err, readmodel.ErrRevised) {
-		t.Errorf("a revision that was overtaken: got %v, want it refused", err)
+	if err := store.Revise(t.Context(), seen, seen.Abandon()); !errors.Is(err, readmodel.ErrHeld) {
+		t.Errorf("another's change: got %v, want it refused", err)
 	}
-	late.Revision = 1
-	if err := store.Revise(t.Context(), late); !errors.Is(err, readmodel.ErrRevised) {
-		t.Errorf("the first revision, again: got %v, want it refused", err)
+	if err := store.Revise(t.Context(), held, held.Follow()); err != nil {
+		t.Errorf("its own change: %v", err)
 	}
+	late, err := store.Hold(t.Context(), recorded(t, store, &v))
+	if err != nil {
+		t.Errorf("a hold of what it has let go: %v", err)
+	}
+	past := bson.D{{Key: "$set", Value: bson.D{{Key: "heldUntil", Value: time.Now().Add(-time.Second)}}}}
+	if _, err := client.Database(database).Collection(projection.Owners).UpdateByID(t.Context(), "$rebuild:orders:1", past); err != nil {
+		t.Fatal(err)
+	}
+	seen = recorded(t, store, &v)
+	if err := store.Revise(t.Context(), seen, seen.Abandon()); err != nil {
+		t.Errorf("another's change once its time is over: %v", err)
+	}
+	if err := store.Revise(t.Context(), late, late.Switch(time.Now())); !errors.Is(err, readmodel.ErrRevised) {
+		t.Errorf("its own change after another's: got %v, want it refused", err)
+	}
+}
+
+// A record of an earlier release has no turns, and goes on.
+func TestRebuilds_OneOfAnEarlierReleaseGoesOn(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	store := readmodel.New(client, readmodel.Config{Database: database})
+	v := projection.Version{Projection: "orders", View: "orders", Number: 1}
+	if _, err := client.Database(database).Collection(projection.Owners).InsertOne(t.Context(), bson.D{
+		{Key: "_id", Value: "$rebuild:orders:1"},
+		{Key: "projection", Value: "orders"},
+		{Key: "declared", Value: 1},
+		{Key: "current", Value: 1},
+		{Key: "next", Value: 2},
+		{Key: "highest", Value: 2},
+		{Key: "state", Value: "following"},
+		{Key: "revision", Value: int64(2)},
+		{Key: "retired", Value: nil},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := store.Hold(t.Context(), recorded(t, store, &v))
+	if err == nil {
+		err = store.Revise(t.Context(), held, held.Switch(time.Now()))
+	}
+	if r := recorded(t, store, &v); err != nil || r.Turn != 2 || r.Revision != 2 {
+		t.Errorf("got %+v and %v, want it switched in its second turn", r, err)
+	}
+}
+
+// A projection that has changed is noted once, and whoever has decided before that is
+// refused.
+func TestRebuilds_AChangedProjectionIsNoted(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	store := readmodel.New(client, readmodel.Config{Database: database})
+	v := projection.Version{Projection: "orders", View: "orders", Number: 1}
+	first := rebuild.Record{}.Begin(&v, 1, "c", "somebody", "a test", time.Now())
+	if err := store.Revise(t.Context(), rebuild.Record{}, first); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := store.Outdate(t.Context(), &first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Revise(t.Context(), first, first.Follow()); !errors.Is(err, readmodel.ErrRevised) {
+		t.Errorf("what was decided before: got %v, want it refused", err)
+	}
+	r := recorded(t, store, &v)
+	if !r.Changed || r.Turn != 2 || r.Revision != 1 {
+		t.Errorf("got %+v, want it changed, by one turn", r)
+	}
+	again := r.Abandon().Begin(&v, 2, "d", "somebody", "a test", time.Now())
+	if err := store.Revise(t.Context(), r, again); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Outdate(t.Context(), &first); err != nil || recorded(t, store, &v).Changed {
+		t.Errorf("what a late projector notes of the one before: got %v, and the next one changed", err)
+	}
+}
+
+// A process that starts with the name of another may suspect that it has died, which is
+// no reason to go on without it: it may write until it has been silent for long.
+func TestRebuilds_OneThatANamesakeSuspectsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	first, second := s.Process("pod-1", "pod"), s.Process("pod-2", "pod")
+	first.Works, second.Works = "orders_v1:1", "orders_v1:2"
+	if err := errors.Join(first.Beat(t.Context(), true), second.Beat(t.Context(), true)); err != nil {
+		t.Fatal(err)
+	}
+	waited := func(want ...string) {
+		t.Helper()
+		others, all, err := s.Elsewhere(t.Context(), "orders_v1:2")
+		if err != nil || !slices.Equal(others, want) || all != len(want)+1 {
+			t.Errorf("got %v of %d and %v, want %v", others, all, err, want)
+		}
+	}
+	waited("pod")
+	silent := bson.D{{Key: "$set", Value: bson.D{{Key: "heartbeatAt", Value: time.Now().Add(-time.Minute)}}}}
+	if _, err := s.db.Collection("projector_processes").UpdateByID(t.Context(), "pod-1", silent); err != nil {
+		t.Fatal(err)
+	}
+	waited()
+	if err := first.Beat(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	waited("pod")
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waited()
 }

@@ -26,7 +26,7 @@ func filling(t *testing.T, following bool) (rebuild.Records, projection.Projecti
 		t.Fatal(err)
 	}
 	v, _ := projection.VersionOf(declared[0])
-	r := rebuild.Record{}.Begin(&v, 1, "somebody", "a test", v1Began)
+	r := rebuild.Record{}.Begin(&v, 1, "", "somebody", "a test", v1Began)
 	if following {
 		r = r.Follow()
 	}
@@ -143,9 +143,9 @@ func TestRecords_ANumberOfAVersionIsGivenOutOnce(t *testing.T) {
 	}{
 		{"filled", "orders_v1 orders_v2", func(r rebuild.Record) rebuild.Record { return r }},
 		{"given up", "orders_v1", rebuild.Record.Abandon},
-		{"begun again", "orders_v1 orders_v3", func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 1, "", "", v1Began) }},
+		{"begun again", "orders_v1 orders_v3", func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 1, "", "", "", v1Began) }},
 		{"settled", "orders_v3", func(r rebuild.Record) rebuild.Record { return r.Follow().Settle() }},
-		{"begun beside a version that was built by hand", "orders_v3 orders_v10", func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 9, "", "", v1Began) }},
+		{"begun beside a version that was built by hand", "orders_v3 orders_v10", func(r rebuild.Record) rebuild.Record { return r.Begin(&v, 9, "", "", "", v1Began) }},
 	} {
 		revision := records[0].Revision
 		if records[0] = test.change(records[0]); records[0].Revision < revision {
@@ -165,5 +165,34 @@ func TestRecords_ANumberOfAVersionIsGivenOutOnce(t *testing.T) {
 	declared[0] = declared[0].(projection.Renumbered).Renumbered(11)
 	if got := names(); got != "orders_v11" {
 		t.Errorf("a later version: got %s, want it alone", got)
+	}
+}
+
+// A rebuild under way is outdated once its projection says something else, and that is
+// noted once. What an earlier release has begun nobody knows of.
+func TestRecords_AChangedProjectionOutdatesWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	_, declared := filling(t, false)
+	v, _ := projection.VersionOf(declared[0])
+	began := rebuild.Record{}.Begin(&v, 1, projection.Content(declared[0]), "somebody", "a test", v1Began)
+	other := rebuild.Record{}.Begin(&v, 1, "another", "somebody", "a test", v1Began)
+	changed := other
+	changed.Changed = true
+	for _, test := range []struct {
+		name   string
+		record rebuild.Record
+		want   int
+	}{
+		{"the same", began, 0},
+		{"another", other, 1},
+		{"another, once switched", other.Follow().Switch(v1Began), 1},
+		{"another, which is noted", changed, 0},
+		{"another, at its end", other.Follow().Settle(), 0},
+		{"accepted", other.Accept(projection.Content(declared[0])), 0},
+		{"of an earlier release", rebuild.Record{}.Begin(&v, 1, "", "somebody", "a test", v1Began), 0},
+	} {
+		if got := len(rebuild.Records{test.record}.Outdated(declared)); got != test.want {
+			t.Errorf("%s: got %d outdated, want %d", test.name, got, test.want)
+		}
 	}
 }

@@ -21,6 +21,25 @@
 // Each change raises the record's revision. A projector works by one revision from its
 // start to its end, and says by which. Numbers of versions are not given out twice.
 //
+// # What readers see
+//
+// It changes only by a command that holds the record as it was when the command decided.
+// Each change of the record, also one that no projector works by, raises its turn, and is
+// made only of the turn that was read. So
+//
+//   - whoever is to change the view holds the record first, for some seconds that the
+//     database's clock counts, and meanwhile nobody else changes it; what is done ends
+//     well before;
+//   - what is to be dropped stands in the record before, and no command has readers see
+//     it after that;
+//   - a command that dies leaves a turn that the next one goes on from, once the time is
+//     over. One that stood still, and finds afterwards that others have gone on, has
+//     readers see what the record says by then.
+//
+// The record has a hash of what the projection said when it began. A projector that
+// writes by another notes that in the record before it takes a session: then no command
+// goes on but to cancel, or where it is forced.
+//
 // # The invariant
 //
 // What the next version has of an aggregate is what its events make from the first one
@@ -53,7 +72,10 @@
 //     waits behind it. It is never parked: it would stand in the place of the live event,
 //     which has the same id and sequence.
 //   - The command dies. Whoever runs it again finds the record, and goes on.
+//   - Two commands at once: the one that comes second to a turn is refused.
 //
 // What is not promised: that the next version comes to its end by itself where versions
-// have holes. It is then behind, and is not switched to.
+// have holes. It is then behind, and is not switched to. Nor that a change of the view is
+// harmless which the network delivers to the database after the command's time, when the
+// command itself is gone.
 package rebuild

@@ -33,8 +33,18 @@ type Record struct {
 	// Highest is the highest number given out.
 	Highest int   `bson:"highest"`
 	State   State `bson:"state"`
-	// Revision rises with each change.
+	// Revision rises with each change that projectors work by, Turn with each change.
 	Revision int64 `bson:"revision"`
+	Turn     int64 `bson:"turn"`
+	// Content is the hash of what the projection said when the rebuild began; "" where an
+	// earlier release began it. Changed tells that a projector has started since with one
+	// that says something else.
+	Content string `bson:"content,omitempty"`
+	Changed bool   `bson:"changed,omitempty"`
+	// HeldUntil is until when, by the server's clock, a command has the record for itself.
+	HeldUntil time.Time `bson:"heldUntil,omitempty"`
+	// Held tells that it is whoever has this value.
+	Held bool `bson:"-"`
 	// Retired are versions that nobody writes any more, and whose documents are to be
 	// dropped.
 	Retired []int `bson:"retired"`
@@ -45,13 +55,15 @@ type Record struct {
 	BeganAt    time.Time `bson:"beganAt"`
 }
 
-// Begin is the record with a version to be filled, above every number there is.
-func (r Record) Begin(v *projection.Version, highest int, who, why string, at time.Time) Record {
+// Begin is the record with a version to be filled, above every number there is, by a
+// projection whose content has a hash.
+func (r Record) Begin(v *projection.Version, highest int, content, who, why string, at time.Time) Record {
 	if r.Current == 0 {
 		r.Projection, r.Declared, r.Current = v.Projection, v.Number, v.Number
 	}
 	r.Highest = max(r.Highest, r.Current, highest) + 1
 	r.Next, r.State, r.SwitchedAt = r.Highest, Filling, time.Time{}
+	r.Content, r.Changed = content, false
 	r.Who, r.Why, r.BeganAt = who, why, at
 	return r.changed()
 }
@@ -76,9 +88,49 @@ func (r Record) Abandon() Record {
 	return r.changed()
 }
 
+// Switch is the record once readers were switched to the next version.
+func (r Record) Switch(at time.Time) Record {
+	r.SwitchedAt = at
+	return r.Noted()
+}
+
+// Drop is the record without a version that was to be dropped.
+func (r Record) Drop(version int) Record {
+	r.Retired = slices.DeleteFunc(slices.Clone(r.Retired), func(n int) bool { return n == version })
+	return r.Noted()
+}
+
+// Accept is the record of a rebuild that goes on with a projection that says something
+// else by now.
+func (r Record) Accept(content string) Record {
+	r.Content, r.Changed = content, false
+	return r.Noted()
+}
+
+// Noted is the record in its next turn, of which projectors need not know. Nobody holds
+// it.
+func (r Record) Noted() Record {
+	r.Turn++
+	r.HeldUntil, r.Held = time.Time{}, false
+	return r
+}
+
 func (r Record) changed() Record {
 	r.Revision++
-	return r
+	return r.Noted()
+}
+
+// Other tells whether a projection says something else than when the rebuild began.
+func (r *Record) Other(p projection.Projection) bool {
+	return r.Content != "" && r.Content != projection.Content(p)
+}
+
+// Seen is the version that readers are to see while there is a next one.
+func (r *Record) Seen() int {
+	if r.Next != 0 && !r.SwitchedAt.IsZero() {
+		return r.Next
+	}
+	return r.Current
 }
 
 // of tells whether the record is of a version that PROJECTIONS declares.
@@ -97,6 +149,32 @@ func (rs Records) Of(v *projection.Version) Record {
 		}
 	}
 	return Record{}
+}
+
+// Under are those of versions of a projection, whichever are declared.
+func (rs Records) Under(name string) (under Records) {
+	for i := range rs {
+		if rs[i].Projection == name {
+			under = append(under, rs[i])
+		}
+	}
+	return under
+}
+
+// Outdated are those of rebuilds under way that began when the declared projection said
+// something else, and of which nobody has noted that.
+func (rs Records) Outdated(declared projection.Projections) (outdated Records) {
+	for _, p := range declared {
+		v, is := projection.VersionOf(p)
+		if !is {
+			continue
+		}
+		r := rs.Of(&v)
+		if r.Next != 0 && !r.Changed && r.Other(p) {
+			outdated = append(outdated, r)
+		}
+	}
+	return outdated
 }
 
 // ErrTaken means that PROJECTIONS declares a version whose number a rebuild has taken.
@@ -158,6 +236,20 @@ func (rs Records) Signature(declared projection.Projections) string {
 	}
 	slices.Sort(of)
 	return strings.Join(of, " ")
+}
+
+// Unnumbered are parts of a deployment without what rebuilds have decided: the versions of
+// a projection that was ever rebuilt count as one, whatever their numbers.
+func (rs Records) Unnumbered(parts []projection.Part) []projection.Part {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		for j := range rs {
+			if n, is := strings.CutPrefix(parts[i].Name, rs[j].Projection+"_v"); is && strings.Trim(n, "0123456789") == "" {
+				parts[i].Name, parts[i].Collections = rs[j].Projection, nil
+			}
+		}
+	}
+	return parts
 }
 
 // Address is whom a resend is for that fills a version, of a group's projectors. No

@@ -54,5 +54,6 @@ func Guards() []guard.Guard {
 		sourceGuards(),
 		rebuildGuards(),
 		verifyGuards(),
+		readerGuards(),
 	)
 }

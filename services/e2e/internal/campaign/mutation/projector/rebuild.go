@@ -77,14 +77,6 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{numbers},
 		},
 		{
-			Name:    "rebuild: the same state is left once",
-			File:    readmodel + "/rebuilds.go",
-			Cut:     "if result.MatchedCount+result.UpsertedCount == 0 {",
-			With:    "if result.MatchedCount+result.UpsertedCount < 0 {",
-			Package: readmodel,
-			Tests:   []string{"TestRebuilds_TheSameStateIsLeftOnce"},
-		},
-		{
 			Name:    "rebuild: projectors begin anew where the records have changed",
 			File:    app + "/records.go",
 			Cut:     "if records.Signature(a.declared) != a.works {",
