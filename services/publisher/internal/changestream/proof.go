@@ -55,7 +55,7 @@ func (s Source) has(ctx context.Context, at checkpoint.ClusterTime) (bool, error
 	stamp := bson.Timestamp{T: at.Seconds, I: at.Increment}
 	bare := Source{Database: s.Database, Collections: s.Collections}
 	pipeline := append(bare.Pipeline(), match(bson.D{{Key: "clusterTime", Value: stamp}}), bson.D{{Key: "$project", Value: bson.D{{Key: "_id", Value: 1}}}})
-	stream, err := bare.begin(ctx, pipeline, options.ChangeStream().SetStartAtOperationTime(&stamp).SetBatchSize(1))
+	stream, err := bare.begin(ctx, pipeline, options.ChangeStream().SetStartAtOperationTime(&stamp).SetBatchSize(1).SetMaxAwaitTime(await))
 	if err != nil {
 		return false, err
 	}

@@ -103,7 +103,7 @@ func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 
 // watch opens a stream as it is read, whose pipeline has further stages at its end.
 func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder, last ...bson.D) (*mongo.ChangeStream, error) {
-	o.SetBatchSize(serverBatch)
+	o.SetBatchSize(serverBatch).SetMaxAwaitTime(await)
 	if s.FullDocument != "" {
 		o.SetFullDocument(s.FullDocument)
 	}
@@ -115,7 +115,6 @@ func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 
 // begin opens a stream of any pipeline with a majority read concern.
 func (s Source) begin(ctx context.Context, pipeline mongo.Pipeline, o *options.ChangeStreamOptionsBuilder) (*mongo.ChangeStream, error) {
-	o.SetMaxAwaitTime(await)
 	database := s.Database.Client().Database(s.Database.Name(), options.Database().SetReadConcern(readconcern.Majority()))
 	if len(s.Collections) == 1 {
 		return database.Collection(s.Collections[0]).Watch(ctx, pipeline, o)

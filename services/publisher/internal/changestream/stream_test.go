@@ -360,3 +360,37 @@ func TestStream_ALastChangeFromBeforeTheOperationLogProvesNothing(t *testing.T) 
 	insert(t, events, 4, 5)
 	wantNumbers(t, read(t, from(t, events, changestream.Start{Token: idle.Token, Event: idle.Event}), 2), 4, 5)
 }
+
+// TestStream_WhatIsQuietHasNothingBehindAToken asks behind each change of a transaction,
+// which have one time: at the time right behind it, and at one at which others were written.
+func TestStream_WhatIsQuietHasNothingBehindAToken(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	stream := from(t, events, now(t, events))
+	client := events.Database().Client()
+	err := client.UseSession(t.Context(), func(ctx context.Context) error {
+		_, err := mongo.SessionFromContext(ctx).WithTransaction(ctx, func(ctx context.Context) (any, error) {
+			return events.InsertMany(ctx, []bson.D{{{Key: "n", Value: 1}}, {{Key: "n", Value: 2}}, {{Key: "n", Value: 3}}})
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := read(t, stream, 3)
+	if _, err := events.Database().Collection("others").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	later, err := changestream.Now(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := (checkpoint.Place{Position: changes[2].Position}).Time().Next()
+	for _, before := range []checkpoint.ClusterTime{right, later} {
+		for i, want := range []bool{false, false, true} {
+			if got, err := changestream.Of(events).Quiet(t.Context(), changes[i].Token, before); got != want || err != nil {
+				t.Errorf("behind change %d, before %v: got %v, %v, want %v", i+1, before, got, err, want)
+			}
+		}
+	}
+}

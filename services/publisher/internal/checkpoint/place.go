@@ -17,6 +17,9 @@ func (t ClusterTime) Before(other ClusterTime) bool {
 	return t.Seconds < other.Seconds || t.Seconds == other.Seconds && t.Increment < other.Increment
 }
 
+// Next is the earliest time behind this one.
+func (t ClusterTime) Next() ClusterTime { return ClusterTime{t.Seconds, t.Increment + 1} }
+
 // Time is the time to the second.
 func (t ClusterTime) Time() time.Time { return time.Unix(int64(t.Seconds), 0).UTC() }
 

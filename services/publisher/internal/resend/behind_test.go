@@ -1,11 +1,14 @@
 package resend_test
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/resend"
 )
 
@@ -51,6 +54,34 @@ func TestBehind_AChunkWaitsForTheStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// quiet is whether the log has nothing behind a token that was committed before a time.
+func (w *world) quiet(_ context.Context, token []byte, before checkpoint.ClusterTime) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shown := 0 // of the log, up to the token
+	for i, e := range w.log {
+		if noted, err := strconv.Atoi(string(token)); err == nil && e.At <= uint32(noted) || string(token) == string(e.change().Token) {
+			shown = i + 1
+		}
+	}
+	return !slices.ContainsFunc(w.log[shown:], func(e event) bool { return e.At < before.Increment }), nil
+}
+
+// A stream that has nothing to hand on says so rarely. It is asked for: a resend does not
+// wait for it with each chunk.
+func TestBehind_AStreamThatHasNothingHoldsUpNoChunk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.log = []event{{"a", 1, 1}, {"a", 2, 2}, {"b", 1, 3}, {"c", 1, 4}}
+		w.now, w.streams, w.held, w.looking = 9, 4, 4, true // others were written since
+		w.run(t, 1, never)
+		if p := w.part(); !p.Done || p.Sent != 4 || !p.Awaits.IsZero() {
+			t.Errorf("the part is %+v, want it done", p)
+		}
+	})
 }
 
 // past is what streams have handed on before.

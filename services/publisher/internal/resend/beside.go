@@ -63,10 +63,6 @@ func timeOf(p contract.Position) checkpoint.ClusterTime {
 	return checkpoint.ClusterTime{Seconds: seconds, Increment: increment}
 }
 
-func following(t checkpoint.ClusterTime) checkpoint.ClusterTime {
-	return checkpoint.ClusterTime{Seconds: t.Seconds, Increment: t.Increment + 1}
-}
-
 // Run reads the stream whenever Read asks for it, until ctx ends.
 func (b *Beside) Run(ctx context.Context) {
 	for {
@@ -116,7 +112,7 @@ func (b *Beside) handOn(batch relay.Batch) {
 	} else if batch.Idle.Token != nil {
 		b.latest = batch.Idle
 		if at := timeOf(batch.Idle.Position); b.last.Before(at) {
-			b.come(following(at))
+			b.come(at.Next())
 		}
 	}
 	if !b.keeping || b.overrun {
@@ -153,6 +149,20 @@ func (b *Beside) has(before checkpoint.ClusterTime) bool {
 	return !b.whole.Before(before)
 }
 
+// place is where the stream is, as a token; nil while that is not known.
+func (b *Beside) place() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.latest.Token
+}
+
+// quiet notes that nothing was committed before a time that is not handed on.
+func (b *Beside) quiet(before checkpoint.ClusterTime) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.come(before)
+}
+
 // keep begins to keep the changes that are handed on, and returns a time behind all
 // that were before.
 func (b *Beside) keep() checkpoint.ClusterTime {
@@ -163,7 +173,7 @@ func (b *Beside) keep() checkpoint.ClusterTime {
 	if at.IsZero() {
 		return at // nothing was handed on
 	}
-	return following(at)
+	return at.Next()
 }
 
 // keepFrom has changes be kept no more that were committed before a time: the chunk

@@ -225,6 +225,7 @@ func (w *world) deps() resend.Deps {
 		Store: w, Open: w.open, Log: zerolog.Nop(),
 		Ended: func(err error) bool { return errors.Is(err, errEnd) },
 		Moved: func(context.Context, *resend.Record) (string, error) { return "", nil },
+		Quiet: w.quiet,
 		Now: func(context.Context) (checkpoint.ClusterTime, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

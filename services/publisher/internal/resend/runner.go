@@ -24,6 +24,9 @@ const (
 	// looksUnsaid is the look at which a resend says that it waits for the stream: an idle
 	// one tells within the first how far it is.
 	looksUnsaid = 2
+	// soon is how long a stream that has changes is given to hand on what a chunk shows,
+	// before the source is asked whether there is anything.
+	soon = 20 * time.Millisecond
 )
 
 // Reader reads the documents of a resend: see backfill.Source.
@@ -49,6 +52,9 @@ type Deps struct {
 	// Moved returns how the collection is another one than it was when the resend
 	// began, or that it is gone; empty where neither is known.
 	Moved func(ctx context.Context, r *Record) (string, error)
+	// Quiet reports whether the stream has nothing behind a token that was committed
+	// before a time.
+	Quiet func(ctx context.Context, token []byte, before checkpoint.ClusterTime) (bool, error)
 	// Now is the source's time: what is committed already is before it.
 	Now func(ctx context.Context) (checkpoint.ClusterTime, error)
 	Log zerolog.Logger
@@ -157,9 +163,14 @@ func (r *Runner) await(ctx context.Context, record *Record, part Part) error {
 	asOf := r.reader.AsOf()
 	ticks := time.NewTicker(lookInterval)
 	defer ticks.Stop()
+	ask := time.NewTimer(soon)
+	defer ask.Stop()
 	for looks := 0; !r.beside.has(asOf); {
 		select {
 		case <-r.beside.moved:
+			continue
+		case <-ask.C:
+			r.ask(ctx, asOf)
 			continue
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -182,6 +193,24 @@ func (r *Runner) await(ctx context.Context, record *Record, part Part) error {
 		}
 	}
 	return nil
+}
+
+// ask asks the source whether a stream that says nothing has handed on all that a chunk
+// shows. An answer that fails is none: the stream says it by itself.
+func (r *Runner) ask(ctx context.Context, asOf checkpoint.ClusterTime) {
+	at := r.beside.place()
+	if at == nil {
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, lookInterval)
+	defer cancel()
+	quiet, err := r.deps.Quiet(asking, at, asOf)
+	if err != nil {
+		r.deps.Log.Debug().Err(err).Msg("whether the stream is quiet is not known")
+	}
+	if quiet {
+		r.beside.quiet(asOf)
+	}
 }
 
 func (r *Runner) take(ctx context.Context) (Record, error) {

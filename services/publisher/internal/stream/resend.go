@@ -38,6 +38,7 @@ func (t *term) beside(ctx context.Context, stream relay.Source) (relay.Source, f
 		Open:  t.openResend,
 		Ended: func(err error) bool { return errors.Is(err, backfill.ErrDone) },
 		Moved: t.movedResend,
+		Quiet: t.config.Stream(t.Source).Quiet,
 		Now: func(ctx context.Context) (checkpoint.ClusterTime, error) {
 			return changestream.Now(ctx, t.Source)
 		},

@@ -316,5 +316,21 @@ func resendGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestResend_AggregatesAloneWithTheIDsThatTheyHad"},
 		},
+		{
+			Name:    "resend: a stream that says nothing is asked for",
+			File:    resend + "/runner.go",
+			Cut:     "r.beside.quiet(asOf)",
+			With:    "_ = asOf",
+			Package: resend,
+			Tests:   []string{"TestBehind_AStreamThatHasNothingHoldsUpNoChunk"},
+		},
+		{
+			Name:    "stream: at its own token nothing is quiet yet",
+			File:    changestream + "/quiet.go",
+			Cut:     "!bytes.Equal(looked, token) && ",
+			With:    "bytes.MinRead > 0 && ",
+			Package: changestream,
+			Tests:   []string{"TestStream_WhatIsQuietHasNothingBehindAToken"},
+		},
 	}
 }
