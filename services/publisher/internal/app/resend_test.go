@@ -326,8 +326,8 @@ func TestResend_OneAtATimeIsPausedResumedAndCancelled(t *testing.T) {
 	c := configured(servers)
 	p := run(t, c)
 	p.await(t, "the publisher to lead", leading)
-	source.write(t, 200, 10)
-	p.await(t, "the events to be sent", sent(200))
+	source.write(t, 2000, 100) // more than are resent while the test decides
+	p.await(t, "the events to be sent", sent(2000))
 	if err := p.quit(); err != nil {
 		t.Fatal(err)
 	}
