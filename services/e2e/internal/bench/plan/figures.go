@@ -35,7 +35,7 @@ var (
 
 	hotSessions   = figure{30_720, "docs/performance.md, the projector beside the bare clients: 64 hot sessions, +5 ms round trip 30,720/s"}
 	publisherTime = figure{18.7, "docs/performance.md, the whole path: CPU per event, publisher 18.7 µs"}
-	projectorTime = figure{278, "docs/performance.md, taking sessions: 2 messages a session 278 µs"}
+	projectorTime = figure{173, "docs/performance.md, taking sessions: 2 messages a session 173 µs"}
 
 	publisherLinks     = figure{1, "docs/performance.md, the publisher's profile: sends are spread over four links of one connection"}
 	connectionSessions = figure{256, "docs/configuration.md: SERVICEBUS_CONNECTIONS, one for every 256 sessions"}
@@ -69,10 +69,10 @@ type point struct {
 
 // taking are the rows of two messages a session, halved to sessions.
 var taking = []point{
-	{0, figure{3012.0 / 2, "docs/performance.md, taking sessions: 2 messages a session 3,012/s"}},
-	{1, figure{1895.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +1 ms round trip 1,895/s"}},
-	{5, figure{1665.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +5 ms round trip 1,665/s"}},
-	{40, figure{152.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +40 ms round trip 152/s"}},
+	{0, figure{5108.0 / 2, "docs/performance.md, taking sessions: 2 messages a session 5,108/s"}},
+	{1, figure{4019.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +1 ms round trip 4,019/s"}},
+	{5, figure{2489.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +5 ms round trip 2,489/s"}},
+	{40, figure{212.0 / 2, "docs/performance.md, taking sessions: 2 messages a session, +40 ms round trip 212/s"}},
 }
 
 func near() figure { return taking[0].figure }
