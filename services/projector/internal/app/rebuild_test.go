@@ -473,10 +473,10 @@ func TestRebuild_ItsNumberIsNotDeclared(t *testing.T) {
 	}
 	// A command that died has left documents to be dropped: the next one does that, and
 	// begins nothing.
-	if _, err := r.db.Collection("orders_v9").InsertOne(t.Context(), bson.D{}); err != nil {
+	if _, err := r.db.Collection("orders_v1").InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), "$rebuild:orders:1", bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 9}}}}); err != nil {
+	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), "$rebuild:orders:1", bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 1}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if o := ends(t, r.begin(t)); o.err != nil || r.collections(t) != "orders_v2" {
@@ -491,6 +491,28 @@ func TestRebuild_ItsNumberIsNotDeclared(t *testing.T) {
 	if !errors.Is(err, rebuild.ErrTaken) {
 		t.Errorf("start with the number of a rebuild: got %v, want it refused", err)
 	}
+}
+
+// What a cancelled one has left is no end of the next.
+func TestRebuild_AfterOneThatWasCancelledItBegins(t *testing.T) {
+	r := newRebuilding(t, "rebuild-again")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	done := r.begin(t)
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	r.cancels(t)
+	ends(t, done)
+	if _, err := r.db.Collection("orders_v2").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	r.change(t, bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 2}}}})
+	done = r.begin(t)
+	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), "/orders_v3 ") })
+	if got := r.collections(t); strings.Contains(got, "orders_v2") {
+		t.Errorf("what was cancelled is still there: %s", got)
+	}
+	r.cancels(t)
+	ends(t, done)
 }
 
 // It is not switched to while what was resent waits in the subscription, also of

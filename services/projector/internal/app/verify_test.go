@@ -415,7 +415,7 @@ func TestVerify_OfAFileComparesWhatHasNotChangedSince(t *testing.T) {
 
 // A halted aggregate's document is mended as far as it is, and stays halted; its parked
 // messages wait, and are applied to what is right.
-func TestVerify_MendsAHaltedAggregateUpToItsHalt(t *testing.T) {
+func TestVerify_MendsAHaltedAggregateUpToItsHaltWhereThatIsWanted(t *testing.T) {
 	v := newVerifying(t, "verify-halted")
 	events := append(append(happens("h", 1), event("h", 2, "Failed", `{}`)), happens("h", 3)...)
 	v.has("now", events...)
@@ -429,7 +429,10 @@ func TestVerify_MendsAHaltedAggregateUpToItsHalt(t *testing.T) {
 		func() { v.remove("orders_v1", "h") },
 	} {
 		damage()
-		if lines, err := runCommand(t, "rebuild", "--aggregate", "h", "--why", "a test", "--publisher", v.publisher); err != nil {
+		if lines, err := runCommand(t, "rebuild", "--aggregate", "h", "--why", "a test", "--publisher", v.publisher); err == nil || !strings.Contains(err.Error(), "halted") {
+			t.Errorf("rebuild of a halted aggregate: got %v and %v, want it refused", lines, err)
+		}
+		if lines, err := runCommand(t, "rebuild", "--aggregate", "h", "--why", "a test", "--force", "--publisher", v.publisher); err != nil {
 			t.Fatalf("rebuild: got %v and %v", lines, err)
 		}
 		document := v.sees("orders_v1", "h")

@@ -160,7 +160,13 @@ func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
 		return r.rehearse(ctx)
 	}
 	if len(r.record.Retired) > 0 {
-		return r.clear(ctx) // what a command that was killed has left
+		// What a command that was killed has left may be all that this one is for.
+		if o.cancel || r.ended() {
+			return r.done(ctx)
+		}
+		if err := r.clear(ctx); err != nil {
+			return err
+		}
 	}
 	if o.cancel {
 		return r.abandon(ctx)
@@ -174,6 +180,14 @@ func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
 			return err
 		}
 	}
+}
+
+// ended tells whether the rebuild that is asked for is over, but for what is to be dropped:
+// the last one was not cancelled, was of what the projection says now, and was for the
+// reason that is given.
+func (r *rebuilding) ended() bool {
+	cancelled := slices.ContainsFunc(r.record.Retired, func(n int) bool { return n > r.record.Current })
+	return !cancelled && !r.record.Changed && !r.record.Other(r.rules) && (r.o.why == "" || r.o.why == r.record.Why)
 }
 
 // outdated is what speaks against going on with a projection that has changed, "" for

@@ -49,7 +49,7 @@ func (s *scope) rebuildAggregates(ctx context.Context, o rebuildOptions) error {
 	done := rebuiltAggregates{Step: "done", Aggregates: len(o.aggregates), DryRun: s.flags.DryRun, NotRebuilt: not}
 	run := rand.Text()
 	v := verify.New(verify.Config{Run: run, Targets: targets, Partly: o.force}, publishedEvents{o.publisher, o.rate}, s.store.Comparison, func(v verify.Verdict) error {
-		if v.Mendable() {
+		if !s.flags.DryRun || v.Mendable() {
 			done.Replaced++
 		}
 		return s.lines.Encode(mended{v, s.flags.DryRun})
@@ -66,8 +66,11 @@ func (s *scope) rebuildAggregates(ctx context.Context, o rebuildOptions) error {
 		}
 		err = s.decide(ctx, d, func() error { return v.Mend(ctx, o.aggregates) })
 	}
-	if errors.Is(err, verify.ErrPartly) {
-		err = fmt.Errorf("%w; where its events were removed the document is all there is, and --force replaces it, or removes it", err)
+	switch {
+	case errors.Is(err, verify.ErrPartly):
+		err = fmt.Errorf("%w; the document may be all there is, and --force replaces it, or removes it", err)
+	case errors.Is(err, verify.ErrHalted):
+		err = fmt.Errorf("%w: redrive or discard it, or mend the projection, first; with --force what is parked may never be redriven, but with --accept-lost", err)
 	}
 	if err = errors.Join(err, s.forgetRecomputed(ctx, run), s.undisturbed(ctx)); err != nil {
 		return err

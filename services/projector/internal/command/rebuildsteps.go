@@ -76,7 +76,7 @@ func (r *rebuilding) finish(ctx context.Context) error {
 	if err := r.revise(ctx, r.record.Settle()); err != nil {
 		return err
 	}
-	return r.clear(ctx)
+	return r.done(ctx)
 }
 
 // show has readers see the next version, unless they were switched to it before. Every
@@ -161,6 +161,14 @@ func (r *rebuilding) clear(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// done drops what nobody writes any more, and says that this was the last step.
+func (r *rebuilding) done(ctx context.Context) error {
+	if err := r.clear(ctx); err != nil {
+		return err
+	}
 	return r.say(&rebuildStep{Step: "done"})
 }
 
@@ -190,5 +198,5 @@ func (r *rebuilding) abandon(ctx context.Context) error {
 	if err := r.righted(ctx, r.revise(ctx, r.record.Abandon())); err != nil {
 		return err
 	}
-	return r.clear(ctx)
+	return r.done(ctx)
 }

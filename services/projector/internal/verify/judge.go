@@ -17,7 +17,7 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 		Projection: t.Name, Collection: t.Collection, Aggregate: a.aggregate, Sequence: s.read.Sequence,
 		target: t, read: s.read, made: made, versioned: a.versioned,
 	}
-	v.partly = a.partly()
+	v.partly, v.stopped, v.ahead = a.partly(s), a.haltedAt != "", s.ahead
 	if l.config.Kept && a.since(s, &made) {
 		v.Difference = movedOn
 		return v
@@ -39,7 +39,7 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 		v.Difference, v.Reason = Behind, s.ahead
 	}
 	if v.Difference == Behind && a.haltedAt != "" {
-		v.Reason, v.halted = "the aggregate is halted: see projector parked list", true
+		v.Reason = "the aggregate is halted: see projector parked list"
 	}
 	return v
 }
@@ -59,14 +59,20 @@ func (a *account) replaced(s *state, made *Document) Difference {
 	return Altered
 }
 
-// partly says how the source does not have all of an aggregate. Versions begin with 0 or
-// 1.
-func (a *account) partly() string {
-	switch {
+// partly says how what the source makes may not be all of a document. Versions begin
+// with 0 or 1.
+func (a *account) partly(s *state) string {
+	switch source, is := s.read.Raw.Lookup("_relay", "source").StringValueOK(); {
 	case a.first == "":
 		return nothing
+	case is && source != a.source:
+		return fmt.Sprintf("the document is of source %s, and these events are of %s", source, a.source)
 	case a.begins.Known && a.begins.Number > 1:
 		return fmt.Sprintf("the source begins the aggregate with version %d", a.begins.Number)
+	case a.lacks > 0:
+		return fmt.Sprintf("the source has no version %d of the aggregate, and later ones", a.lacks)
+	case a.discarded > 0:
+		return fmt.Sprintf("%d events of the aggregate were discarded, which are left out", a.discarded)
 	}
 	return ""
 }

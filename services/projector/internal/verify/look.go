@@ -57,6 +57,13 @@ type account struct {
 	first, last contract.Sequence
 	begins      contract.Version
 	haltedAt    contract.Sequence // "" where it is not halted
+	// source is that of its first event, before the version of its last event, and lacks
+	// the first version between two events that there is none of.
+	source string
+	before contract.Version
+	lacks  int64
+	// discarded counts its events that an operator has discarded; not in passing.
+	discarded int
 }
 
 // state is how far one document of an aggregate is recomputed.
@@ -208,11 +215,9 @@ func (l *look) begin(ctx context.Context) error {
 
 // decide adds what an event writes to recomputed documents, of which each is its own.
 func (l *look) decide(ctx context.Context, a *account, e *contract.Event, writes []projection.Write, owners []*state) ([]projection.Write, []*state, error) {
-	if a.first == "" {
-		a.first, a.begins = e.Sequence, e.Version
-	}
-	a.last, a.versioned = max(a.last, e.Sequence), e.Version.Known
+	a.follow(e)
 	if l.discarded[e.ID] {
+		a.discarded++
 		return writes, owners, nil
 	}
 	change, readErr := projection.Read(*e)
@@ -253,6 +258,17 @@ func (l *look) decide(ctx context.Context, a *account, e *contract.Event, writes
 		}
 	}
 	return writes, owners, nil
+}
+
+// follow notes the next event of the source.
+func (a *account) follow(e *contract.Event) {
+	switch {
+	case a.first == "":
+		a.first, a.begins, a.source = e.Sequence, e.Version, e.Source
+	case a.lacks == 0 && a.before.Known && e.Version.Known && e.Version.Number > a.before.Number+1:
+		a.lacks = a.before.Number + 1
+	}
+	a.last, a.versioned, a.before = max(a.last, e.Sequence), e.Version.Known, e.Version
 }
 
 // at tells whether an event belongs to the document as it was read.

@@ -23,13 +23,18 @@ type mending struct {
 	wrong map[string][]Verdict
 }
 
-// ErrPartly means that the source does not have all of an aggregate.
-var ErrPartly = errors.New("nothing is replaced by what is left of an aggregate")
+// ErrPartly means that what the source makes may not be all of a document.
+var ErrPartly = errors.New("nothing is replaced by what may not be all of a document")
+
+// ErrHalted means that an aggregate is halted, or would be: what is parked of it could not
+// be applied in its place any more once its documents are beyond it.
+var ErrHalted = errors.New("nothing is replaced of an aggregate of which an event cannot be applied")
 
 // Mend puts what the source makes in the place of aggregates' documents that differ, and
 // reports each that it has replaced. It ends once a careful look finds nothing else. The
-// error says what cannot be mended, and is ErrPartly where the source does not have all
-// of an aggregate, unless Config.Partly allows that.
+// error says what cannot be mended. It is ErrPartly where what the source makes may not be
+// all of a document, and ErrHalted where an event of the aggregate cannot be applied,
+// unless Config.Partly allows both.
 func (r *Run) Mend(ctx context.Context, aggregates []string) error {
 	m := &mending{r, map[string]int{}, nil}
 	left := slices.Compact(slices.Sorted(slices.Values(aggregates)))
@@ -59,6 +64,8 @@ func (m *mending) round(ctx context.Context, some []string) (wrong []string, err
 				return fmt.Errorf("the document of aggregate %q in %q cannot be recomputed: %s", v.Aggregate, v.Collection, v.Reason)
 			case v.Difference != Equal && !v.Whole() && !m.config.Partly:
 				return fmt.Errorf("%w: of %q %s", ErrPartly, v.Aggregate, v.partly)
+			case v.Difference != Equal && v.Difference != Behind && v.stopped && !m.config.Partly:
+				return fmt.Errorf("%w: %q is halted, see projector parked list", ErrHalted, v.Aggregate)
 			case v.Difference == Equal, v.Difference == Behind && m.brought[aggregate] >= enough:
 			default:
 				m.wrong[aggregate] = verdicts
@@ -75,6 +82,11 @@ func (m *mending) round(ctx context.Context, some []string) (wrong []string, err
 	slices.Sort(wrong)
 	return wrong, m.look(ctx, Selection{Aggregates: wrong}, forward, func(aggregate string, verdicts []Verdict) error {
 		m.brought[aggregate]++
+		for _, v := range verdicts {
+			if v.ahead != "" && !m.config.Partly {
+				return fmt.Errorf("%w: %q, projection %q, %s", ErrHalted, aggregate, v.Projection, v.ahead)
+			}
+		}
 		for i := range verdicts {
 			if err := m.replace(ctx, &verdicts[i], m.wrong[aggregate][i]); err != nil {
 				return err

@@ -129,10 +129,13 @@ type Verdict struct {
 	target     Target
 	read, made Document
 	versioned  bool
-	// halted: it is behind for nothing else.
-	halted bool
-	// partly says how the source does not have all of the aggregate; "" where it may.
+	// partly says how what the source makes may not be all of the document; "" where it
+	// is.
 	partly string
+	// stopped: the aggregate is halted. ahead is why an event behind the document's
+	// position cannot be applied.
+	stopped bool
+	ahead   string
 }
 
 // waits tells whether a later look may find something else.
@@ -146,13 +149,14 @@ func (v *Verdict) waits() bool {
 	return true
 }
 
-// Whole tells whether the source may have all of the aggregate. What is left of one of
-// which it has not is a poor document.
+// Whole tells whether what the source makes is all of the document. Where it may not be,
+// the document may be the better one.
 func (v *Verdict) Whole() bool { return v.partly == "" }
 
-// Mendable tells whether Mend mends it.
+// Mendable tells whether Mend mends it: nothing of a halted aggregate, whose redrive comes
+// first.
 func (v *Verdict) Mendable() bool {
-	return v.Aggregate != "" && v.Difference != Equal && v.Difference != Failed && !v.halted
+	return v.Aggregate != "" && v.Difference != Equal && v.Difference != Failed && !v.stopped
 }
 
 // Summary is what came of a run.

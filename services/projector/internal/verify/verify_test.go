@@ -38,6 +38,8 @@ type world struct {
 	// sums are read documents, by their aggregates, and made those that are recomputed.
 	sums, made map[string]sum
 	halted     map[string]contract.Sequence
+	discarded  map[string]bool
+	source     string // of documents, where they say it
 	// asked and replacing are called, with how often it was before, when the source is
 	// asked, before it answers, and when a document is to be replaced.
 	asked, replacing   func(n int)
@@ -111,7 +113,14 @@ func document(s sum) verify.Document {
 
 // Read implements verify.Documents, as all below do.
 func (w *world) Read(_ context.Context, _ string, aggregates []string) (map[string]verify.Document, error) {
-	return those(w.sums, aggregates), nil
+	read := those(w.sums, aggregates)
+	for id, d := range read {
+		if w.source != "" {
+			d.Raw, _ = bson.Marshal(bson.D{{Key: "sum", Value: w.sums[id].sum}, {Key: "_relay", Value: bson.D{{Key: "source", Value: w.source}}}})
+			read[id] = d
+		}
+	}
+	return read, nil
 }
 
 func those(of map[string]sum, ids []string) map[string]verify.Document {
@@ -141,7 +150,9 @@ func (w *world) HaltedAt(context.Context, []string) (map[string]contract.Sequenc
 	return w.halted, nil
 }
 
-func (w *world) DiscardedOf(context.Context, []string) (map[string]bool, error) { return nil, nil }
+func (w *world) DiscardedOf(context.Context, []string) (map[string]bool, error) {
+	return w.discarded, nil
+}
 
 func (w *world) Recomputing(write *projection.Write, id string) { write.ID = id }
 
@@ -379,7 +390,8 @@ func TestMend_OfWhatIsLeftOfAnAggregate(t *testing.T) {
 	}
 }
 
-// An aggregate is mended up to the event at which it is halted.
+// An aggregate that is halted is left to its redrive, unless that is wanted: then it is
+// mended up to the event at which it is halted.
 func TestMend_StopsWhereAnAggregateIsHalted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -387,11 +399,48 @@ func TestMend_StopsWhereAnAggregateIsHalted(t *testing.T) {
 		w.happens("a")
 	}
 	w.halted["a"] = w.events["a"][2].Sequence
-	if err := w.run(verify.Config{}).Mend(t.Context(), []string{"a"}); err != nil {
+	if err := w.run(verify.Config{}).Mend(t.Context(), []string{"a"}); !errors.Is(err, verify.ErrHalted) || len(w.sums) > 0 {
+		t.Errorf("got %v and %v, want it left", err, w.sums)
+	}
+	if err := w.run(verify.Config{Partly: true}).Mend(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := w.sums["a"], (sum{sum: 3, at: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	w.wantReported("a lost")
+}
+
+// What the source makes is not put in the place of a document that may have more, or that
+// would be beyond an event which cannot be applied.
+func TestMend_LeavesWhatMayBeTheBetterDocument(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		is  error
+		has func(*world)
+	}{
+		"a version is missing":    {verify.ErrPartly, func(w *world) { w.events["a"] = slices.Delete(w.events["a"], 1, 2) }},
+		"an event was discarded":  {verify.ErrPartly, func(w *world) { w.discarded = map[string]bool{"a-2": true} }},
+		"it is of another source": {verify.ErrPartly, func(w *world) { w.source = "/shop/others" }},
+		"a later event cannot be applied": {verify.ErrHalted, func(w *world) {
+			w.events["a"] = append(w.events["a"], eventOf("a", 4, true, `{}`))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for range 3 {
+				w.happens("a")
+			}
+			altered := sum{sum: 9, at: 3}
+			w.sums["a"] = altered
+			tt.has(w)
+			if err := w.run(verify.Config{}).Mend(t.Context(), []string{"a"}); !errors.Is(err, tt.is) || w.sums["a"] != altered {
+				t.Errorf("got %v and %+v, want it left", err, w.sums["a"])
+			}
+			if err := w.run(verify.Config{Partly: true}).Mend(t.Context(), []string{"a"}); err != nil || w.sums["a"] == altered {
+				t.Errorf("where it is wanted: got %v and %+v, want it replaced", err, w.sums["a"])
+			}
+		})
+	}
 }

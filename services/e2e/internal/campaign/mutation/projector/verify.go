@@ -12,7 +12,7 @@ func verifyGuards() []guard.Guard {
 		mends    = "TestMend_LosesNothingThatComesMeanwhile"
 		byHand   = "TestVerify_FindsWhatWasDoneByHandAndOffersWhatMendsIt"
 		kept     = "TestVerify_OfAFileComparesWhatHasNotChangedSince"
-		halted   = "TestVerify_MendsAHaltedAggregateUpToItsHalt"
+		halted   = "TestVerify_MendsAHaltedAggregateUpToItsHaltWhereThatIsWanted"
 		leaves   = "TestVerify_RemovesWhatADeadRunHasLeft"
 		replaces = "TestReplace_ChangesNothingThatHasMovedOn"
 		rebuilt  = "TestVerify_ComparesWhatReadersSee"
@@ -177,6 +177,46 @@ func verifyGuards() []guard.Guard {
 			With:    "if err == nil && false && records.Signature(s.declared) != s.records.Signature(s.declared) {",
 			Package: app,
 			Tests:   []string{rebuilt},
+		},
+		{
+			Name:    "verify: a halted aggregate is left to its redrive",
+			File:    verify + "/mend.go",
+			Cut:     "v.Difference != Behind && v.stopped",
+			With:    "v.Difference != Behind && v.stopped && v.Mendable()",
+			Package: verify,
+			Tests:   []string{"TestMend_StopsWhereAnAggregateIsHalted"},
+		},
+		{
+			Name:    "verify: nothing goes beyond an event that cannot be applied",
+			File:    verify + "/mend.go",
+			Cut:     `if v.ahead != "" && `,
+			With:    `if v.ahead == "never" && `,
+			Package: verify,
+			Tests:   []string{"TestMend_LeavesWhatMayBeTheBetterDocument"},
+		},
+		{
+			Name:    "verify: a version that is missing in the middle is no event that never was",
+			File:    verify + "/judge.go",
+			Cut:     "case a.lacks > 0:",
+			With:    "case a.lacks < 0:",
+			Package: verify,
+			Tests:   []string{"TestMend_LeavesWhatMayBeTheBetterDocument"},
+		},
+		{
+			Name:    "verify: what was discarded may be in the document",
+			File:    verify + "/judge.go",
+			Cut:     "case a.discarded > 0:",
+			With:    "case a.discarded < 0:",
+			Package: verify,
+			Tests:   []string{"TestMend_LeavesWhatMayBeTheBetterDocument"},
+		},
+		{
+			Name:    "verify: events of another source are not the document's",
+			File:    verify + "/judge.go",
+			Cut:     "case is && source != a.source:",
+			With:    "case is && source == \"\":",
+			Package: verify,
+			Tests:   []string{"TestMend_LeavesWhatMayBeTheBetterDocument"},
 		},
 	}
 }
