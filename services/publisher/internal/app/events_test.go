@@ -98,11 +98,17 @@ func TestEvents_ArePrintedAsTheyAreSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := filepath.Join(t.TempDir(), "events")
+	if err := os.WriteFile(kept, []byte("of before"), 0o644); err != nil { //nolint:gosec // others may read it until then
+		t.Fatal(err)
+	}
 	if err := runCommand(t, c, &bytes.Buffer{}, "events", "--aggregate", "order-003", "--out", kept); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(kept); err != nil || bytes.Count(text, []byte("\n")) != len(source.written["order-003"])+1 {
 		t.Errorf("the file has %s, %v, want a line for each event and one for the end", text, err)
+	}
+	if info, err := os.Stat(kept); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has the mode %v, %v, want that no other user may read it", info.Mode(), err)
 	}
 	if odd := printEvents(t, c, "--all"); odd.unmappable != 1 || len(odd.ids) != 60 {
 		t.Errorf("beside a document that is no event: got %d unmappable and %d events, want 1 and 60", odd.unmappable, len(odd.ids))

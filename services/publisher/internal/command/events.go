@@ -65,7 +65,11 @@ Nothing is sent, and nothing is changed.`,
 			return fmt.Errorf("open the file for the events: %w", err)
 		}
 		call.Stdout = file
-		return errors.Join(printEvents(ctx, call, f), file.Close())
+		err = file.Chmod(0o600) // it may have been there for others to read
+		if err == nil {
+			err = printEvents(ctx, call, f)
+		}
+		return errors.Join(err, file.Close())
 	})
 	return c
 }
