@@ -31,7 +31,7 @@ func python(t *testing.T, modules ...string) string {
 			return candidate
 		}
 	}
-	t.Skipf("no Python with %s: apt-get install python3-azure python3-pymongo", strings.Join(modules, " and "))
+	t.Skipf("no Python with %s: apt-get install python3-azure python3-pymongo python3-qpid-proton", strings.Join(modules, " and "))
 	return ""
 }
 
@@ -56,8 +56,20 @@ const connectionString = "Endpoint=sb://localhost;SharedAccessKeyName=RootManage
 func TestPython_TheOfficialSDKDoesAllItDocuments(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t, "azure.servicebus", "uamqp")
+	for _, transport := range []string{"Amqp", "AmqpOverWebsocket"} {
+		s := running(t, sandbox.Config{Entities: strings.NewReader(pythonEntities), CheckSAS: true})
+		command, output := script(t, s, interpreter, "servicebus.py", transport)
+		if err := command.Run(); err != nil {
+			t.Errorf("%s: %v after\n%s", transport, err, output)
+		}
+	}
+}
+
+func TestPython_ProtonIsServedInEverySettlementMode(t *testing.T) {
+	t.Parallel()
+	interpreter := python(t, "proton")
 	s := running(t, sandbox.Config{Entities: strings.NewReader(pythonEntities), CheckSAS: true})
-	command, output := script(t, s, interpreter, "servicebus.py")
+	command, output := script(t, s, interpreter, "qpid.py")
 	if err := command.Run(); err != nil {
 		t.Errorf("%v after\n%s", err, output)
 	}

@@ -27,7 +27,7 @@ func TestFull_AFullDiskRefusesWritesAndLosesNone(t *testing.T) {
 	p := startCommand(t, exec.Command("sh", limited...))
 	d := newDocuments()
 	client, bus := p.client(t), p.bus(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	m := newMessages()
 	l := &load{enough: -1}

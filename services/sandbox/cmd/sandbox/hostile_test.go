@@ -145,7 +145,7 @@ func (h *hostility) complain(text, request string) {
 // have written.
 func (h *hostility) orderly(t *testing.T, p *process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	h.rounds++
 	client := p.client(t)

@@ -96,7 +96,7 @@ func (l *load) run(t *testing.T, p *process, client *mongo.Client, documents *do
 	workers.Go(func() { messages.complete(ctx, bus, l) })
 	select {
 	case <-l.reached:
-	case <-time.NewTimer(patience).C:
+	case <-time.NewTimer(waitTimeout).C:
 		t.Errorf("waited in vain for %d acknowledgements, got %d", l.enough, l.acked.Load())
 	}
 	must(t, p.cmd.Process.Kill())
@@ -113,8 +113,8 @@ func forget(client *mongo.Client) {
 	_ = client.Disconnect(over)
 }
 
-// patience ends only what hangs.
-const patience = 90 * time.Second
+// waitTimeout ends only what hangs.
+const waitTimeout = 90 * time.Second
 
 func (l *load) random(worker int) *rand.Rand {
 	return rand.New(rand.NewPCG(l.seed, uint64(1+l.round*10+worker)))

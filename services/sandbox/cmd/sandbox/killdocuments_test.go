@@ -221,7 +221,7 @@ func (d *documents) expectEvents(t *testing.T, client *mongo.Client) {
 	for id := range d.inserted {
 		missing[id] = true
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for len(missing) > 0 {
 		if !stream.Next(ctx) {

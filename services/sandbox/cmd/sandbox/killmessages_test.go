@@ -141,7 +141,7 @@ func (m *messages) expectObserver(t *testing.T, bus *azservicebus.Client) {
 	receiver, err := bus.NewReceiverForSubscription("changes", "observer", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
 	must(t, err)
 	left := map[string]bool{}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for !left[last] {
 		received, err := receiver.ReceiveMessages(ctx, 500, nil)
@@ -166,7 +166,7 @@ func (m *messages) expectObserver(t *testing.T, bus *azservicebus.Client) {
 // expectSession drains a session, in which every message must have its place.
 func (m *messages) expectSession(t *testing.T, bus *azservicebus.Client, session string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	receiver, err := bus.AcceptSessionForSubscription(ctx, "changes", "projector", session,
 		&azservicebus.SessionReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -66,6 +67,7 @@ func isConfiguration(err error) bool {
 }
 
 func serve(ctx context.Context, settings settings, stdout, stderr io.Writer) int {
+	defer runtime.KeepAlive(paceCollector())
 	log := zerolog.New(stderr).With().Timestamp().Str("service", "sandbox").Logger().Level(settings.level)
 	s, err := settings.build(log) //nolint:contextcheck // building has no context: what it runs under one that is over is only closed
 	if err != nil {

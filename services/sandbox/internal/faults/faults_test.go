@@ -131,7 +131,7 @@ func TestFaults_AWrongBodyIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestFaults_APageOfAnotherOriginCanNotStartFaults(t *testing.T) {
+func TestFaults_APageOfAnotherOriginCannotStartFaults(t *testing.T) {
 	t.Parallel()
 	r, _ := example()
 	status, _ := call(t, r, http.MethodPost, "/faults", `{"kind":"example.lasting","delay":"1s"}`, "Sec-Fetch-Site", "cross-site")

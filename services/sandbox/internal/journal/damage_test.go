@@ -170,3 +170,24 @@ func TestSalvage_OfAMissingSegmentKeepsTheOthers(t *testing.T) {
 	wantRecords(t, records, "one", "two", "three", "four")
 	closeJournal(t, j)
 }
+
+// A salvage that ends between its two renames has moved the old directory away and put none in its place.
+func TestSalvage_ThatWasKilledInBetweenIsFinished(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(dir string) error{
+		"by a start": func(string) error { return nil },
+		"by salvage": func(dir string) error { _, err := journal.Salvage(dir, machine("")); return err },
+	} {
+		dir, _ := smallDirectory(t)
+		remove(t, filepath.Join(dir, "segment-0000000000000003"))
+		_, err := journal.Salvage(dir, machine(""))
+		must(t, err)
+		must(t, os.Rename(dir, dir+".salvaged"))
+		if err := next(dir); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		j, records, _ := open(t, dir)
+		wantRecords(t, records, "one", "two", "three", "four")
+		closeJournal(t, j)
+	}
+}

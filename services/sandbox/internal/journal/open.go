@@ -27,6 +27,9 @@ type Recovered struct {
 // returns a journal to append to. replay must not keep the record. An error of
 // replay ends it.
 func Open(dir string, replay func(record []byte) error) (*Journal, Recovered, error) {
+	if err := finishSalvage(dir); err != nil {
+		return nil, Recovered{}, fmt.Errorf("finish a salvage of %s: %w", dir, err)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Recovered{}, fmt.Errorf("make the journal's directory: %w", err)
 	}

@@ -33,6 +33,9 @@ type Salvaged struct {
 // is called again after each record that is refused. Where nothing is lost the
 // directory stays as it is.
 func Salvage(dir string, check func(feed Feed) error) (Salvaged, error) {
+	if err := finishSalvage(dir); err != nil {
+		return Salvaged{}, fmt.Errorf("finish an earlier salvage: %w", err)
+	}
 	if _, err := os.Stat(dir); err != nil {
 		return Salvaged{}, err
 	}
@@ -173,8 +176,8 @@ func (s *salvage) refuse(check func(feed Feed) error) error {
 // replace writes what was kept into a new directory and puts that in the place
 // of the old one.
 func (s *salvage) replace() (backup string, err error) {
-	fresh := s.j.dir + ".salvaged"
-	if err := os.RemoveAll(fresh); err != nil {
+	fresh, whole := s.j.dir+".salvaging", s.j.dir+salvaged
+	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(whole)); err != nil {
 		return "", err
 	}
 	j, _, err := Open(fresh, func([]byte) error { return nil })
@@ -187,6 +190,9 @@ func (s *salvage) replace() (backup string, err error) {
 	if err := j.Close(); err != nil {
 		return "", err
 	}
+	if err := os.Rename(fresh, whole); err != nil {
+		return "", err
+	}
 	for n := 1; ; n++ {
 		backup = fmt.Sprintf("%s.damaged-%d", s.j.dir, n)
 		if _, err := os.Stat(backup); errors.Is(err, os.ErrNotExist) {
@@ -196,5 +202,29 @@ func (s *salvage) replace() (backup string, err error) {
 	if err := os.Rename(s.j.dir, backup); err != nil {
 		return "", err
 	}
-	return backup, os.Rename(fresh, s.j.dir)
+	return backup, finishSalvage(s.j.dir)
+}
+
+// salvaged ends the name of the directory that takes the place of a damaged one,
+// when it is whole.
+const salvaged = ".salvaged"
+
+// finishSalvage puts what a salvage has kept in the place of the old directory,
+// where that is gone already: the process may have ended in between.
+func finishSalvage(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	err := os.Rename(dir+salvaged, dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // there was none
+	}
+	if err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
 }

@@ -82,7 +82,8 @@ function patch(host, items, key, create, update) {
 }
 
 // table shows rows of cells under heads; a # begins the head of a number. A cell is
-// a text or what link or button gave. The first cell, or keys, tell rows apart.
+// a text or what link or button gave. The first cell, or keys, tell rows apart. The
+// page says in data-says what each table is of.
 function table(id, heads, rows, { empty = "" } = {}) {
   const host = $(id);
   if (selectedIn(host)) return;
@@ -91,6 +92,7 @@ function table(id, heads, rows, { empty = "" } = {}) {
       make("thead", {}, make("tr", {}, ...heads.map((head) =>
         make("th", { scope: "col", className: head.startsWith("#") ? "n" : "", textContent: head.replace("#", "") })))),
       make("tbody")));
+    host.lastChild.setAttribute("aria-label", host.dataset.says);
   }
   const [note, whole] = host.children;
   set(note, rows.length ? "" : empty);

@@ -2,6 +2,7 @@ package world
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,6 +36,9 @@ func Read(from io.Reader) (World, error) {
 	if err := decoder.Decode(&fields); err != nil {
 		return World{}, fmt.Errorf("a world is a JSON object: %w", err)
 	}
+	if fields == nil {
+		return World{}, errors.New("a world is a JSON object, not null")
+	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return World{}, fmt.Errorf("something follows the world's JSON object")
 	}
@@ -64,6 +68,9 @@ func read(into reflect.Value, given map[string]json.RawMessage, path string) err
 		field, ok := known[name]
 		if !ok {
 			return fmt.Errorf("%s%s: there is no such field; there are %s", path, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+		if string(given[name]) == "null" {
+			return fmt.Errorf("%s%s: null is no figure: leave the field out", path, name)
 		}
 		if field.Kind() == reflect.Struct {
 			var inner map[string]json.RawMessage
@@ -112,8 +119,13 @@ func collect(of reflect.Value, path string, out map[string]any) {
 	}
 }
 
-// longest is the longest time that a world may have.
-const longest = Duration(24 * time.Hour)
+const (
+	// longest is the longest time that a world may have.
+	longest = Duration(24 * time.Hour)
+	// largest is the largest number that a world may have, and mostCredits of credits: a
+	// batch costs them for each message and each rule.
+	largest, mostCredits = int64(1_000_000_000_000), int64(1_000_000)
+)
 
 // check says which figure cannot be, by its name.
 func (w World) check() error {
@@ -121,8 +133,15 @@ func (w World) check() error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
 		case int64:
+			most := largest
+			if strings.HasPrefix(name, "service_bus.credits") || strings.HasPrefix(name, "service_bus.costs.") {
+				most = mostCredits
+			}
 			if v < 0 {
 				return fmt.Errorf("%s: %d is below 0", name, v)
+			}
+			if v > most {
+				return fmt.Errorf("%s: %d is above %d", name, v, most)
 			}
 		case Duration:
 			if v < 0 || v > longest {
@@ -132,6 +151,9 @@ func (w World) check() error {
 	}
 	b := w.ServiceBus
 	for name, l := range map[string]Latency{"send": b.Send, "settle": b.Settle, "accept": b.Accept} {
+		if l.P50 == 0 && l.P99 > 0 {
+			return fmt.Errorf("service_bus.%s.p99: it has no effect without p50", name)
+		}
 		if l.P99 < l.P50 {
 			return fmt.Errorf("service_bus.%s.p99: %s is below p50, %s", name, time.Duration(l.P99), time.Duration(l.P50))
 		}
@@ -141,6 +163,9 @@ func (w World) check() error {
 	}
 	if b.MaxMessageBytes > 0 && b.MaxMessageBytes < kb {
 		return fmt.Errorf("service_bus.max_message_bytes: %d is below %d, the least that an entity may have", b.MaxMessageBytes, kb)
+	}
+	if b.BusyWait > 0 && b.CreditsPerSecond == 0 && b.MessagesPerSecond == 0 && b.ThroughputBytes == 0 {
+		return fmt.Errorf("service_bus.busy_wait: it has no effect where nothing is refused: without credits_per_second, messages_per_second and throughput_bytes_per_second")
 	}
 	if b.QueueTime > 0 && b.MessagesPerSecond == 0 && b.ThroughputBytes == 0 {
 		return fmt.Errorf("service_bus.queue_time: it has no effect without messages_per_second or throughput_bytes_per_second")

@@ -1,9 +1,10 @@
-"""Uses a namespace through the official SDK, as its documentation shows it: one scenario after another."""
+"""Uses a namespace through the official SDK, as its documentation shows it: one scenario after another, over the transport in argv[1]."""
 import datetime
 import os
+import sys
 
 from azure.servicebus import (
-    NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue,
+    NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue, TransportType,
 )
 from azure.servicebus.management import CorrelationRuleFilter, ServiceBusAdministrationClient
 
@@ -13,7 +14,7 @@ WAIT = 30
 def client():
     return ServiceBusClient.from_connection_string(
         os.environ["CONNECTION"], custom_endpoint_address=os.environ["ENDPOINT"],
-        connection_verify=os.environ["CERTIFICATE"], retry_total=0)
+        connection_verify=os.environ["CERTIFICATE"], retry_total=0, transport_type=TransportType[sys.argv[1]])
 
 
 def take(receiver, n, wait=WAIT):

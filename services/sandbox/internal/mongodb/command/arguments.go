@@ -76,7 +76,7 @@ func (a *Arguments) Boolean(name string, v bson.RawValue) bool {
 
 // Truth takes a bool, a number or null, as commands of the older kind do.
 func (a *Arguments) Truth(name string, v bson.RawValue) bool {
-	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+	if Absent(v) {
 		return false
 	}
 	if bsonkit.IsNumber(v.Type) {
@@ -120,7 +120,22 @@ func (a *Arguments) Documents(name string, v bson.RawValue) []bson.Raw {
 	return docs
 }
 
-// Integer takes any number that has no fraction and fits.
+// WholeNumber takes any number that is one and fits: some commands refuse a
+// fraction that Integer cuts off.
+func (a *Arguments) WholeNumber(name string, v bson.RawValue) int64 {
+	if !bsonkit.IsNumber(v.Type) {
+		a.Fail(mongoerr.BadValue, "%s value is not a valid number", name)
+		return 0
+	}
+	n, ok := bsonkit.WholeNumber(v)
+	if !ok {
+		a.Fail(mongoerr.FailedToParse, "Expected an integer: %s: %s", name, bsonkit.Describe(v))
+	}
+	return n
+}
+
+// Integer takes any number, cuts off the fraction of a double and rounds a
+// decimal, and limits both to what fits.
 func (a *Arguments) Integer(name string, v bson.RawValue) int64 {
 	if !bsonkit.IsNumber(v.Type) {
 		a.WrongType(name, v, "long")
@@ -137,10 +152,10 @@ func (a *Arguments) Integer(name string, v bson.RawValue) int64 {
 		}
 		return int64(f)
 	}
-	n, ok := v.AsInt64OK()
-	if !ok {
-		a.Fail(a.Mismatch, "BSON field '%s' is not an integer", name)
+	if d, ok := v.Decimal128OK(); ok {
+		v = bsonkit.Decimal(bsonkit.RoundDecimal(d, 0, bsonkit.HalfToEven))
 	}
+	n, _ := bsonkit.Truncated(v)
 	return n
 }
 
@@ -181,7 +196,11 @@ func (a *Arguments) Hint(name string, v bson.RawValue) storage.Hint {
 	if index, ok := v.StringValueOK(); ok {
 		return storage.Hint{Name: index}
 	}
-	pattern := a.Document(name, v)
+	pattern, ok := v.DocumentOK()
+	if !ok {
+		a.Fail(mongoerr.FailedToParse, "Hint must be a string or an object")
+		return storage.Hint{}
+	}
 	if natural, ok := bsonkit.Get(pattern, "$natural"); ok {
 		n, _ := natural.AsInt64OK()
 		return storage.Hint{Natural: true, Reverse: n < 0}
@@ -228,7 +247,7 @@ func (a *Arguments) OneOf(name string, v bson.RawValue, allowed ...string) strin
 // Scale is what sizes are divided by.
 func (a *Arguments) Scale(options bson.Raw) int64 {
 	v, given := bsonkit.Get(options, "scale")
-	if !given {
+	if !given || Absent(v) {
 		return 1
 	}
 	scale, ok := v.AsInt64OK()
@@ -238,6 +257,10 @@ func (a *Arguments) Scale(options bson.Raw) int64 {
 	}
 	return scale
 }
+
+// Absent tells a value that stands for none: a field with it is as good as not
+// there in commands of the newer kind.
+func Absent(v bson.RawValue) bool { return v.Type == bson.TypeNull || v.Type == bson.TypeUndefined }
 
 // IsTrue reads a flag of a command.
 func IsTrue(doc bson.Raw, name string) bool {

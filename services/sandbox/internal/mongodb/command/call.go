@@ -111,6 +111,9 @@ func (c *Call) prepare() error {
 		return mongoerr.New(mongoerr.FailedToParse, "the command is empty")
 	}
 	c.Name = first.Key()
+	if err := c.refuseLegacy(); err != nil {
+		return err
+	}
 	if c.Generic, err = parseGeneric(c.Body, c.Conn.Login.SessionOwner()); err != nil {
 		return err
 	}
@@ -185,6 +188,9 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 		return err
 	}
 	defer leave()
+	if c.Generic.lsid != nil {
+		c.Server.Cursors.Refresh(c.Generic.lsid)
+	}
 	if c.Generic.lsid != nil && c.Generic.TxnNumber != nil {
 		session, err := c.Server.Engine.CheckOut(ctx, c.Generic.lsid)
 		if err != nil {
@@ -223,7 +229,9 @@ func (c *Call) begin() (err error) {
 	case !c.Generic.InTransaction():
 		c.Retry, err = c.Session.Retryable(number)
 	case c.Generic.startTransaction:
-		c.Txn, err = c.Session.StartTransaction(number)
+		if c.Txn, err = c.Session.StartTransaction(number); err == nil {
+			c.Txn.Level = c.Generic.ReadConcern.Level
+		}
 	case c.Name == "commitTransaction" || c.Name == "abortTransaction":
 		// They look at the state of the transaction themselves.
 	default:

@@ -27,38 +27,61 @@ func (c *Call) CollationOf(ns oplog.Namespace, given *collation.Collation) *coll
 	return c.Server.Engine.Options(ns).Collation
 }
 
-// CollatedStages refuses stages that compare text in another way than their
-// pipeline's collation asks for: only $match and $sort compare by it.
+// CollatedStages refuses stages with expressions that compare text, as those do
+// so by bytes, and not as their pipeline's collation asks for.
 func CollatedStages(by *collation.Collation, stages []bson.Raw) error {
 	if by.IsSimple() {
 		return nil
 	}
 	for _, stage := range stages {
-		switch name := StageName(stage); name {
-		case "$match", "$sort", "$limit", "$skip", "$count", "$changeStream":
-		case "$project", "$group":
-			if holdsText(stage) {
-				return mongoerr.New(mongoerr.NotImplemented, "%s with expressions is not supported with a collation", name)
-			}
-		default:
-			return mongoerr.New(mongoerr.NotImplemented, "%s is not supported with a collation", name)
+		if operator := comparingIn(stage); operator != "" {
+			return mongoerr.New(mongoerr.NotImplemented, "%s in %s is not supported with a collation", operator, StageName(stage))
 		}
 	}
 	return nil
 }
 
-// holdsText tells a document with text in it: it may be an expression that
-// compares fields.
-func holdsText(doc bson.Raw) bool {
-	for it := bsonkit.Iterate(doc); it.Next(); {
-		switch v := it.Value(); v.Type {
-		case bson.TypeString, bson.TypeSymbol:
-			return true
-		case bson.TypeEmbeddedDocument, bson.TypeArray:
-			if holdsText(v.Value) {
-				return true
-			}
+// comparingIn finds an operator of an expression that compares text, in a stage or
+// in the pipelines within it; empty for none. Filters compare by the collation.
+func comparingIn(stage bson.Raw) string {
+	it := bsonkit.Iterate(stage)
+	it.Next()
+	name, v := string(it.Key()), it.Value()
+	switch name {
+	case "$match", "$sort":
+		return ""
+	case "$facet", "$lookup", "$unionWith", "$graphLookup":
+	default:
+		return collation.ComparingOperator(v)
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return ""
+	}
+	for it := bsonkit.Iterate(v.Value); it.Next(); {
+		operator := ""
+		switch field := string(it.Key()); {
+		case field == "restrictSearchWithMatch":
+		case field == "pipeline" || name == "$facet":
+			operator = comparingWithin(it.Value())
+		default:
+			operator = collation.ComparingOperator(it.Value())
+		}
+		if operator != "" {
+			return operator
 		}
 	}
-	return false
+	return ""
+}
+
+func comparingWithin(pipeline bson.RawValue) string {
+	if pipeline.Type != bson.TypeArray {
+		return ""
+	}
+	for _, stage := range bsonkit.Values(pipeline) {
+		doc, _ := stage.DocumentOK()
+		if operator := comparingIn(doc); operator != "" {
+			return operator
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -61,9 +62,23 @@ type Cursor struct {
 type cursors struct {
 	mu   sync.Mutex
 	byID map[int64]*Cursor
+	// sessions are when those that have cursors were used last, by the bytes of their
+	// lsid.
+	sessions map[string]time.Time
 }
 
-func newCursors() *cursors { return &cursors{byID: map[int64]*Cursor{}} }
+func newCursors() *cursors {
+	return &cursors{byID: map[int64]*Cursor{}, sessions: map[string]time.Time{}}
+}
+
+// Refresh notes that a session is in use, which keeps its cursors.
+func (s *cursors) Refresh(lsid bson.Raw) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, has := s.sessions[string(lsid)]; has {
+		s.sessions[string(lsid)] = time.Now()
+	}
+}
 
 // Add makes a cursor known and gives it an id.
 func (s *cursors) Add(c *Cursor) {
@@ -74,6 +89,9 @@ func (s *cursors) Add(c *Cursor) {
 	}
 	c.lastUse = time.Now()
 	s.byID[c.ID] = c
+	if c.Lsid != "" {
+		s.sessions[c.Lsid] = c.lastUse
+	}
 }
 
 // errCursorKilled is why a command ends whose cursor was killed.
@@ -147,21 +165,74 @@ func (s *cursors) KillWhere(match func(*Cursor) bool) {
 	}
 }
 
+// Fail lets the next command on each cursor that matches end with the error, and
+// a command on it that is running end at once.
+func (s *cursors) Fail(err *mongoerr.Error, match func(*Cursor) bool) {
+	s.mu.Lock()
+	var gone []Source
+	for _, c := range s.byID {
+		switch {
+		case !match(c):
+		case c.busy:
+			c.killed = true
+			c.cancel(err)
+		default:
+			gone = append(gone, c.Source)
+			c.Source, c.kept = failed{err}, nil
+		}
+	}
+	s.mu.Unlock()
+	for _, source := range gone {
+		source.Close()
+	}
+}
+
+// failed is a source of which nothing is left but an error.
+type failed struct{ err *mongoerr.Error }
+
+func (f failed) Next() (bson.Raw, error) { return nil, f.err }
+
+func (f failed) Exhausted() bool { return false }
+
+func (f failed) Close() {}
+
 // closeAll closes what is left when no command runs any more.
 func (s *cursors) closeAll() { s.KillWhere(func(*Cursor) bool { return true }) }
 
-// cursorTimeout is how long a cursor outside a session may stay unused
+// CursorTimeout is how long a cursor outside a session may stay unused
 // (cursorTimeoutMillis).
-const cursorTimeout = 10 * time.Minute
+const CursorTimeout = 10 * time.Minute
 
 func (s *Server) reapCursors(ctx context.Context) error {
 	for pause(ctx, time.Minute) {
 		now := time.Now()
-		s.Cursors.KillWhere(func(c *Cursor) bool {
-			return !c.busy && c.Lsid == "" && now.Sub(c.lastUse) > cursorTimeout
-		})
+		s.Cursors.KillWhere(func(c *Cursor) bool { return s.Cursors.expired(c, now) })
+		s.Cursors.forgetSessions()
 	}
 	return nil
+}
+
+// expired tells a cursor that nobody will come back to, as it was idle for too
+// long; or its session was, which a command under way keeps. It needs mu.
+func (s *cursors) expired(c *Cursor, now time.Time) bool {
+	switch {
+	case c.busy:
+		return false
+	case c.Lsid == "":
+		return now.Sub(c.lastUse) > CursorTimeout
+	}
+	return now.Sub(c.lastUse) > SessionMinutes*time.Minute && now.Sub(s.sessions[c.Lsid]) > SessionMinutes*time.Minute
+}
+
+// forgetSessions forgets those without a cursor.
+func (s *cursors) forgetSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := map[string]bool{}
+	for _, c := range s.byID {
+		open[c.Lsid] = true
+	}
+	maps.DeleteFunc(s.sessions, func(lsid string, _ time.Time) bool { return !open[lsid] })
 }
 
 // CursorStats counts open cursors.

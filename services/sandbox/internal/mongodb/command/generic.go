@@ -30,7 +30,7 @@ type generic struct {
 func IsGeneric(name string) bool {
 	switch name {
 	case "$db", "lsid", "txnNumber", "startTransaction", "autocommit", "maxTimeMS", "readConcern", "writeConcern",
-		"comment", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$oplogQueryData",
+		"stmtId", "comment", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$oplogQueryData",
 		"$queryOptions", "$replData", "allowImplicitCollectionCreation", "coordinator", "databaseVersion", "help",
 		"maxTimeMSOpOnly", "shardVersion", "tracking_info", "$topologyTime":
 		return true
@@ -67,6 +67,8 @@ func parseGeneric(body bson.Raw, owner []byte) (generic, error) {
 			g.ReadConcern = a.readConcern(v)
 		case "writeConcern":
 			g.writeConcern = a.writeConcern(v)
+		case "$readPreference":
+			a.readPreference(v)
 		}
 	}
 	return g, a.Err
@@ -84,8 +86,12 @@ func ParseSessionID(a *Arguments, v bson.RawValue, owner []byte) bson.Raw {
 		switch name := string(it.Key()); name {
 		case "id":
 			subtype, data, ok := it.Value().BinaryOK()
-			if !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
+			if !ok || subtype != bson.TypeBinaryUUID {
 				a.WrongType("lsid.id", it.Value(), "binData (UUID)")
+				return nil
+			}
+			if len(data) != 16 {
+				a.Fail(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 				return nil
 			}
 			id = data
@@ -143,6 +149,8 @@ func (c *Call) checkInTransaction() error {
 	switch {
 	case !c.command.InTransaction:
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", c.Name)
+	case c.command.Admin && c.Generic.startTransaction:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot start a transaction with %s", c.Name)
 	case c.command.Admin: // it ends the transaction
 		return nil
 	case c.DB == "admin" || c.DB == "config" || c.DB == "local":

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -87,6 +89,9 @@ func (r *Reply) Null(key string) {
 
 // Document writes a document.
 func (r *Reply) Document(key string, d bson.Raw) {
+	if need := len(key) + len(d) + 2; need > cap(r.Doc)-len(r.Doc) {
+		r.Doc = slices.Grow(r.Doc, max(need, len(r.Doc))) // a batch has many
+	}
 	r.Doc = bsoncore.AppendDocumentElement(r.Doc, key, d)
 }
 

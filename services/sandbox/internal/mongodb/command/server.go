@@ -177,3 +177,6 @@ func (s *Server) full() bool {
 	most := s.maxConnections.Load()
 	return most > 0 && s.Connections.Load() > most
 }
+
+// Table has all commands that can be run, by their names. It is not to be changed.
+func (s *Server) Table() map[string]*Command { return s.commandsByName }

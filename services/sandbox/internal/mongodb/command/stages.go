@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/query"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 )
@@ -56,35 +57,90 @@ func StageName(stage bson.Raw) string {
 
 // Through runs documents of the server's own through a pipeline.
 func (c *Call) Through(ctx context.Context, stages []bson.Raw, docs Puller) (Source, error) {
-	pipeline, err := query.CompilePipeline(stages, query.PipelineEnv{Env: c.Env(nil)})
+	pipeline, err := query.CompileAggregation(stages, query.PipelineEnv{Env: c.Env(nil)})
 	if err != nil {
 		return nil, err
 	}
 	return Pull(pipeline.Run(ctx, Each(docs))), nil
 }
 
-// Foreign gives a pipeline the other collections of its database.
-func (c *Call) Foreign(db string) func(context.Context, string, *match.Filter) iter.Seq2[bson.Raw, error] {
-	server, txn := c.Server, c.Txn
-	return func(_ context.Context, name string, filter *match.Filter) iter.Seq2[bson.Raw, error] {
-		view := server.Engine.View(txn, oplog.Namespace{DB: db, Collection: name})
+// Foreign gives a pipeline the other collections and views of its database. Views
+// must have the collation of the pipeline.
+func (c *Call) Foreign(db string, by *collation.Collation) func(context.Context, string, *match.Filter) iter.Seq2[bson.Raw, error] {
+	return func(ctx context.Context, name string, filter *match.Filter) iter.Seq2[bson.Raw, error] {
 		return func(yield func(bson.Raw, error) bool) {
-			if filter == nil {
-				var err error
-				if filter, err = match.Compile(nil, expression.Env{}); err != nil {
-					yield(nil, err)
-					return
-				}
-			}
-			docs, err := view.Documents(filter, nil, storage.Hint{})
+			docs, err := c.foreign(ctx, oplog.Namespace{DB: db, Collection: name}, filter, by)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			docs.Interrupted = c.Interrupted
-			Each(docs)(yield)
+			docs(yield)
 		}
 	}
+}
+
+// foreign gives the documents of a collection or a view that match a filter, nil
+// for none.
+func (c *Call) foreign(ctx context.Context, ns oplog.Namespace, filter *match.Filter, by *collation.Collation) (iter.Seq2[bson.Raw, error], error) {
+	below, stages, isView, err := c.Resolve(ns, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !isView {
+		return c.documents(ns, filter)
+	}
+	if by == nil {
+		by = &collation.Collation{}
+	}
+	if _, err := c.CollationOfView(ns, by); err != nil {
+		return nil, err
+	}
+	env := c.Env(nil)
+	env.Collation = by
+	pipeline, err := query.CompilePipeline(stages, query.PipelineEnv{Env: env, Collection: c.Foreign(ns.DB, by)})
+	if err != nil {
+		return nil, err
+	}
+	first, rest := pipeline.LeadingMatch()
+	if len(rest.Stages()) == 0 { // an index may serve the filter
+		return c.documents(below, match.All(first, filter))
+	}
+	docs, err := c.documents(below, first)
+	if err != nil {
+		return nil, err
+	}
+	return matching(filter, rest.Run(ctx, docs)), nil
+}
+
+// matching leaves those that match the filter, nil for all.
+func matching(filter *match.Filter, docs iter.Seq2[bson.Raw, error]) iter.Seq2[bson.Raw, error] {
+	return func(yield func(bson.Raw, error) bool) {
+		for doc, err := range docs {
+			matches := false
+			if err == nil {
+				matches, err = filter.Match(doc)
+			}
+			if (matches || err != nil) && !yield(doc, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// documents gives those of a collection that match a filter, nil for none.
+func (c *Call) documents(ns oplog.Namespace, filter *match.Filter) (iter.Seq2[bson.Raw, error], error) {
+	if filter == nil {
+		var err error
+		if filter, err = match.Compile(nil, expression.Env{}); err != nil {
+			return nil, err
+		}
+	}
+	docs, err := c.Server.Engine.View(c.Txn, ns).Documents(filter, nil, storage.Hint{})
+	if err != nil {
+		return nil, err
+	}
+	docs.Interrupted = c.Interrupted
+	return Each(docs), nil
 }
 
 // Each turns documents that are pulled into a sequence.

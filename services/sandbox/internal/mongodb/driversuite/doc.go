@@ -9,6 +9,6 @@
 //
 // The driver's tests have margins of their own, some of a few milliseconds, and
 // miss them on a busy machine. A test that differs from the recording is
-// therefore run again, up to three times and with nothing beside it; its last
-// result counts.
+// therefore run again, up to three times, with nothing beside it and with priority
+// over what else the machine does; its last result counts.
 package driversuite

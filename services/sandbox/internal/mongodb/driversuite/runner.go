@@ -32,7 +32,7 @@ func (r *runner) all(ctx context.Context, units []unit) error {
 	group, side := errgroup.WithContext(ctx)
 	group.SetLimit(r.config.Jobs)
 	for _, u := range units {
-		group.Go(func() error { return r.run(side, u, u.arguments()) })
+		group.Go(func() error { return r.run(side, u, u.arguments(), false) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (r *runner) all(ctx context.Context, units []unit) error {
 			for _, test := range differing {
 				r.again[test]++
 			}
-			if err := r.run(ctx, u, argumentsFor(differing)); err != nil {
+			if err := r.run(ctx, u, argumentsFor(differing), true); err != nil {
 				return err
 			}
 		}
@@ -55,9 +55,9 @@ func (r *runner) all(ctx context.Context, units []unit) error {
 }
 
 // run runs tests of a unit.
-func (r *runner) run(ctx context.Context, u unit, arguments []string) error {
+func (r *runner) run(ctx context.Context, u unit, arguments []string, ahead bool) error {
 	began := time.Now()
-	output, err := runProcess(ctx, r.binaries[u.pkg], arguments)
+	output, err := runProcess(ctx, r.binaries[u.pkg], arguments, ahead)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", u, err)
 	}

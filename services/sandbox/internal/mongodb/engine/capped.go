@@ -80,5 +80,9 @@ func (t *target) cappedRemove() error {
 	if t == nil || t.coll.options.Capped == nil {
 		return nil
 	}
+	if t.write.Txn != nil {
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", t.coll.ns)
+	}
 	return mongoerr.New(mongoerr.IllegalOperation, "cannot remove from a capped collection: %s", t.coll.ns)
 }

@@ -13,6 +13,9 @@ import (
 type CollectionOptions struct {
 	// Validator refuses documents it does not match; nil accepts all.
 	Validator storage.Predicate
+	// Lenient lets documents be changed that the Validator would have refused
+	// before.
+	Lenient bool
 	// Capped bounds the collection; nil for none.
 	Capped *Capped
 	// View is set for what is no collection but a view of one.
@@ -36,7 +39,7 @@ type ViewOptions struct {
 // collection is a table under a name. All of it is guarded by Engine.mu.
 type collection struct {
 	ns      oplog.Namespace
-	uuid    uuid.UUID
+	uuid    uuid.UUID // of a view it is Nil
 	options CollectionOptions
 	table   *storage.Table
 	// view is a snapshot of the table, nil when the table has changed since.
@@ -52,8 +55,11 @@ type uniqueKey struct{ index, key string }
 
 func newCollection(ns oplog.Namespace, options CollectionOptions) *collection {
 	c := &collection{
-		ns: ns, uuid: uuid.New(), options: options, table: storage.NewTable(),
+		ns: ns, options: options, table: storage.NewTable(),
 		records: map[int64]*Txn{}, keys: map[uniqueKey]*Txn{},
+	}
+	if options.View == nil {
+		c.uuid = uuid.New()
 	}
 	c.table.Indexes[0].Spec.Collation = options.Collation
 	return c

@@ -34,6 +34,9 @@ func (s *Stream) document(e *oplog.Entry, token oplog.ResumeToken) bson.Raw {
 	case wantsFull:
 		dst = bsoncore.AppendNullElement(dst, "fullDocument")
 	}
+	if s.options.EarlyImage {
+		dst = s.appendPreImage(dst, e)
+	}
 	dst = appendNamespace(dst, "ns", e.NS)
 	if e.Operation == oplog.OpRename {
 		dst = appendNamespace(dst, "to", e.To)
@@ -46,15 +49,24 @@ func (s *Stream) document(e *oplog.Entry, token oplog.ResumeToken) bson.Raw {
 	} else if s.options.Expanded && e.Further != nil {
 		dst = append(dst, e.Further[4:len(e.Further)-1]...)
 	}
-	switch {
-	case s.options.PreImage == NoImage || !e.HasPreImage():
-	case e.Before != nil:
-		dst = bsoncore.AppendDocumentElement(dst, "fullDocumentBeforeChange", bsoncore.Document(e.Before))
-	default:
-		dst = bsoncore.AppendNullElement(dst, "fullDocumentBeforeChange")
+	if !s.options.EarlyImage {
+		dst = s.appendPreImage(dst, e)
 	}
 	dst = append(dst, 0)
 	putLength(dst)
+	return dst
+}
+
+// appendPreImage is for the events of changes of a document that was there.
+func (s *Stream) appendPreImage(dst []byte, e *oplog.Entry) []byte {
+	const field = "fullDocumentBeforeChange"
+	switch {
+	case s.options.PreImage == NoImage || !e.HasPreImage():
+	case e.Before != nil:
+		return bsoncore.AppendDocumentElement(dst, field, bsoncore.Document(e.Before))
+	case !s.options.EarlyImage:
+		return bsoncore.AppendNullElement(dst, field)
+	}
 	return dst
 }
 

@@ -30,12 +30,12 @@ func (t *target) find(ctx context.Context, s Selection) (*found, error) {
 	if !s.Multi && s.Sort != nil && !a.Sorted {
 		return f, f.pickFirst(ctx, t.table, a, s)
 	}
-	for sc, n := storage.NewScan(t.table, a), 1; s.Multi || len(f.ids) == 0; n++ {
+	for sc := storage.NewScan(t.table, a); s.Multi || len(f.ids) == 0; {
 		id, rec, ok := sc.Step()
 		if !ok {
 			return f, nil
 		}
-		if n%checkEvery == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		matches, err := s.Filter.Match(rec.Doc)
@@ -52,12 +52,12 @@ func (t *target) find(ctx context.Context, s Selection) (*found, error) {
 // pickFirst selects the least record by the sort.
 func (f *found) pickFirst(ctx context.Context, t *storage.Table, a storage.Access, s Selection) error {
 	var least bson.Raw
-	for sc, n := storage.NewScan(t, a), 1; ; n++ {
+	for sc := storage.NewScan(t, a); ; {
 		id, rec, ok := sc.Step()
 		if !ok {
 			return nil
 		}
-		if n%checkEvery == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		matches, err := s.Filter.Match(rec.Doc)
@@ -79,8 +79,8 @@ func (f *found) each(ctx context.Context, t *target, filter *match.Filter, act f
 	if t == nil {
 		return nil // dropped since
 	}
-	for n := 1; len(f.ids) > 0; n++ {
-		if n%checkEvery == 0 && ctx.Err() != nil {
+	for len(f.ids) > 0 {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		id := f.ids[0]

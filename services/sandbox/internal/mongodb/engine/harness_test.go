@@ -79,11 +79,14 @@ func (e *Engine) contents(t testing.TB, txn *Txn, ns oplog.Namespace) []string {
 	}
 }
 
-func uniqueOn(paths ...string) storage.IndexSpec {
-	spec := storage.IndexSpec{Name: "unique", Unique: true}
+func uniqueOn(t testing.TB, paths ...string) storage.IndexSpec {
+	t.Helper()
+	key := bson.D{}
 	for _, path := range paths {
-		spec.Fields = append(spec.Fields, storage.IndexField{Path: path})
+		key = append(key, bson.E{Key: path, Value: 1})
 	}
+	spec, err := storage.NewIndexSpec(doc(t, "name", "unique", "key", key, "unique", true))
+	must(t, err)
 	return spec
 }
 

@@ -22,6 +22,10 @@ const (
 // missing refuses an event without an image that is required.
 func (o StreamOptions) missing(e *oplog.Entry, token oplog.ResumeToken) error {
 	switch {
+	case o.PreImage == ImageRequired && e.HasPreImage() && e.Before == nil && o.EarlyImage:
+		return mongoerr.New(51770,
+			"Change stream was configured to require a pre-image for all update, delete and replace events, but no pre-image optime was recorded for event: %s",
+			token.Document())
 	case o.PreImage == ImageRequired && e.HasPreImage() && e.Before == nil:
 		return errNoImage("pre", token)
 	case o.PostImage == ImageRequired && e.Operation == oplog.OpUpdate && e.After == nil:

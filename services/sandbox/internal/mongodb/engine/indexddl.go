@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
@@ -30,14 +31,16 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 		if err != nil {
 			return err
 		}
-		if txn != nil && !txn.own[ns].made {
-			return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
-				"Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
+		missing, err := t.missing(specs)
+		switch {
+		case err != nil:
+		case txn != nil:
+			err = txn.mayIndex(t, missing)
+		case missing:
+			err = t.coll.busy()
 		}
-		if txn == nil && !t.table.HasAll(specs) {
-			if err := t.coll.busy(); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 		built.Before = len(t.table.Indexes)
 		if built.Present, err = t.addIndexes(specs); err != nil {
@@ -50,6 +53,7 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 			listed = append(listed, ix.Spec.Listed)
 		}
 		switch {
+		case txn != nil && listed == nil:
 		case txn != nil:
 			txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.coll.indexed(listed)})
 			// The collection is the transaction's own until the commit: nobody
@@ -68,6 +72,36 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 	return built, err
 }
 
+// missing reports that one of the indexes is not there. Those that cannot be
+// beside what is there are refused.
+func (t *target) missing(specs []storage.IndexSpec) (some bool, err error) {
+	for _, spec := range specs {
+		present, err := t.table.Conflicting(spec)
+		if err != nil {
+			return false, t.coll.ns.Named(err)
+		}
+		some = some || !present
+	}
+	return some, nil
+}
+
+// mayIndex refuses a transaction new indexes of collections that it has not made,
+// or has put something into.
+func (txn *Txn) mayIndex(t *target, missing bool) error {
+	switch {
+	case missing && !txn.own[t.coll.ns].made:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Cannot create new indexes on existing collection %s in a multi-document transaction.", t.coll.ns)
+	case missing && t.table.Records.Len() > 0:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Cannot create new indexes on non-empty collection %s in a multi-document transaction.", t.coll.ns)
+	}
+	return nil
+}
+
+// maxIndexes is how many a collection has at most, that of _id included.
+const maxIndexes = 64
+
 // addIndexes builds those that are not there, and reports whether one was.
 func (t *target) addIndexes(specs []storage.IndexSpec) (some bool, err error) {
 	for _, spec := range specs {
@@ -78,6 +112,10 @@ func (t *target) addIndexes(specs []storage.IndexSpec) (some bool, err error) {
 		if present {
 			some = true
 			continue
+		}
+		if len(t.table.Indexes) >= maxIndexes {
+			return some, mongoerr.New(mongoerr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s",
+				t.coll.ns, bsonkit.Describe(bsonkit.Document(spec.Key())))
 		}
 		if err := t.table.AddIndex(spec); err != nil {
 			return some, err

@@ -15,6 +15,9 @@ func NewCollectionOptions(listed bson.Raw) (CollectionOptions, error) {
 	o := CollectionOptions{Listed: listed, Capped: cappedOf(listed), View: viewOf(listed)}
 	images, _ := bsonkit.Lookup(listed, "changeStreamPreAndPostImages.enabled")
 	o.Images, _ = images.BooleanOK()
+	if before, _ := bsonkit.Get(listed, "recordPreImages"); bsonkit.Truthy(before) {
+		o.Images = true
+	}
 	if spec, given := bsonkit.Get(listed, "collation"); given {
 		var err error
 		if o.Collation, err = collation.Parse(spec.Value); err != nil {
@@ -30,11 +33,13 @@ func NewCollectionOptions(listed bson.Raw) (CollectionOptions, error) {
 	if actionName, _ := action.StringValueOK(); actionName == "warn" {
 		return o, nil
 	}
-	filter, err := match.Compile(validator.Value, expression.Env{})
+	filter, err := match.Compile(validator.Value, expression.Env{Collation: o.Collation})
 	if err != nil {
 		return o, err
 	}
 	o.Validator = filter.Match
+	levelName, _ := level.StringValueOK()
+	o.Lenient = levelName == "moderate"
 	return o, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/modify"
 )
 
 // PrepareInsert turns a document as it came from a client into one that can be
@@ -38,6 +39,9 @@ func prepareInsert(doc bson.Raw) (_ bson.Raw, emptyTimestamp bool, _ error) {
 		return nil, false, mongoerr.New(mongoerr.BadValue,
 			"object to insert too large. size in bytes: %d, max size: %d", len(doc), bsonkit.MaxDocument)
 	}
+	if err := checkDepth(doc, 1); err != nil {
+		return nil, false, err
+	}
 	id, hasID, emptyTimestamp, err := inspect(doc)
 	if err != nil {
 		return nil, false, err
@@ -52,6 +56,29 @@ func prepareInsert(doc bson.Raw) (_ bson.Raw, emptyTimestamp bool, _ error) {
 			"object to insert too large. size in bytes: %d, max size: %d", len(stored), bsonkit.MaxDocument)
 	}
 	return stored, emptyTimestamp, nil
+}
+
+// levelBytes is the least that a document within another takes: its type, the end
+// of its name, its length and its end.
+const levelBytes = 1 + 1 + 4 + 1
+
+// checkDepth refuses a document at a depth that nests deeper than one may be
+// stored.
+func checkDepth(doc []byte, depth int) error {
+	switch {
+	case len(doc) < (modify.MaxStoredDepth+1-depth)*levelBytes:
+		return nil
+	case depth > modify.MaxStoredDepth:
+		return mongoerr.New(mongoerr.Overflow, "cannot insert document because it exceeds %d levels of nesting", modify.MaxStoredDepth)
+	}
+	for it := bsonkit.Iterate(doc); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
+			if err := checkDepth(v.Value, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // inspect looks at the top level of a document that is to be inserted.

@@ -287,6 +287,15 @@ func (r *Retry) result(statement int32) (Result, bool) {
 	return result, ok
 }
 
+// Done tells a statement that came before.
+func (r *Retry) Done(statement int32) bool {
+	if r == nil {
+		return false
+	}
+	_, done := r.session.statements[statement]
+	return done
+}
+
 // NotRetryable is the number of a statement that nobody repeats.
 const NotRetryable int32 = -1
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -32,6 +33,12 @@ type StreamOptions struct {
 	PostImage    Image
 	// PreImage adds the document before the change.
 	PreImage Image
+	// EarlyImage has it before the namespace and leaves out one that was not kept,
+	// as versions before 6.0 do.
+	EarlyImage bool
+	// LateLoss opens a stream whose Resume event has been given up, and fails at
+	// its first event, as 4.4 does.
+	LateLoss bool
 }
 
 // Stream reads the oplog as a change stream. It is used by one goroutine at a
@@ -86,7 +93,7 @@ func (e *Engine) Watch(o StreamOptions) (*Stream, error) {
 		return s, nil
 	}
 	var lost bool
-	if s.next, lost = e.oplog.Seek(s.from); lost {
+	if s.next, lost = e.oplog.Seek(s.from); lost && (s.resume == nil || !o.LateLoss) {
 		return nil, oplog.ErrHistoryLost()
 	}
 	return s, nil
@@ -220,7 +227,11 @@ func (s *Stream) Wait(ctx context.Context) error {
 // covers reports whether an entry makes an event of this stream.
 func (s *Stream) covers(e *oplog.Entry) bool {
 	switch e.Operation {
-	case oplog.OpInsert, oplog.OpUpdate, oplog.OpReplace, oplog.OpDelete, oplog.OpDrop, oplog.OpRename, oplog.OpDropDatabase:
+	case oplog.OpInsert, oplog.OpUpdate, oplog.OpReplace, oplog.OpDelete, oplog.OpRename, oplog.OpDropDatabase:
+	case oplog.OpDrop:
+		if e.UUID == uuid.Nil { // a view's
+			return false
+		}
 	default:
 		if !s.options.Expanded || e.Further == nil {
 			return false

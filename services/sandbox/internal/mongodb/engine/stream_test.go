@@ -156,6 +156,17 @@ func TestStream_LostHistory(t *testing.T) {
 			t.Errorf("%s: got %v, want ChangeStreamHistoryLost", name, err)
 		}
 	}
+	late := watch(t, e, StreamOptions{NS: things, Resume: &event.Token, LateLoss: true})
+	if _, err := late.Next(); !mongoerr.Is(err, mongoerr.ChangeStreamFatalError) {
+		t.Errorf("the first event of a stream that opens late: got %v, want ChangeStreamFatalError", err)
+	}
+	elsewhere := oplog.Namespace{DB: "test", Collection: "others"}
+	expect(t, watch(t, e, StreamOptions{NS: elsewhere, Resume: &event.Token, LateLoss: true}))
+	for name, o := range map[string]StreamOptions{"a high-water mark": {Resume: &mark, LateLoss: true}, "a time": {StartAt: at, LateLoss: true}} {
+		if _, err := e.Watch(o); !mongoerr.Is(err, mongoerr.ChangeStreamHistoryLost) {
+			t.Errorf("%s where tokens are lost late: got %v, want ChangeStreamHistoryLost", name, err)
+		}
+	}
 	if _, err := slow.Next(); !mongoerr.Is(err, mongoerr.ChangeStreamHistoryLost) {
 		t.Errorf("a stream left behind: got %v, want ChangeStreamHistoryLost", err)
 	}
@@ -195,8 +206,15 @@ func TestStream_Scopes(t *testing.T) {
 	insert("test", "others", 2)
 	insert("elsewhere", "things", 3)
 	insert("admin", "things", 4)
+	view := oplog.Namespace{DB: "test", Collection: "view"}
+	options, err := NewCollectionOptions(doc(t, "viewOn", "things", "pipeline", bson.A{}))
+	must(t, err)
+	must(t, e.CreateCollection(t.Context(), nil, view, options))
+	_, err = e.Drop(t.Context(), view)
+	must(t, err)
+	must(t, e.CreateCollection(t.Context(), nil, view, options))
 	must(t, e.Rename(t.Context(), oplog.Namespace{DB: "test", Collection: "others"}, oplog.Namespace{DB: "test", Collection: "moved"}, false))
-	_, err := e.DropDatabase(t.Context(), "test")
+	_, err = e.DropDatabase(t.Context(), "test")
 	must(t, err)
 	insert("test", "things", 5)
 	expect(t, collection, "insert 1", "drop", "invalidate")

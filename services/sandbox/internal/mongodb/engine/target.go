@@ -80,7 +80,7 @@ func (t *target) replace(id int64, before storage.Record, applied modify.Applied
 	if len(applied.Doc) > bsonkit.MaxDocument {
 		return mongoerr.New(17419, "Resulting document after update is larger than %d", bsonkit.MaxDocument)
 	}
-	if err := t.validate(applied.Doc); err != nil {
+	if err := t.validate(applied.Doc); err != nil && !t.lenient(before.Doc) {
 		return err
 	}
 	if err := t.cappedReplace(before.Doc, applied.Doc); err != nil {
@@ -157,6 +157,12 @@ func (t *target) validate(doc bson.Raw) error {
 		return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation")
 	}
 	return nil
+}
+
+// lenient reports that a document may be refused after its change, as it was
+// before.
+func (t *target) lenient(before bson.Raw) bool {
+	return t.coll.options.Lenient && mongoerr.Is(t.validate(before), mongoerr.DocumentValidationFailure)
 }
 
 // unclaimed blocks on a transaction that has written to the record.

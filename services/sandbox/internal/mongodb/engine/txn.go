@@ -29,6 +29,8 @@ type Txn struct {
 	// ended is closed at commit and abort.
 	ended chan struct{}
 	over  bool
+	// Level is that of its read concern, as it was given.
+	Level string
 }
 
 type seenCollection struct {

@@ -74,7 +74,7 @@ func TestTransaction_WriteConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := New(Config{})
-			_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn("key")})
+			_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn(t, "key")})
 			must(t, err)
 			e.mustInsert(t, Write{}, doc(t, "_id", 1, "key", 1), doc(t, "_id", 2, "key", 2))
 			first, second := begin(t, e, 1), begin(t, e, 2)
@@ -195,20 +195,20 @@ func insertsNine(t *testing.T, e *Engine, w Write) { e.mustInsert(t, w, doc(t, "
 func TestTransaction_AnIndexThatIsThereWaitsForNoTransaction(t *testing.T) {
 	t.Parallel()
 	e := New(Config{})
-	_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn("key")})
+	_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn(t, "key")})
 	must(t, err)
 	txn := begin(t, e, 1)
 	defer txn.Abort()
 	e.mustInsert(t, Write{Txn: txn}, doc(t, "_id", 1, "key", 1))
 	over, end := context.WithCancel(t.Context())
 	end() // nothing can be waited for
-	built, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn("key")})
+	built, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn(t, "key")})
 	if err != nil || built.Before != built.After {
 		t.Errorf("one that is there: got %+v and error %v, want nothing built and no wait", built, err)
 	}
-	other := uniqueOn("other")
+	other := uniqueOn(t, "other")
 	other.Name = "other"
-	if _, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn("key"), other}); !errors.Is(err, context.Canceled) {
+	if _, err := e.CreateIndexes(over, nil, things, []storage.IndexSpec{uniqueOn(t, "key"), other}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that is not: got %v, want a wait for the transaction", err)
 	}
 }

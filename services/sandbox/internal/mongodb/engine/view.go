@@ -85,10 +85,9 @@ type Documents struct {
 	filter *match.Filter
 	// Sorted tells that the documents have the order that was asked for.
 	Sorted bool
-	// Interrupted, if not nil, is asked now and then; an error ends the walk.
+	// Interrupted, if not nil, is asked before each; an error ends the walk.
 	Interrupted func() error
 	record      int64
-	steps       int
 	// keys and values tell that no document is needed: KeysOnly, Distinct.
 	keys, values bool
 }
@@ -113,16 +112,14 @@ func (d *Documents) KeysOnly() bool {
 	return d.keys
 }
 
-// checkEvery is how many documents lie between two looks at whether to go on.
-const checkEvery = 128
-
 // Next gives the next document, nil at the end.
 func (d *Documents) Next() (bson.Raw, error) {
 	if d.scan == nil {
 		return nil, nil
 	}
 	for {
-		if d.steps++; d.steps%checkEvery == 0 && d.Interrupted != nil {
+		// A filter may take long for each of them.
+		if d.Interrupted != nil {
 			if err := d.Interrupted(); err != nil {
 				return nil, err
 			}

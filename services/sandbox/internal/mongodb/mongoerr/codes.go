@@ -44,6 +44,7 @@ const (
 	DollarPrefixedFieldName                  Code = 52
 	InvalidIDField                           Code = 53
 	NotSingleValueField                      Code = 54
+	InvalidDBRef                             Code = 55
 	EmptyFieldName                           Code = 56
 	DottedFieldName                          Code = 57
 	CommandNotFound                          Code = 59
@@ -83,7 +84,10 @@ const (
 	IncompatibleServerVersion                Code = 188
 	PrimarySteppedDown                       Code = 189
 	ExceededMemoryLimit                      Code = 146
+	MaxStalenessOutOfRange                   Code = 160
+	IncompatibleCollationVersion             Code = 161
 	InvalidIndexSpecificationOption          Code = 197
+	InvalidUUID                              Code = 207
 	TransactionTooOld                        Code = 225
 	AtomicityFailure                         Code = 226
 	CursorKilled                             Code = 237
@@ -99,11 +103,13 @@ const (
 	ExceededTimeLimit                        Code = 262
 	OperationNotSupportedInTransaction       Code = 263
 	FailPointSetFailed                       Code = 266
+	UnsatisfiableCommitQuorum                Code = 278
 	ChangeStreamFatalError                   Code = 280
 	TransactionCoordinatorSteppingDown       Code = 281
 	ChangeStreamHistoryLost                  Code = 286
 	QueryExceededMemoryLimitNoDiskUseAllowed Code = 292
 	MechanismUnavailable                     Code = 334
+	UnsupportedOpQueryCommand                Code = 352
 	CannotGrowDocumentInCappedNamespace      Code = 10003
 	NotWritablePrimary                       Code = 10107
 	BSONObjectTooLarge                       Code = 10334
@@ -196,6 +202,10 @@ var names = map[Code]string{
 	InvalidPipelineOperator:                  "InvalidPipelineOperator",
 	CannotIndexParallelArrays:                "CannotIndexParallelArrays",
 	QueryPlanKilled:                          "QueryPlanKilled",
+	MaxStalenessOutOfRange:                   "MaxStalenessOutOfRange",
+	InvalidUUID:                              "InvalidUUID",
+	InvalidDBRef:                             "InvalidDBRef",
+	IncompatibleCollationVersion:             "IncompatibleCollationVersion",
 	InvalidViewDefinition:                    "InvalidViewDefinition",
 	ClientMetadataCannotBeMutated:            "ClientMetadataCannotBeMutated",
 	IncompatibleServerVersion:                "IncompatibleServerVersion",
@@ -217,11 +227,13 @@ var names = map[Code]string{
 	ExceededTimeLimit:                        "ExceededTimeLimit",
 	OperationNotSupportedInTransaction:       "OperationNotSupportedInTransaction",
 	FailPointSetFailed:                       "FailPointSetFailed",
+	UnsatisfiableCommitQuorum:                "UnsatisfiableCommitQuorum",
 	ChangeStreamFatalError:                   "ChangeStreamFatalError",
 	TransactionCoordinatorSteppingDown:       "TransactionCoordinatorSteppingDown",
 	ChangeStreamHistoryLost:                  "ChangeStreamHistoryLost",
 	QueryExceededMemoryLimitNoDiskUseAllowed: "QueryExceededMemoryLimitNoDiskUseAllowed",
 	MechanismUnavailable:                     "MechanismUnavailable",
+	UnsupportedOpQueryCommand:                "UnsupportedOpQueryCommand",
 	CannotGrowDocumentInCappedNamespace:      "CannotGrowDocumentInCappedNamespace",
 	NotWritablePrimary:                       "NotWritablePrimary",
 	BSONObjectTooLarge:                       "BSONObjectTooLarge",

@@ -37,6 +37,10 @@ func newCommands(version serverversion.Version) map[string]*command.Command {
 	} else {
 		delete(commands, "hello") // it came with 4.4.2
 	}
+	if version.Has(6) { // 5.1 removed it
+		delete(commands, "getLastError")
+		delete(commands, "getlasterror")
+	}
 	return commands
 }
 

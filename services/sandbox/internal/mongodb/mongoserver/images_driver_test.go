@@ -160,3 +160,60 @@ func TestImages_ALargeEventFailsTheStreamUnlessItIsSplit(t *testing.T) {
 		t.Errorf("resumed without the stage: got %v, want ChangeStreamFatalError", err)
 	}
 }
+
+// document_source_lookup_change_pre_image.cpp at the time of 4.4.
+func TestImages_Before6ACollectionKeepsThoseBeforeAChange(t *testing.T) {
+	t.Parallel()
+	h := startVersion(t, "4.4")
+	ask(t, h.db, []answer{
+		{`{"create": "c", "recordPreImages": true}`, `{"ok": 1.0}`},
+		{`{"listCollections": 1}`, `{"cursor.firstBatch.0.options": {"recordPreImages": true}}`},
+		{`{"create": "plain"}`, `{"ok": 1.0}`},
+		{`{"insert": "plain", "documents": [{"_id": 1, "n": 1}]}`, `{"n": 1}`},
+		{`{"create": "v", "viewOn": "c"}`, `{"ok": 1.0}`},
+		{`{"collMod": "v", "recordPreImages": true}`, `{"code": 72}`},
+		{`{"aggregate": "c", "pipeline": [{"$changeStream": {"fullDocument": "whenAvailable"}}], "cursor": {}}`, `{"code": 40575}`},
+	})
+	coll, plain := h.db.Collection("c"), h.db.Collection("plain")
+	stream := watch(t, coll, mongo.Pipeline{}, options.ChangeStream().SetFullDocument(options.UpdateLookup).SetFullDocumentBeforeChange(options.Required))
+	insertIDs(t, coll, 1, 1)
+	change(t.Context(), t, coll)
+	for i, want := range []string{
+		"_id operationType clusterTime fullDocument ns documentKey",
+		"_id operationType clusterTime fullDocument fullDocumentBeforeChange ns documentKey updateDescription",
+		"_id operationType clusterTime fullDocument fullDocumentBeforeChange ns documentKey",
+		"_id operationType clusterTime fullDocumentBeforeChange ns documentKey",
+	} {
+		if !stream.Next(t.Context()) {
+			t.Fatalf("event %d: got %v", i, stream.Err())
+		}
+		if got := names(t, without(stream.Current, "txnNumber", "lsid")); got != want {
+			t.Errorf("event %d: got %s, want %s", i, got, want)
+		}
+		if n := stream.Current.Lookup("fullDocumentBeforeChange", "n"); i > 0 && n.AsInt64() != int64(i) {
+			t.Errorf("event %d: got %s before the change, want n: %d", i, n, i)
+		}
+	}
+	lenient := watch(t, plain, mongo.Pipeline{}, options.ChangeStream().SetFullDocumentBeforeChange(options.WhenAvailable))
+	strict := watch(t, plain, mongo.Pipeline{}, options.ChangeStream().SetFullDocumentBeforeChange(options.Required))
+	update := func(n int) {
+		_, err := plain.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: n}}}})
+		must(t, err)
+	}
+	update(2)
+	const bare = "_id operationType clusterTime ns documentKey updateDescription"
+	if !lenient.Next(t.Context()) || names(t, without(lenient.Current, "txnNumber", "lsid")) != bare {
+		t.Errorf("got %s, %v, want no image", lenient.Current, lenient.Err())
+	}
+	if strict.Next(t.Context()) || code(strict.Err()) != 51770 {
+		t.Errorf("got %v, want the stream to fail with 51770", strict.Err())
+	}
+	ask(t, h.db, []answer{
+		{`{"collMod": "plain", "recordPreImages": "yes"}`, `{"ok": 1.0}`},
+		{`{"listCollections": 1, "filter": {"name": "plain"}}`, `{"cursor.firstBatch.0.options": {"recordPreImages": true}}`},
+	})
+	update(3)
+	if !lenient.Next(t.Context()) || lenient.Current.Lookup("fullDocumentBeforeChange", "n").AsInt64() != 2 {
+		t.Errorf("got %s, %v, want the image", lenient.Current, lenient.Err())
+	}
+}

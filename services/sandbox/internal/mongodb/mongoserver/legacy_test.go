@@ -2,6 +2,7 @@ package mongoserver_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -104,7 +105,7 @@ func wantIDs(t *testing.T, what string, r legacyReply, open bool, want ...int32)
 
 func TestLegacy_FindsAndGoesOnByOldRequests(t *testing.T) {
 	t.Parallel()
-	h := start(t, engine.Config{})
+	h := startVersion(t, "5.0")
 	for id := range 5 {
 		_, err := h.db.Collection("a.b").InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}})
 		must(t, err)
@@ -147,7 +148,7 @@ func (c legacyClient) write(code uint32, head []byte, docs ...bson.D) bson.Raw {
 
 func TestLegacy_WritesAndAsksHowItWent(t *testing.T) {
 	t.Parallel()
-	h := start(t, engine.Config{})
+	h := startVersion(t, "5.0")
 	c := newLegacyClient(t, h.server.Addr().String())
 	ns := "test.old\x00"
 	insert := func(flags byte, docs ...bson.D) bson.Raw {
@@ -199,7 +200,7 @@ func TestLegacy_WritesAndAsksHowItWent(t *testing.T) {
 // one ends the stream, and the connection takes requests again.
 func TestLegacy_AFindThatExhaustsItsCursor(t *testing.T) {
 	t.Parallel()
-	h := start(t, engine.Config{})
+	h := startVersion(t, "5.0")
 	for id := range 5 {
 		_, err := h.db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}})
 		must(t, err)
@@ -213,6 +214,37 @@ func TestLegacy_AFindThatExhaustsItsCursor(t *testing.T) {
 	wantIDs(t, "two more", c.receive(), true, 2, 3)
 	wantIDs(t, "the last", c.receive(), false, 4)
 	wantIDs(t, "another find", c.find("test.c", 4, 0, bson.D{}), false, 4)
+}
+
+// SERVER-57391, 5745702 and service_entry_point_common.cpp of 6.0: what is left is
+// what a driver begins a connection with.
+func TestLegacy_RequestsAreRefusedSince6(t *testing.T) {
+	t.Parallel()
+	h := startVersion(t, "6.0")
+	c := newLegacyClient(t, h.server.Addr().String())
+	for name, code := range map[string]int32{
+		"isMaster": 0, "ismaster": 0, "hello": 0, "buildInfo": 0, "ping": 352, "getLastError": 352, "find": 352, "nosuch": 352,
+	} {
+		reply := c.find("admin.$cmd", 0, -1, bson.D{{Key: name, Value: 1}}).docs[0]
+		if got, _ := reply.Lookup("code").Int32OK(); got != code {
+			t.Errorf("%s: got code %d in %v, want %d", name, got, reply, code)
+		}
+	}
+	for name, refused := range map[string]legacyReply{
+		"a find": c.find("test.c", 0, 0, bson.D{}), "a getMore": c.more("test.c", 0, 5),
+	} {
+		if refused.flags&2 == 0 || refused.docs[0].Lookup("code").Int32() != 5739101 {
+			t.Errorf("%s: got flags %b and %v, want QueryFailure with code 5739101", name, refused.flags, refused.docs)
+		}
+	}
+	ask(t, h.db, []answer{{`{"getLastError": 1}`, `{"code": 59}`}})
+	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	c.send(2002, append(append(make([]byte, 4), "test.c\x00"...), doc...))
+	if n, err := c.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("got %d bytes and %v after an insert, want the end of the connection", n, err)
+	}
+	ask(t, h.db, []answer{{`{"count": "c"}`, `{"n": 0}`}})
 }
 
 // The same by OP_MSG: a getMore that allows it is answered with all batches.

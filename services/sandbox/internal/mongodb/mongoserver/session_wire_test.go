@@ -23,7 +23,13 @@ type inSession struct {
 // the id of the session. It gives the replies.
 func converse(t *testing.T, steps []inSession) (replies []bson.Raw) {
 	t.Helper()
-	client := newRawClient(t, startStoppable(t, engine.New(engine.Config{})).server.Addr().String())
+	return converseWith(t, startStoppable(t, engine.New(engine.Config{})), steps)
+}
+
+// converseWith does so with a server that runs.
+func converseWith(t *testing.T, h *harness, steps []inSession) (replies []bson.Raw) {
+	t.Helper()
+	client := newRawClient(t, h.server.Addr().String())
 	const lsid = `{"id": {"$binary": {"base64": "EBESExQVFhcYGRobHB0eHw==", "subType": "04"}}}`
 	words := []string{"LSID", lsid}
 	for n := range 9 {

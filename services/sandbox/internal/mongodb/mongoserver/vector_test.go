@@ -21,16 +21,6 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
-// knownDifferences are the vectors that the sandbox answers otherwise than the
-// server, the step at which it does, and why. A vector that is listed and
-// passes fails the test, like one that is not listed and fails.
-var knownDifferences = map[string]struct{ step, why string }{
-	"sessions/retry_insert": {
-		"its retry",
-		"4.4.1 forgets the statements before an already executed last one when an insert is retried; the sandbox runs them",
-	},
-}
-
 // vector is a scenario recorded from a real server: what was sent to it and
 // what it answered.
 type vector struct {
@@ -81,12 +71,7 @@ func TestVector_Vectors(t *testing.T) {
 		v := readVector(t, file)
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			step, difference := v.run(t)
-			known, listed := knownDifferences[v.name]
-			switch {
-			case difference == "" && listed:
-				t.Errorf("got no difference, but one is listed: %s", known.why)
-			case difference != "" && (!listed || known.step != step):
+			if step, difference := v.run(t); difference != "" {
 				t.Errorf("step %q: %s", step, difference)
 			}
 		})

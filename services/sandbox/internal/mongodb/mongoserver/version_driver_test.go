@@ -146,3 +146,25 @@ func TestVersion_ForFourAMajorityHasAWriteLater(t *testing.T) {
 		t.Errorf("got %d documents and %v before the journal is written, want none", n, err)
 	}
 }
+
+func TestVersion_OperatorsWithoutFieldsChangeNothingSinceFive(t *testing.T) {
+	t.Parallel()
+	empty := bson.D{{Key: "$set", Value: bson.D{}}, {Key: "$push", Value: bson.D{}}}
+	for name, want := range map[string]int{"4.4": 9, "5.0": 0} {
+		h := startVersion(t, name)
+		coll := h.db.Collection("c")
+		_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+		must(t, err)
+		changed, err := coll.UpdateByID(t.Context(), 1, empty)
+		if code(err) != want || err == nil && (changed.MatchedCount != 1 || changed.ModifiedCount != 0) {
+			t.Errorf("%s: got %+v and error %v, want code %d and nothing modified", name, changed, err, want)
+		}
+		changed, err = coll.UpdateByID(t.Context(), 2, empty, options.UpdateOne().SetUpsert(true))
+		if code(err) != want || err == nil && changed.UpsertedID != int32(2) {
+			t.Errorf("%s: got %+v and error %v of an upsert, want code %d or an insert", name, changed, err, want)
+		}
+		if err := coll.FindOneAndUpdate(t.Context(), bson.D{{Key: "_id", Value: 1}}, empty).Err(); code(err) != want {
+			t.Errorf("%s: got error %v of findAndModify, want code %d", name, err, want)
+		}
+	}
+}

@@ -15,20 +15,20 @@ type Inbox struct {
 	left int
 	// freed is closed, and made anew, when there is more room.
 	freed chan struct{}
-	// patience is how long a message waits for room before its connection is
+	// timeout is how long a message waits for room before its connection is
 	// given up.
-	patience time.Duration
+	timeout time.Duration
 }
 
 // NewInbox makes one for so many bytes, which must be no less than the largest
 // message has.
-func NewInbox(bytes int, patience time.Duration) *Inbox {
-	return &Inbox{left: bytes, freed: make(chan struct{}), patience: patience}
+func NewInbox(bytes int, timeout time.Duration) *Inbox {
+	return &Inbox{left: bytes, freed: make(chan struct{}), timeout: timeout}
 }
 
 // claim waits for room.
 func (b *Inbox) claim(ctx context.Context, bytes int) error {
-	timer := time.NewTimer(b.patience)
+	timer := time.NewTimer(b.timeout)
 	defer timer.Stop()
 	for {
 		b.mu.Lock()
@@ -42,7 +42,7 @@ func (b *Inbox) claim(ctx context.Context, bytes int) error {
 		select {
 		case <-freed:
 		case <-timer.C:
-			return fmt.Errorf("no room for a message of %d bytes beside those of other connections within %s", bytes, b.patience)
+			return fmt.Errorf("no room for a message of %d bytes beside those of other connections within %s", bytes, b.timeout)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

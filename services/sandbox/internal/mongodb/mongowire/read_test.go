@@ -243,7 +243,7 @@ func TestRead_ReadRequestTakesNoMemoryForALengthAlone(t *testing.T) {
 	}
 }
 
-func TestRead_DocumentsCanNotReachTheirNeighbour(t *testing.T) {
+func TestRead_DocumentsCannotReachTheirNeighbour(t *testing.T) {
 	t.Parallel()
 	one, two := document(t, "_id", int32(1)), document(t, "_id", int32(2))
 	req, err := mongowire.ReadRequest(bytes.NewReader(

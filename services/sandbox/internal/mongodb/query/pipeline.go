@@ -66,6 +66,18 @@ func CompilePipeline(stages []bson.Raw, env PipelineEnv) (*Pipeline, error) {
 	return p, nil
 }
 
+// CompileAggregation is CompilePipeline for a pipeline that the server optimizes
+// before there is a document: constants that fail do so at once, after whatever is
+// wrong in reading it.
+func CompileAggregation(stages []bson.Raw, env PipelineEnv) (*Pipeline, error) {
+	env.Folding = &expression.Folding{}
+	p, err := CompilePipeline(stages, env)
+	if err == nil {
+		err = env.Folding.Err()
+	}
+	return p, err
+}
+
 func oneField() error {
 	return mongoerr.New(40323, "A pipeline stage specification object must contain exactly one field.")
 }

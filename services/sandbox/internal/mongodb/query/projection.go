@@ -26,6 +26,9 @@ type slicing struct {
 	at    []int64 // [n] or [skip, n], see expression.Slice
 }
 
+// Positional reports that the operator $ is in it.
+func (p *Projection) Positional() bool { return p != nil && p.positional != nil }
+
 // CompileProjection reads a projection. The filter is needed by the positional
 // operator and may be nil. It returns nil for an empty projection.
 func CompileProjection(spec bson.Raw, f *match.Filter, env expression.Env) (*Projection, error) {

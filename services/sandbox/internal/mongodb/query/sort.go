@@ -49,11 +49,7 @@ func sortByMeta(v bson.RawValue) error {
 	if it.Next() {
 		return mongoerr.New(mongoerr.FailedToParse, "Cannot have additional keys in a $meta sort specification")
 	}
-	name, ok := of.StringValueOK()
-	if !ok {
-		return mongoerr.New(17307, "$meta only supports string arguments")
-	}
-	switch name {
+	switch name, _ := of.StringValueOK(); name {
 	case "textScore":
 		return mongoerr.New(40218, "query requires text score metadata, but it is not available")
 	case "randVal":
@@ -62,10 +58,8 @@ func sortByMeta(v bson.RawValue) error {
 		return mongoerr.New(31218, "$meta sort by 'searchScore' metadata is not supported")
 	case "searchHighlights":
 		return mongoerr.New(31219, "$meta sort by 'searchHighlights' metadata is not supported")
-	case "geoNearDistance", "geoNearPoint", "recordId", "indexKey", "sortKey":
-		return mongoerr.New(31138, "Illegal $meta sort: $meta: %q", name)
 	}
-	return mongoerr.New(17308, "Unsupported argument to $meta: %s", name)
+	return mongoerr.New(31138, "Illegal $meta sort: $meta: %s", bsonkit.Describe(of))
 }
 
 func sortField(path string, v bson.RawValue) (SortField, error) {

@@ -14,6 +14,11 @@ import (
 
 func compileStage(name string, v bson.RawValue, env PipelineEnv) (stage, error) {
 	switch name {
+	case "$bucketAuto", "$lookup", "$unionWith", "$graphLookup":
+		// Their expressions and pipelines are optimized no sooner than they run.
+		env.Folding = nil
+	}
+	switch name {
 	case "$match":
 		return matchStage(v, env)
 	case "$project":

@@ -8,6 +8,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -16,13 +17,14 @@ type buckets struct {
 	by         *expression.Expr
 	boundaries []bson.RawValue
 	otherwise  bson.RawValue // missing if there is no default
+	order      *collation.Collation
 }
 
 func bucketStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return stage{}, mongoerr.New(40201, "Argument to $bucket stage must be an object, but found type: %s.", bsonkit.TypeName(v.Type))
 	}
-	b := &buckets{}
+	b := &buckets{order: env.Collation}
 	g := grouping{env: env.Env, key: b.find, fields: []groupField{counting("count")}}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
 		var err error
@@ -50,7 +52,7 @@ func bucketStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 		return stage{}, mongoerr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
 	}
 	low, high := b.boundaries[0], b.boundaries[len(b.boundaries)-1]
-	if b.otherwise.Type != bsonkit.Missing && bsonkit.Compare(b.otherwise, low) >= 0 && bsonkit.Compare(b.otherwise, high) < 0 {
+	if b.otherwise.Type != bsonkit.Missing && env.Collation.Compare(b.otherwise, low) >= 0 && env.Collation.Compare(b.otherwise, high) < 0 {
 		return stage{}, mongoerr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.")
 	}
 	return stage{run: func(_ context.Context, in documents) documents {
@@ -60,7 +62,7 @@ func bucketStage(v bson.RawValue, env PipelineEnv) (stage, error) {
 				yield(nil, err)
 				return
 			}
-			slices.SortStableFunc(groups, func(x, y *group) int { return bsonkit.Compare(x.id, y.id) })
+			slices.SortStableFunc(groups, func(x, y *group) int { return env.Collation.Compare(x.id, y.id) })
 			for _, gr := range groups {
 				doc, err := g.document(gr)
 				if !yield(doc, err) || err != nil {
@@ -76,9 +78,10 @@ func (b *buckets) find(doc bson.Raw) (bson.RawValue, error) {
 	if err != nil {
 		return v, err
 	}
-	if expression.Compare(v, b.boundaries[0]) >= 0 {
+	folded := b.order.Fold(v)
+	if expression.Compare(folded, b.order.Fold(b.boundaries[0])) >= 0 {
 		for i, upper := range b.boundaries[1:] {
-			if expression.Compare(v, upper) < 0 {
+			if expression.Compare(folded, b.order.Fold(upper)) < 0 {
 				return b.boundaries[i], nil
 			}
 		}
@@ -115,7 +118,7 @@ func boundaries(v bson.RawValue, env expression.Env) ([]bson.RawValue, error) {
 			if !bsonkit.SameOrder(limits[n-1].Type, limit.Type) {
 				return nil, mongoerr.New(40193, "All values in the the 'boundaries' option to $bucket must have the same type.")
 			}
-			if bsonkit.Compare(limits[n-1], limit) >= 0 {
+			if env.Collation.Compare(limits[n-1], limit) >= 0 {
 				return nil, mongoerr.New(40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order", n-1, n)
 			}
 		}

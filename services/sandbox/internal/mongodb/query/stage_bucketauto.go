@@ -109,7 +109,7 @@ func (b *bucketAuto) run(_ context.Context, in documents) documents {
 		for n := 1; len(left) > 0; n++ {
 			size := len(left)
 			if n < b.count {
-				size = upToEqual(left, min(share, size))
+				size = b.upToEqual(left, min(share, size))
 			}
 			begin := left[0].value
 			if b.rounds == nil {
@@ -144,9 +144,9 @@ func (g granularity) bucket(left []placed, size int) (int, bson.RawValue) {
 
 // upToEqual is the size of a bucket that has at least size documents, and all
 // that are equal to its last.
-func upToEqual(left []placed, size int) int {
+func (b *bucketAuto) upToEqual(left []placed, size int) int {
 	last := left[size-1].value
-	for size < len(left) && bsonkit.Compare(left[size].value, last) == 0 {
+	for size < len(left) && b.groups.env.Collation.Compare(left[size].value, last) == 0 {
 		size++
 	}
 	return size
@@ -201,7 +201,7 @@ func (b *bucketAuto) sort(in documents) ([]placed, error) {
 		}
 		all = append(all, placed{value, doc})
 	}
-	slices.SortStableFunc(all, func(x, y placed) int { return bsonkit.Compare(x.value, y.value) })
+	slices.SortStableFunc(all, func(x, y placed) int { return b.groups.env.Collation.Compare(x.value, y.value) })
 	return all, nil
 }
 

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -71,7 +72,7 @@ func (g *graphLookup) option(name string, v bson.RawValue) (err error) {
 		return err
 	}
 	text, ok := v.StringValueOK()
-	if !ok {
+	if !ok && slices.Contains([]string{"from", "as", "connectFromField", "connectToField", "depthField"}, name) {
 		return mongoerr.New(40103, "expected string as argument for %s, found: %s", name, bsonkit.Describe(v))
 	}
 	switch name {
@@ -106,7 +107,7 @@ func (g *graphLookup) document(ctx context.Context, doc bson.Raw) (bson.Raw, err
 	seen, asked := map[string]bool{}, map[string]bool{}
 	var found []bson.RawValue
 	for depth := int64(0); len(frontier) > 0 && (g.most < 0 || depth <= g.most); depth++ {
-		values := newlyAsked(frontier, asked)
+		values := g.newlyAsked(frontier, asked)
 		frontier = nil
 		if len(values) == 0 {
 			break
@@ -116,7 +117,7 @@ func (g *graphLookup) document(ctx context.Context, doc bson.Raw) (bson.Raw, err
 				return nil, err
 			}
 			id, _ := bsonkit.Get(other, "_id")
-			key := string(bsonkit.AppendKey(nil, id))
+			key := string(bsonkit.AppendKey(nil, g.env.Collation.Fold(id)))
 			if seen[key] {
 				continue
 			}
@@ -139,13 +140,13 @@ func (g *graphLookup) document(ctx context.Context, doc bson.Raw) (bson.Raw, err
 }
 
 // newlyAsked are the values that have not been looked for yet.
-func newlyAsked(frontier []bson.RawValue, asked map[string]bool) []bson.RawValue {
+func (g *graphLookup) newlyAsked(frontier []bson.RawValue, asked map[string]bool) []bson.RawValue {
 	var values []bson.RawValue
 	for _, v := range frontier {
 		if v.Type == bsonkit.Missing {
 			continue
 		}
-		if key := string(bsonkit.AppendKey(nil, v)); !asked[key] {
+		if key := string(bsonkit.AppendKey(nil, g.env.Collation.Fold(v))); !asked[key] {
 			asked[key] = true
 			values = append(values, v)
 		}
@@ -154,7 +155,7 @@ func newlyAsked(frontier []bson.RawValue, asked map[string]bool) []bson.RawValue
 }
 
 func (g *graphLookup) filter(values []bson.RawValue) *match.Filter {
-	filters := []*match.Filter{match.In(g.to, values)}
+	filters := []*match.Filter{match.In(g.to, values, g.env.Collation)}
 	if g.restrict != nil {
 		filters = append(filters, g.restrict)
 	}

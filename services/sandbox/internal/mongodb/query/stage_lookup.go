@@ -188,7 +188,7 @@ func (l *lookup) equalTo(doc bson.Raw) *match.Filter {
 	if len(values) == 0 {
 		values = []bson.RawValue{bsonkit.Null()}
 	}
-	return match.In(l.foreign, values)
+	return match.In(l.foreign, values, l.env.Collation)
 }
 
 // pipelineFor compiles the pipeline with these values of its variables.
@@ -201,7 +201,7 @@ func (l *lookup) pipelineFor(values []bson.RawValue) (*Pipeline, error) {
 		}
 		b.Append(name, values[i])
 	}
-	// Outer variables stay in sight behind the new ones.
+	// Outer variables stay in scope behind the new ones.
 	for it := bsonkit.Iterate(l.env.Let); it.Next(); {
 		b.Append(string(it.Key()), it.Value())
 	}

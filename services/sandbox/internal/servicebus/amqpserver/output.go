@@ -1,6 +1,7 @@
 package amqpserver
 
 import (
+	"runtime"
 	"time"
 
 	"changerelay/services/sandbox/internal/servicebus/amqp"
@@ -32,6 +33,10 @@ func (c *conn) flush() {
 	}
 	c.writing = true
 	for len(c.out) > 0 && !c.broken {
+		// Who is about to answer comes first: one call of the operating system is for all.
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
 		buf := c.out
 		c.out = c.spare[:0]
 		c.flying = len(buf)

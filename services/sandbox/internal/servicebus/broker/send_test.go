@@ -345,10 +345,10 @@ func TestSend_AWakeUpIsNotLostWithItsReceiver(t *testing.T) {
 			left <- err
 		}()
 		synctest.Wait()
-		patience, end := context.WithTimeout(t.Context(), time.Minute)
+		waitTimeout, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
 		go func() {
-			ds, err := stays.Receive(patience, 2)
+			ds, err := stays.Receive(waitTimeout, 2)
 			got <- fmt.Sprint(ids(ds), err)
 		}()
 		synctest.Wait()

@@ -54,7 +54,7 @@ func TestSettle_Outcomes(t *testing.T) {
 	}
 }
 
-func TestSettle_AnotherReceiversMessageCanNotBeSettled(t *testing.T) {
+func TestSettle_AnotherReceiversMessageCannotBeSettled(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeQueue(t, b, "q", entity.QueueProperties{})
 		send(t, b, "q", msg("m0", ""))

@@ -42,7 +42,7 @@ func TestBusFaults_EveryExampleStartsItsFault(t *testing.T) {
 	r.EndAll()
 }
 
-func TestBusFaults_AFaultThatCanNotBeIsRefused(t *testing.T) {
+func TestBusFaults_AFaultThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	r, _ := registry(t)
 	for _, body := range []string{

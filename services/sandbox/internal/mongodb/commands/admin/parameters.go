@@ -32,6 +32,11 @@ func getParameter(_ context.Context, c *command.Call, r *command.Reply) error {
 		}},
 		{"ttlMonitorSleepSecs", func(name string) { r.Int32(name, int32(c.Server.Engine.TTLInterval()/time.Second)) }},
 		{"enableTestCommands", func(name string) { r.Boolean(name, true) }},
+		{"ttlMonitorEnabled", func(name string) { r.Boolean(name, true) }},
+		{"transactionLifetimeLimitSeconds", func(name string) { r.Int32(name, 60) }},
+		{"cursorTimeoutMillis", func(name string) { r.Int64(name, command.CursorTimeout.Milliseconds()) }},
+		{"localLogicalSessionTimeoutMinutes", func(name string) { r.Int32(name, 30) }},
+		{"internalQueryMaxBlockingSortMemoryUsageBytes", func(name string) { r.Int32(name, 100<<20) }},
 		{"authenticationMechanisms", func(name string) { r.Strings(name, nil) }},
 	} {
 		if all || wanted[p.name] {

@@ -20,11 +20,17 @@ func startSession(_ context.Context, _ *command.Call, r *command.Reply) error {
 	return nil
 }
 
-// refreshSessions needs to do nothing: a session that is not known is made when
-// it is used.
+// refreshSessions keeps what the sessions have open. A session that is not known
+// is made when it is used.
 func refreshSessions(_ context.Context, c *command.Call, _ *command.Reply) error {
-	_, err := sessionIDs(c)
-	return err
+	ids, err := sessionIDs(c)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.Server.Cursors.Refresh(id)
+	}
+	return nil
 }
 
 // endSessions ends what the sessions have open, and forgets them.

@@ -190,6 +190,15 @@ func hostInfo(_ context.Context, c *command.Call, r *command.Reply) error {
 	r.OpenDocument("system")
 	r.Date("currentTime", c.Now.UnixMilli())
 	r.Text("hostname", host)
+	r.Int32("cpuAddrSize", strconv.IntSize)
+	r.Int32("numCores", int32(runtime.NumCPU()))
+	r.Text("cpuArch", runtime.GOARCH)
+	r.Boolean("numaEnabled", false)
+	r.Close()
+	r.OpenDocument("os")
+	r.Text("type", runtime.GOOS)
+	r.Close()
+	r.OpenDocument("extra")
 	r.Close()
 	return nil
 }
@@ -202,10 +211,21 @@ func getNonce(_ context.Context, _ *command.Call, r *command.Reply) error {
 }
 
 // getLog has nothing to show; shells ask for the warnings of the start.
-func getLog(_ context.Context, _ *command.Call, r *command.Reply) error {
-	r.Int32("totalLinesWritten", 0)
-	r.Strings("log", nil)
-	return nil
+// getLog tells which logs there are, and that nothing was written to them: what
+// the sandbox has to say is on its standard error.
+func getLog(_ context.Context, c *command.Call, r *command.Reply) error {
+	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
+	first, _ := c.Body.IndexErr(0)
+	switch name := a.Text(c.Name, first.Value()); name {
+	case "*":
+		r.Strings("names", []string{"global", "startupWarnings"})
+	case "global", "startupWarnings":
+		r.Int32("totalLinesWritten", 0)
+		r.Strings("log", nil)
+	default:
+		a.Fail(mongoerr.OperationFailed, "No log named '%s'", name)
+	}
+	return a.Err
 }
 
 func dbStats(_ context.Context, c *command.Call, r *command.Reply) error {

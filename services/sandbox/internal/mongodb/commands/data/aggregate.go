@@ -89,7 +89,9 @@ func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 		case "pipeline":
 			g.stages, hasPipeline = a.Documents(name, v), true
 		case "cursor":
-			hasCursor = true
+			if hasCursor = true; v.Type == bson.TypeNull {
+				a.WrongType(name, v, "object")
+			}
 			g.batchSize = a.BatchSize(a.Document(name, v))
 		case "allowDiskUse":
 			g.spills = a.Boolean(name, v)
@@ -152,10 +154,14 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 		return nil, mongoerr.New(mongoerr.InvalidNamespace,
 			"{aggregate: 1} is not valid for '%s'; a collection is required.", first)
 	}
-	if first == "$indexStats" {
+	switch first {
+	case "$currentOp":
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	case "$listLocalSessions":
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection")
+	case "$indexStats":
 		return indexStatsSource(ctx, c, g)
-	}
-	if first == "$collStats" {
+	case "$collStats":
 		stats, err := statsSource(c, g)
 		if err != nil {
 			return nil, err
@@ -170,9 +176,9 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 	if err := command.CollatedStages(env.Collation, g.stages); err != nil {
 		return nil, err
 	}
-	pipeline, err := query.CompilePipeline(g.stages, query.PipelineEnv{
+	pipeline, err := query.CompileAggregation(g.stages, query.PipelineEnv{
 		Env:        env,
-		Collection: c.Foreign(g.ns.DB),
+		Collection: c.Foreign(g.ns.DB, env.Collation),
 	})
 	if err != nil {
 		return nil, err

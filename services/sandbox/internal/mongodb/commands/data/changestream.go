@@ -50,7 +50,7 @@ func watch(ctx context.Context, c *command.Call, r *command.Reply, g aggregation
 	if err := command.CollatedStages(env.Collation, stages); err != nil {
 		return err
 	}
-	pipeline, err := query.CompilePipeline(stages, query.PipelineEnv{Env: env})
+	pipeline, err := query.CompileAggregation(stages, query.PipelineEnv{Env: env})
 	if err != nil {
 		return err
 	}

@@ -80,20 +80,33 @@ func statsSource(c *command.Call, g aggregation) (*command.DocSource, error) {
 	r := command.NewReply()
 	r.Text("ns", g.ns.String())
 	r.Date("localTime", c.Now.UnixMilli())
-	for it := bsonkit.Iterate(a.Document("$collStats", stage)); it.Next(); {
+	for it := bsonkit.Iterate(statsOption(&a, "$collStats", stage)); it.Next(); {
 		switch name := string(it.Key()); name {
 		case "storageStats":
-			scale := a.Scale(a.Document(name, it.Value()))
+			scale := a.Scale(statsOption(&a, name, it.Value()))
 			r.OpenDocument(name)
 			writeStats(c, r, g.ns, scale)
 			r.Close()
 		case "count":
+			statsOption(&a, name, it.Value())
 			info, _ := c.Server.Engine.Collection(g.ns)
 			r.Int64("count", int64(info.Count))
-		default:
+		case "latencyStats", "queryExecStats":
 			a.Fail(mongoerr.NotImplemented, "$collStats with %s is not supported", name)
+		default:
+			a.Fail(40168, "unrecognized option to $collStats: %s", name)
 		}
 	}
 	r.Close()
 	return &command.DocSource{Docs: []bson.Raw{r.Doc}}, a.Err
+}
+
+// statsOption is the document of $collStats or of one of its options.
+func statsOption(a *command.Arguments, name string, v bson.RawValue) bson.Raw {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		code := map[string]mongoerr.Code{"$collStats": 40166, "storageStats": 40279, "count": 40480}[name]
+		a.Fail(code, "%s argument must be an object, but got %s", name, bsonkit.Describe(v))
+	}
+	return doc
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"math"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -25,13 +26,13 @@ func count(ctx context.Context, c *command.Call, r *command.Reply) error {
 		switch name {
 		case c.Name, "fields":
 		case "comment":
-			a.Text(name, v)
+			textBefore5(c, &a, name, v)
 		case "query":
 			filter = a.Document(name, v)
 		case "limit":
-			limit = a.Integer(name, v)
+			limit = countLimit(&a, name, v)
 		case "skip":
-			skip = a.Count(name, v)
+			skip = countSkip(&a, name, v)
 		case "hint":
 			hint = a.Hint(name, v)
 		case "collation":
@@ -54,14 +55,35 @@ func count(ctx context.Context, c *command.Call, r *command.Reply) error {
 		return err
 	}
 	n = max(n-skip, 0)
-	if limit < 0 {
-		limit = -limit
-	}
 	if limit > 0 {
 		n = min(n, limit)
 	}
 	r.Int32("n", int32(n))
 	return nil
+}
+
+// textBefore5 refuses a comment that is no text where 4.4.1 does; other commands take any.
+func textBefore5(c *command.Call, a *command.Arguments, name string, v bson.RawValue) {
+	if !c.Server.Version.Has(5) {
+		a.Text(name, v)
+	}
+}
+
+// countLimit is the limit of a count: it may be negative, which says the same.
+func countLimit(a *command.Arguments, name string, v bson.RawValue) int64 {
+	n := a.WholeNumber(name, v)
+	if n == math.MinInt64 {
+		a.Fail(mongoerr.BadValue, "limit value for count cannot be min long")
+	}
+	return max(n, -n)
+}
+
+func countSkip(a *command.Arguments, name string, v bson.RawValue) int64 {
+	n := a.WholeNumber(name, v)
+	if n < 0 {
+		a.Fail(mongoerr.FailedToParse, "Expected a positive number in: %s: %d", name, n)
+	}
+	return n
 }
 
 func countMatching(ctx context.Context, c *command.Call, ns oplog.Namespace, filter bson.Raw, hint storage.Hint, by *collation.Collation,
@@ -83,7 +105,7 @@ func countMatching(ctx context.Context, c *command.Call, ns oplog.Namespace, fil
 	}
 	env := c.Env(nil)
 	env.Collation = c.CollationOf(ns, by)
-	compiled, err := match.Compile(filter, env)
+	compiled, err := match.CompileQuery(filter, env)
 	if err != nil {
 		return 0, err
 	}

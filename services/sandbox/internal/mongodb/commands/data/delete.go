@@ -60,17 +60,15 @@ func parseDeleteStatement(doc bson.Raw) (deleteStatement, error) {
 	hasQuery, hasLimit := false, false
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		name, v := string(it.Key()), it.Value()
+		if command.Absent(v) && name != "limit" {
+			continue
+		}
 		switch name {
 		case "q":
 			d.filter, hasQuery = a.Document(name, v), true
 		case "limit":
 			hasLimit = true
-			switch limit := a.Integer(name, v); limit {
-			case 0, 1:
-				d.multi = limit == 0
-			default:
-				a.Fail(mongoerr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
-			}
+			d.multi = deletesAll(&a, v)
 		case "hint":
 			d.hint = a.Hint(name, v)
 		case "collation":
@@ -88,15 +86,30 @@ func parseDeleteStatement(doc bson.Raw) (deleteStatement, error) {
 	return d, a.Err
 }
 
+// deletesAll reads the limit of a statement. What is no number is as good as 0.
+func deletesAll(a *command.Arguments, limit bson.RawValue) bool {
+	if !bsonkit.IsNumber(limit.Type) {
+		return true
+	}
+	n := bsonkit.Float(limit)
+	if n != 0 && n != 1 {
+		a.Fail(mongoerr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bsonkit.Describe(limit))
+	}
+	return n == 0
+}
+
 func runDelete(ctx context.Context, c *command.Call, w writeCommand, i int, d deleteStatement) (engine.Result, error) {
 	env := c.Env(nil)
 	env.Collation = c.CollationOf(w.ns, d.collation)
-	filter, err := match.Compile(d.filter, env)
+	filter, err := match.CompileQuery(d.filter, env)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	if d.multi && c.Retry != nil {
 		return engine.Result{}, mongoerr.New(mongoerr.InvalidOptions, "Cannot use retryable writes with limit=0")
+	}
+	if w.refused != nil {
+		return engine.Result{}, w.refused
 	}
 	return c.Server.Engine.Delete(ctx, w.write(c, i), w.ns,
 		engine.Selection{Filter: filter, Hint: d.hint, Multi: d.multi})

@@ -19,15 +19,16 @@ import (
 func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	var filter bson.Raw
-	key := ""
+	key, named := "", false
 	var by *collation.Collation
 	for it := bsonkit.Iterate(c.Body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
 		switch name {
 		case c.Name:
 		case "comment":
-			a.Text(name, v)
+			textBefore5(c, &a, name, v)
 		case "key":
+			named = true
 			if key = a.Text(name, v); strings.ContainsRune(key, 0) {
 				a.Fail(31032, "Key field cannot contain an embedded null byte")
 			}
@@ -41,7 +42,7 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 			}
 		}
 	}
-	if key == "" {
+	if !named {
 		a.Fail(40414, "BSON field 'distinct.key' is missing but a required field")
 	}
 	if a.Err != nil {
@@ -54,14 +55,15 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 	env := c.Env(nil)
 	by = c.CollationOf(ns, by)
 	env.Collation = by
-	compiled, err := match.Compile(filter, env)
+	compiled, err := match.CompileQuery(filter, env)
 	if err != nil {
 		return err
 	}
-	docs, err := distinctDocuments(ctx, c, ns, key, filter, compiled, by)
+	docs, end, err := distinctDocuments(ctx, c, ns, key, filter, compiled, by)
 	if err != nil {
 		return err
 	}
+	defer end()
 	values, err := distinctValues(ctx, docs, key, by)
 	if err != nil {
 		return err
@@ -74,28 +76,29 @@ func distinct(ctx context.Context, c *command.Call, r *command.Reply) error {
 	return nil
 }
 
+// distinctDocuments gives the documents whose values count, and what ends them.
 func distinctDocuments(
 	ctx context.Context, c *command.Call, ns oplog.Namespace, key string, filter bson.Raw, compiled *match.Filter, by *collation.Collation,
-) (command.Puller, error) {
+) (docs command.Puller, end func(), err error) {
 	src, err := throughView(ctx, c, ns, by, command.StageOf("$match", filter)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if src != nil {
-		return src, nil
+		return src, src.Close, nil
 	}
 	view, err := c.View(ns)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	docs, ok := view.Distinct(compiled, key)
+	found, ok := view.Distinct(compiled, key)
 	if !ok || !by.IsSimple() {
-		if docs, err = view.Documents(compiled, nil, storage.Hint{}); err != nil {
-			return nil, err
+		if found, err = view.Documents(compiled, nil, storage.Hint{}); err != nil {
+			return nil, nil, err
 		}
 	}
-	docs.Interrupted = c.Interrupted
-	return docs, nil
+	found.Interrupted = c.Interrupted
+	return found, func() {}, nil
 }
 
 // distinctValues gives each value at a path once, in order; of an array its

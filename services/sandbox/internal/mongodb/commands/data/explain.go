@@ -166,10 +166,10 @@ func selection(a *command.Arguments, f *findArguments, doc bson.Raw, filter stri
 			f.collation = a.Collation(v)
 		case "limit":
 			if filter == "query" {
-				f.limit = max(a.Integer(name, v), 0)
+				f.limit = countLimit(a, name, v)
 			}
 		case "skip":
-			f.skip = a.Count(name, v)
+			f.skip = countSkip(a, name, v)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func plan(c *command.Call,
 ) (*plannedRun, error) {
 	env := c.Env(nil)
 	env.Collation = c.CollationOf(ns, by)
-	compiled, err := match.Compile(filter, env)
+	compiled, err := match.CompileQuery(filter, env)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func planDistinct(c *command.Call, ns oplog.Namespace, key string, filter bson.R
 	if err != nil || !env.Collation.IsSimple() {
 		return run, err
 	}
-	compiled, err := match.Compile(filter, env)
+	compiled, err := match.CompileQuery(filter, env)
 	if err != nil {
 		return nil, err
 	}

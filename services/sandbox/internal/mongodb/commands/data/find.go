@@ -47,6 +47,11 @@ func find(ctx context.Context, c *command.Call, r *command.Reply) error {
 	if tail, tailable := src.(*tailSource); tailable {
 		return openTail(c, r, cur, tail, f.batchSize)
 	}
+	if f.batchSize == 0 && c.Txn == nil && ns != oplogNamespace {
+		// Nothing is kept open of what is not there, even if nothing was asked for yet.
+		_, there := c.Server.Engine.Collection(ns)
+		f.single = f.single || !there
+	}
 	return c.Open(ctx, r, cur, f.batchSize, f.single)
 }
 
@@ -55,7 +60,7 @@ func findSource(ctx context.Context, c *command.Call, ns oplog.Namespace, f find
 	env := c.Env(nil)
 	f.collation = c.CollationOf(ns, f.collation)
 	env.Collation = f.collation
-	filter, err := match.Compile(f.filter, env)
+	filter, err := match.CompileQuery(f.filter, env)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +83,16 @@ func findSource(ctx context.Context, c *command.Call, ns oplog.Namespace, f find
 	if ns == oplogNamespace {
 		results.docs = oplogDocuments(c, filter, f.hint)
 		return results, nil
+	}
+	if ns.Collection == viewsCollection {
+		views, err := viewDocuments(c, ns.DB, filter)
+		if err != nil {
+			return nil, err
+		}
+		if results.docs = views; sort != nil {
+			results.docs, err = inOrder(ctx, views, sort.In(f.collation), f)
+		}
+		return results, err
 	}
 	view, err := c.View(ns)
 	if err != nil {

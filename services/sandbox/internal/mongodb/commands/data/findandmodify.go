@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
@@ -49,13 +50,16 @@ func findAndModify(ctx context.Context, c *command.Call, r *command.Reply) error
 	env := c.Env(nil)
 	m.collation = c.CollationOf(ns, m.collation)
 	env.Collation = m.collation
-	filter, err := match.Compile(m.filter, env)
+	filter, err := match.CompileQuery(m.filter, env)
 	if err != nil {
 		return err
 	}
 	projection, err := query.CompileProjection(m.fields, filter, env)
 	if err != nil {
 		return err
+	}
+	if m.returnNew && projection.Positional() {
+		return mongoerr.New(mongoerr.BadValue, "cannot use a positional projection and return the new document")
 	}
 	sort, err := query.CompileSort(m.sort)
 	if err != nil {
@@ -82,19 +86,19 @@ func parseModification(c *command.Call) (modification, error) {
 		switch name {
 		case c.Name:
 		case "query":
-			m.filter = a.Document(name, v)
+			m.filter = documentOfModification(c, &a, name, v, 31160)
 		case "sort":
-			m.sort = a.Document(name, v)
+			m.sort = documentOfModification(c, &a, name, v, 31174)
 		case "fields":
-			m.fields = a.Document(name, v)
+			m.fields = documentOfModification(c, &a, name, v, 31175)
 		case "update":
 			m.update = v
 		case "remove":
-			m.remove = a.Truth(name, v)
+			m.remove = flag(c, &a, name, v)
 		case "upsert":
-			m.upsert = a.Truth(name, v)
+			m.upsert = flag(c, &a, name, v)
 		case "new":
-			m.returnNew = a.Truth(name, v)
+			m.returnNew = flag(c, &a, name, v)
 		case "arrayFilters":
 			m.arrayFilters = a.Documents(name, v)
 		case "bypassDocumentValidation":
@@ -104,9 +108,6 @@ func parseModification(c *command.Call) (modification, error) {
 		case "collation":
 			m.collation = a.Collation(v)
 		case "stmtId":
-			if !c.Server.Version.Has(5) {
-				a.Fail(51177, "BSON field '%s' is an unknown field.", name)
-			}
 			m.statement = statementNumber(&a, name, v)
 		default:
 			if !command.IsGeneric(name) && !c.TakesLet(&a, name, v) {
@@ -116,6 +117,22 @@ func parseModification(c *command.Call) (modification, error) {
 	}
 	m.refuse(&a)
 	return m, a.Err
+}
+
+// flag takes anything before 5.0 (find_and_modify_request.cpp, trueValue).
+func flag(c *command.Call, a *command.Arguments, name string, v bson.RawValue) bool {
+	if !c.Server.Version.Has(5) {
+		return bsonkit.Truthy(v)
+	}
+	return a.Truth(name, v)
+}
+
+// documentOfModification takes no null and has a code for each field before 5.0.
+func documentOfModification(c *command.Call, a *command.Arguments, name string, v bson.RawValue, code mongoerr.Code) bson.Raw {
+	if v.Type != bson.TypeEmbeddedDocument && !c.Server.Version.Has(5) {
+		a.Fail(code, "'%s' parameter must be an object, found %s", name, bsonkit.TypeName(v.Type))
+	}
+	return a.Document(name, v)
 }
 
 // refuse finds arguments that do not go together.
@@ -144,7 +161,7 @@ func modifyOne(ctx context.Context, c *command.Call, ns oplog.Namespace, m modif
 	}
 	env := c.Env(nil)
 	env.Collation = m.collation
-	change, err := modify.Compile(replacement(c, m.update), modify.Options{PathsOfPipelines: c.Server.Version.Has(5), ArrayFilters: m.arrayFilters, Env: env})
+	change, err := modify.Compile(replacement(c, m.update), modify.Options{SinceFive: c.Server.Version.Has(5), ArrayFilters: m.arrayFilters, Env: env})
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -203,4 +220,23 @@ func (m modification) answer(r *command.Reply, result engine.Result, projection 
 	}
 	r.Document("value", shown)
 	return nil
+}
+
+// findAndModifyPrivileges are those of findAndModify, which also shows the
+// document.
+func findAndModifyPrivileges(c *command.Call) []access.Privilege {
+	actions := []access.Action{access.Find}
+	given := func(name string) bool {
+		v, _ := bsonkit.Get(c.Body, name)
+		return flag(c, &command.Arguments{}, name, v)
+	}
+	if given("remove") {
+		actions = append(actions, access.Remove)
+	} else {
+		actions = append(actions, access.Update)
+	}
+	if given("upsert") {
+		actions = append(actions, access.Insert)
+	}
+	return c.OnOwnCollection(actions...)
 }

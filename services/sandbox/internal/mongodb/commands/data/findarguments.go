@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -34,6 +35,9 @@ func parseFind(c *command.Call, body bson.Raw) (findArguments, error) {
 	a := command.Arguments{Mismatch: mongoerr.FailedToParse}
 	for it := bsonkit.Iterate(body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
+		if v.Type == bson.TypeNull && !c.Server.Version.Has(5) {
+			notNull(&a, name, v)
+		}
 		switch name {
 		case "find":
 		case "allowDiskUse":
@@ -82,6 +86,15 @@ func parseFind(c *command.Call, body bson.Raw) (findArguments, error) {
 	return f, a.Err
 }
 
+// notNull refuses null where a find needs a document: only since 5.0 it stands
+// for none.
+func notNull(a *command.Arguments, name string, v bson.RawValue) {
+	switch name {
+	case "filter", "sort", "projection", "min", "max", "collation":
+		a.WrongType(name, v, "object")
+	}
+}
+
 // refuse finds arguments that do not go together, and puts the bounds into the
 // hint that they need.
 func (f *findArguments) refuse(a *command.Arguments) {
@@ -92,7 +105,17 @@ func (f *findArguments) refuse(a *command.Arguments) {
 		f.hint.Max = f.max
 	}
 	bounded := f.hint.Min != nil || f.hint.Max != nil
+	natural, naturalSort := bsonkit.Get(f.sort, "$natural")
+	direction, _ := natural.AsInt64OK()
 	switch {
+	case f.hint.Min != nil && f.hint.Max != nil && !sameNames(f.hint.Min, f.hint.Max):
+		a.Fail(51176, "min and max must have the same field names")
+	case naturalSort && countFields(f.sort) > 1:
+		a.Fail(mongoerr.BadValue, "Cannot include '$natural' in compound sort: %s", bsonkit.Describe(bsonkit.Document(f.sort)))
+	case naturalSort && !f.hint.IsZero() && !f.hint.Natural:
+		a.Fail(mongoerr.BadValue, "index hint not allowed with $natural sort order")
+	case naturalSort && f.hint.Natural && f.hint.Reverse != (direction < 0):
+		a.Fail(mongoerr.BadValue, "$natural hint must be in the same direction as $natural sort order")
 	case bounded && f.hint.IsZero():
 		a.Fail(51173, "When using min()/max() a hint of which index to use must be provided")
 	case f.awaitData && !f.tailable:
@@ -102,6 +125,28 @@ func (f *findArguments) refuse(a *command.Arguments) {
 	case f.tailable && len(f.sort) > len(bsonkit.Empty) && !f.naturally():
 		a.Fail(mongoerr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
 	}
+}
+
+// sameNames reports that two documents have the same fields in the same order.
+func sameNames(a, b bson.Raw) bool {
+	first, second := bsonkit.Iterate(a), bsonkit.Iterate(b)
+	for {
+		more, other := first.Next(), second.Next()
+		if more != other || more && !bytes.Equal(first.Key(), second.Key()) {
+			return false
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+func countFields(doc bson.Raw) int {
+	n := 0
+	for it := bsonkit.Iterate(doc); it.Next(); {
+		n++
+	}
+	return n
 }
 
 // notOfViews refuses what a find on a view cannot have, as it is an aggregation.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
@@ -54,9 +56,7 @@ func parseGetMore(c *command.Call) (moreArguments, error) {
 		case "collection":
 			m.collection = a.Text(name, v)
 		case "batchSize":
-			if m.batchSize = int(min(a.Count(name, v), command.NoLimit)); m.batchSize == 0 {
-				m.batchSize = command.NoLimit
-			}
+			m.batchSize = batchSizeOfMore(c, &a, v)
 		case "term", "lastKnownCommittedOpTime":
 		default:
 			if !command.IsGeneric(name) {
@@ -74,6 +74,18 @@ func parseGetMore(c *command.Call) (moreArguments, error) {
 		a.Fail(mongoerr.BadValue, "Cursor id for getMore must be non-zero")
 	}
 	return m, a.Err
+}
+
+// batchSizeOfMore is any since 5.0, where none is 0.
+func batchSizeOfMore(c *command.Call, a *command.Arguments, v bson.RawValue) int {
+	size := int(min(a.Count("batchSize", v), command.NoLimit))
+	if size > 0 {
+		return size
+	}
+	if !c.Server.Version.Has(5) {
+		a.Fail(mongoerr.BadValue, "Batch size for getMore must be positive, but received: %d", size)
+	}
+	return command.NoLimit
 }
 
 // nextBatch answers with the next batch of a cursor that the command has taken.

@@ -15,6 +15,9 @@ func insert(ctx context.Context, c *command.Call, r *command.Reply) error {
 	}
 	failed := writeErrors{ordered: w.ordered}
 	inserted := 0
+	if !c.Server.Version.Has(5) {
+		w.forgetBeforeRepeated(c)
+	}
 	for next := 0; next < len(w.statements); {
 		docs, refused := prepareInserts(c, w.statements[next:])
 		n, err := insertPrepared(ctx, c, w, next, docs, &failed)
@@ -40,13 +43,45 @@ func insert(ctx context.Context, c *command.Call, r *command.Reply) error {
 	return nil
 }
 
+// serverBatch is how many documents a server inserts at once.
+const serverBatch = 64
+
+// forgetBeforeRepeated leaves out of a retried insert what 4.4 leaves out: the
+// statements that wait for a full batch when the last one turns out to be done.
+func (w *writeCommand) forgetBeforeRepeated(c *command.Call) {
+	last := len(w.statements) - 1
+	number := func(i int) int32 { return w.write(c, i).Statement }
+	if !c.Retry.Done(number(last)) {
+		return
+	}
+	inserted, waiting := 0, 0
+	for i := range w.statements {
+		if c.Retry.Done(number(i)) {
+			continue
+		}
+		if waiting++; waiting == serverBatch {
+			inserted, waiting = i+1, 0
+		}
+	}
+	var kept writeCommand
+	for i, doc := range w.statements {
+		if n := number(i); i < inserted || c.Retry.Done(n) {
+			kept.statements, kept.numbers = append(kept.statements, doc), append(kept.numbers, n)
+		}
+	}
+	w.statements, w.numbers = kept.statements, kept.numbers
+}
+
 // insertPrepared stores documents, the first of which is that numbered first in
 // the command. Unless the command is ordered it goes on after those that are
 // refused.
 func insertPrepared(ctx context.Context, c *command.Call, w writeCommand, first int, docs []bson.Raw, failed *writeErrors,
 ) (inserted int, err error) {
 	for done := 0; done < len(docs); done++ {
-		n, err := c.Server.Engine.Insert(ctx, w.write(c, first+done), w.ns, docs[done:])
+		n, err := 0, w.refused
+		if err == nil {
+			n, err = c.Server.Engine.Insert(ctx, w.write(c, first+done), w.ns, docs[done:])
+		}
 		inserted += n
 		if err == nil {
 			break

@@ -50,6 +50,9 @@ func mapReduce(ctx context.Context, c *command.Call, r *command.Reply) error {
 			return a.Err
 		}
 	}
+	if _, given := bsonkit.Get(c.Body, "writeConcern"); given && m.out.how == "inline" {
+		return mongoerr.New(mongoerr.InvalidOptions, "Command does not support writeConcern")
+	}
 	if m.out.how != "inline" {
 		if info, ok := c.Server.Engine.Collection(m.out.to); ok && info.Options.View != nil {
 			return mongoerr.New(mongoerr.CommandNotSupportedOnView, "cannot output to a view: %s", m.out.to)

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -85,16 +86,29 @@ func parseMerge(c *command.Call, db string, spec bson.RawValue) (mergeStage, err
 	if m.into.Collection == "" {
 		a.Fail(40414, "BSON field '$merge.into' is missing but a required field")
 	}
-	if name, taken := bsonkit.Get(m.let, "new"); taken && !isRoot(name) || m.let != nil && !taken {
-		a.Fail(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
-	}
-	if m.let != nil && m.whenMatched != "pipeline" {
-		a.Fail(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.whenMatched)
-	}
+	m.refuse(&a)
 	if a.Err == nil && !uniqueOn(c, m) {
 		a.Fail(51183, "Cannot find index to verify that join fields will be unique")
 	}
 	return m, a.Err
+}
+
+// refuse finds what does not go together.
+func (m mergeStage) refuse(a *command.Arguments) {
+	name, taken := bsonkit.Get(m.let, "new")
+	switch {
+	case m.whenMatched == "fail" && m.whenNotMatched != "insert":
+		a.Fail(51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.whenMatched, m.whenNotMatched)
+	case m.let != nil && m.whenMatched != "pipeline":
+		a.Fail(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.whenMatched)
+	case taken && !isRoot(name) || m.let != nil && !taken:
+		a.Fail(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
+	}
+	for i, field := range m.on {
+		if slices.Contains(m.on[:i], field) {
+			a.Fail(31465, "Found a duplicate field '%s'", field)
+		}
+	}
 }
 
 func isRoot(v bson.RawValue) bool {
@@ -213,7 +227,7 @@ func mergeChange(c *command.Call, m mergeStage, doc bson.Raw) (*modify.Update, e
 		}
 		update, env.Let = m.pipeline, let
 	}
-	return modify.Compile(replacement(c, update), modify.Options{PathsOfPipelines: c.Server.Version.Has(5), Env: env})
+	return modify.Compile(replacement(c, update), modify.Options{SinceFive: c.Server.Version.Has(5), Env: env})
 }
 
 // variables are those of the pipeline: {new: the new document} by default.

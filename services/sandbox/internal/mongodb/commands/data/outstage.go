@@ -69,6 +69,9 @@ func outTarget(a *command.Arguments, stage, db string, v bson.RawValue) oplog.Na
 	if name, ok := v.StringValueOK(); ok {
 		ns.Collection = name
 	} else {
+		if stage == "$out" && v.Type == bson.TypeEmbeddedDocument && !namesBoth(v.Document()) {
+			a.Fail(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+		}
 		for it := bsonkit.Iterate(a.Document(stage, v)); it.Next(); {
 			switch name := string(it.Key()); name {
 			case "db":
@@ -87,6 +90,13 @@ func outTarget(a *command.Arguments, stage, db string, v bson.RawValue) oplog.Na
 		a.Fail(17385, "Can't %s to special collection: %s", stage, ns.Collection)
 	}
 	return ns
+}
+
+// namesBoth tells a document that has db and coll, and nothing else.
+func namesBoth(doc bson.Raw) bool {
+	_, db := bsonkit.Get(doc, "db")
+	_, coll := bsonkit.Get(doc, "coll")
+	return db && coll && countFields(doc) == 2
 }
 
 // out stores the results in a collection of its own, which then takes the
@@ -116,7 +126,7 @@ func out(ctx context.Context, c *command.Call, g aggregation, spec bson.RawValue
 func fillCollection(ctx context.Context, c *command.Call, ns, model oplog.Namespace, src command.Source) error {
 	info, _ := c.Server.Engine.Collection(model)
 	if info.Options.View != nil {
-		return mongoerr.New(mongoerr.NamespaceExists, "a view already exists with that name: %s", model)
+		return mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", model)
 	}
 	if err := c.Server.Engine.CreateCollection(ctx, nil, ns, info.Options); err != nil {
 		return err

@@ -61,9 +61,10 @@ func parseStreamOptions(version serverversion.Version, g aggregation) (engine.St
 // streamOptions are those of a version.
 func streamOptions(v serverversion.Version, g aggregation) (engine.StreamOptions, error) {
 	o, err := parseStreamOptions(v, g)
-	if err == nil && (o.PostImage != engine.NoImage || o.PreImage != engine.NoImage) && !v.Has(6) {
-		err = mongoerr.New(40575, "pre- and post-images are not supported by version %s", v)
+	if err == nil && o.PostImage != engine.NoImage && !v.Has(6) {
+		err = mongoerr.New(40575, "post-images are not supported by version %s", v)
 	}
+	o.LateLoss, o.EarlyImage = !v.Has(5), !v.Has(6)
 	o.TruncatedArrays, o.WallTime, o.DisambiguatedPaths = v.Has(5), v.Has(6), o.Expanded && v.Has(7)
 	return o, err
 }

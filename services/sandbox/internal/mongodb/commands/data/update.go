@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/sandbox/internal/mongodb/access"
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
@@ -91,11 +92,16 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 	hasQuery := false
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		name, v := string(it.Key()), it.Value()
+		if command.Absent(v) && name != "u" {
+			continue
+		}
 		switch name {
 		case "q":
 			u.filter, hasQuery = a.Document(name, v), true
 		case "u":
-			u.update = v
+			if u.update = v; v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+				a.Fail(mongoerr.FailedToParse, "Update argument must be either an object or an array")
+			}
 		case "c":
 			u.constants = a.Document(name, v)
 		case "multi":
@@ -124,7 +130,7 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 	env := c.Env(u.constants)
 	env.Collation = c.CollationOf(ns, u.collation)
 	u.update = replacement(c, u.update)
-	u.change, u.refused = modify.Compile(u.update, modify.Options{PathsOfPipelines: c.Server.Version.Has(5), ArrayFilters: u.arrayFilters, Env: env})
+	u.change, u.refused = modify.Compile(u.update, modify.Options{SinceFive: c.Server.Version.Has(5), ArrayFilters: u.arrayFilters, Env: env})
 	if u.update.Type == bson.TypeArray && (mongoerr.Is(u.refused, unrecognizedStage) || mongoerr.Is(u.refused, mongoerr.TypeMismatch)) {
 		// What is no pipeline at all fails the command, not the statement.
 		return u, u.refused
@@ -135,18 +141,24 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 func runUpdate(ctx context.Context, c *command.Call, w writeCommand, i int, u updateStatement) (engine.Result, error) {
 	env := c.Env(nil)
 	env.Collation = c.CollationOf(w.ns, u.collation)
-	filter, err := match.Compile(u.filter, env)
+	filter, err := match.CompileQuery(u.filter, env)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	if u.refused != nil {
 		return engine.Result{}, u.refused
 	}
+	if u.constants != nil && !u.change.IsPipeline() {
+		return engine.Result{}, mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
+	}
 	if u.multi && u.change.IsReplacement() {
 		return engine.Result{}, mongoerr.New(mongoerr.FailedToParse, "multi update is not supported for replacement-style update")
 	}
 	if u.multi && c.Retry != nil {
 		return engine.Result{}, mongoerr.New(mongoerr.InvalidOptions, "Cannot use retryable writes with multi=true")
+	}
+	if w.refused != nil {
+		return engine.Result{}, w.refused
 	}
 	return c.Server.Engine.Update(ctx, w.write(c, i), w.ns, newUpdate(filter, u.change, nil, u.hint, u.multi, u.upsert))
 }
@@ -172,4 +184,24 @@ func replacement(c *command.Call, update bson.RawValue) bson.RawValue {
 		update.Value = c.Server.Engine.PrepareReplacement(update.Value)
 	}
 	return update
+}
+
+// updatePrivileges are those of update: an upsert inserts.
+func updatePrivileges(c *command.Call) []access.Privilege {
+	actions := []access.Action{access.Update}
+	each := func(statement bson.Raw) {
+		if command.IsTrue(statement, "upsert") {
+			actions = append(actions, access.Insert)
+		}
+	}
+	for _, sequence := range c.Request.Sequences {
+		for _, statement := range sequence.Documents {
+			each(statement)
+		}
+	}
+	for it := bsonkit.Iterate(command.ArrayOf(c.Body, "updates")); it.Next(); {
+		statement, _ := it.Value().DocumentOK()
+		each(statement)
+	}
+	return c.OnOwnCollection(actions...)
 }

@@ -12,7 +12,9 @@ import (
 
 // writeCommand are the arguments that insert, update and delete share.
 type writeCommand struct {
-	ns         oplog.Namespace
+	ns oplog.Namespace
+	// refused is what every statement fails with that could be run: one on a view.
+	refused    error
 	ordered    bool
 	bypass     bool
 	statements []bson.Raw
@@ -36,6 +38,9 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 	}
 	for it := bsonkit.Iterate(c.Body); it.Next(); {
 		name, v := string(it.Key()), it.Value()
+		if command.Absent(v) {
+			continue
+		}
 		switch name {
 		case c.Name:
 		case statements:
@@ -53,9 +58,6 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 				w.numbers = append(w.numbers, statementNumber(&a, "stmtIds", v))
 			}
 		case "stmtId":
-			if !c.Server.Version.Has(5) {
-				a.Unknown(40415, c.Name, name)
-			}
 			w.first, hasFirst = statementNumber(&a, name, v), true
 		default:
 			if !command.IsGeneric(name) && (c.Name == "insert" || !c.TakesLet(&a, name, v)) {
@@ -83,10 +85,11 @@ func parseWrite(c *command.Call, statements string) (writeCommand, error) {
 	if w.ns, err = c.Collection(); err != nil {
 		return w, err
 	}
+	w.refused = c.NotView(w.ns)
 	if w.ns.Collection == command.ProfileCollection {
 		return w, mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", w.ns)
 	}
-	return w, c.NotView(w.ns)
+	return w, nil
 }
 
 // write is in whose name one statement of the command runs.

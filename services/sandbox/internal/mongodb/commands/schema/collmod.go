@@ -14,7 +14,6 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
-	"changerelay/services/sandbox/internal/mongodb/query"
 	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
@@ -102,7 +101,7 @@ func parseModifications(c *command.Call, o engine.CollectionOptions) (modificati
 			a.Fail(mongoerr.InvalidOptions, "option not supported on a view: %s", name)
 		case name == "index":
 			objectElement(&a, name, v)
-			m.index = parseIndexModification(&a, v)
+			m.index = parseIndexModification(&a, v, c.Server.Version)
 		case name == "validator", name == "validationLevel", name == "validationAction", name == imagesOption && c.Server.Version.Has(6):
 			if name == "validator" {
 				objectElement(&a, name, v)
@@ -110,7 +109,8 @@ func parseModifications(c *command.Call, o engine.CollectionOptions) (modificati
 				a.Fail(13111, "wrong type for field (%s) %d != 2", name, v.Type)
 			}
 			m.settings.read(&a, name, v)
-		case name == "recordPreImages":
+		case name == preImagesOption:
+			m.settings.preImages = bsonkit.Truthy(v) && optionOf(c.Server.Version, name)
 		case o.View == nil && (name == "viewOn" || name == "pipeline"):
 			a.Fail(mongoerr.InvalidOptions, "'%s' option only supported on a view", name)
 		case name == "viewOn" || name == "pipeline":
@@ -120,6 +120,7 @@ func parseModifications(c *command.Call, o engine.CollectionOptions) (modificati
 		}
 	}
 	m.settings.check(&a)
+	m.settings.refuseIn(&a, c.DB)
 	return m, a.Err
 }
 
@@ -131,7 +132,9 @@ func objectElement(a *command.Arguments, name string, v bson.RawValue) {
 	}
 }
 
-func parseIndexModification(a *command.Arguments, v bson.RawValue) *indexModification {
+// parseIndexModification passes over a field that there is not, as the server did
+// before 5.0 (coll_mod.cpp).
+func parseIndexModification(a *command.Arguments, v bson.RawValue, version serverversion.Version) *indexModification {
 	var m indexModification
 	hasName, hasKey := false, false
 	for it := bsonkit.Iterate(a.Document("index", v)); it.Next(); {
@@ -147,6 +150,10 @@ func parseIndexModification(a *command.Arguments, v bson.RawValue) *indexModific
 		case "hidden":
 			m.hidden = v
 			a.Boolean(name, v)
+		default:
+			if version.Has(5) {
+				a.Fail(mongoerr.InvalidOptions, "Unrecognized field '%s' in 'index' option", name)
+			}
 		}
 	}
 	switch {
@@ -222,7 +229,7 @@ func (m indexModification) alter(old storage.IndexSpec, version serverversion.Ve
 		return old, mongoerr.New(mongoerr.InvalidOptions, "the _id field does not support TTL indexes")
 	case wanted.Type != 0 && !had && len(old.Fields) != 1:
 		return old, mongoerr.New(mongoerr.InvalidOptions, "TTL indexes are single-field indexes, compound indexes do not support TTL")
-	case wanted.Type != 0 && (seconds < 0 || seconds > math.MaxInt32):
+	case wanted.Type != 0 && version.Has(5) && (seconds < 0 || seconds > math.MaxInt32):
 		return old, mongoerr.New(mongoerr.InvalidOptions, "TTL index 'expireAfterSeconds' option must be within an acceptable range, found %d", seconds)
 	}
 	hidden, _ := m.hidden.BooleanOK()
@@ -248,33 +255,4 @@ func (m indexModification) alter(old storage.IndexSpec, version serverversion.Ve
 		b.AppendBoolean("hidden", true)
 	}
 	return storage.NewIndexSpec(bson.Raw(b.Build()))
-}
-
-// checkView refuses what cannot be a view: a pipeline that is none or stores
-// its results, or one that stands on itself.
-func checkView(c *command.Call, ns oplog.Namespace, view *engine.ViewOptions) error {
-	for _, stage := range view.Pipeline {
-		switch name := command.StageName(stage); name {
-		case "$out", "$merge", "$changeStream":
-			return mongoerr.New(mongoerr.OptionNotSupportedOnView, "The aggregation stage %s in the pipeline of the view %s is not allowed",
-				name, ns)
-		}
-	}
-	if _, err := query.CompilePipeline(view.Pipeline, query.PipelineEnv{Env: c.Env(nil), Collection: c.Foreign(ns.DB)}); err != nil {
-		return err
-	}
-	on := oplog.Namespace{DB: ns.DB, Collection: view.On}
-	for depth := 0; ; depth++ {
-		if on == ns {
-			return mongoerr.New(mongoerr.GraphContainsCycle, "View cycle detected: %s => %s", ns, on)
-		}
-		if depth == command.MaxViewDepth {
-			return mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", command.MaxViewDepth)
-		}
-		below := c.Server.Engine.Options(on).View
-		if below == nil {
-			return nil
-		}
-		on.Collection = below.On
-	}
 }

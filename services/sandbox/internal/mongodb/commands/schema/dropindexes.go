@@ -22,7 +22,7 @@ func dropIndexes(ctx context.Context, c *command.Call, r *command.Reply) error {
 		case "index":
 			wanted = v
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && !passesOver(c) {
 				a.Unknown(40415, c.Name, name)
 			}
 		}
@@ -75,8 +75,13 @@ func pickIndexes(wanted bson.RawValue, present []storage.IndexSpec) ([]string, e
 				names = append(names, spec.Name)
 			}
 		}
-		if names == nil {
+		switch len(names) {
+		case 0:
 			a.Fail(mongoerr.IndexNotFound, "can't find index with key: %s", bsonkit.Describe(wanted))
+		case 1:
+		default:
+			a.Fail(mongoerr.AmbiguousIndexKeyPattern, "%d indexes found for key: %s, identify by name instead.",
+				len(names), bsonkit.Describe(wanted))
 		}
 	default:
 		a.WrongType("index", wanted, "string, object or array")

@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -12,6 +15,8 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query/collation"
+	"changerelay/services/sandbox/internal/mongodb/query/expression"
+	"changerelay/services/sandbox/internal/mongodb/query/match"
 	"changerelay/services/sandbox/internal/mongodb/serverversion"
 )
 
@@ -29,8 +34,9 @@ type indexRequest struct {
 }
 
 // parseIndexSpec reads such an element and refuses what cannot be an index. by
-// is the collation of an index that names none.
-func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.Collation) (storage.IndexSpec, error) {
+// is the collation of an index that names none, and of that of _id; lenient
+// leaves out what there is not.
+func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.Collation, lenient bool) (storage.IndexSpec, error) {
 	q := indexRequest{collation: by, version: 2}
 	a := command.Arguments{Mismatch: mongoerr.TypeMismatch}
 	for it := bsonkit.Iterate(doc); it.Next(); {
@@ -51,22 +57,30 @@ func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.C
 			q.sparse = bsonkit.Truthy(v)
 			q.others = append(q.others, bson.E{Key: name, Value: v})
 		case "expireAfterSeconds":
-			expireAfter(&a, v)
+			expireAfter(&a, v, version)
 			q.others = append(q.others, bson.E{Key: name, Value: v})
 		case "partialFilterExpression":
 			q.partial = a.Document(name, v)
 			q.others = append(q.others, bson.E{Key: name, Value: v})
 		case "collation":
-			q.collation = a.Collation(v)
+			q.collation = collationSetting(&a, v)
 		case "hidden":
 			q.hidden = a.Boolean(name, v)
 		case "v":
 			q.version = indexVersion(&a, v)
-		case "ns":
-		case "background", "dropDups", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "bits",
-			"max", "min", "bucketSize", "storageEngine", "wildcardProjection":
+		case "ns", "dropDups": // they were once
+		case "storageEngine":
+			if v.Type != bson.TypeEmbeddedDocument || len(v.Value) == len(bsonkit.Empty) {
+				a.Fail(mongoerr.CannotCreateIndex, "\"storageEngine\" options must be a document with options if present")
+			}
+			q.others = append(q.others, bson.E{Key: name, Value: v})
+		case "background", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "bits",
+			"max", "min", "bucketSize", "wildcardProjection":
 			q.others = append(q.others, bson.E{Key: name, Value: v})
 		default:
+			if lenient {
+				continue
+			}
 			a.Fail(mongoerr.InvalidIndexSpecificationOption,
 				"Error in specification %s :: caused by :: The field '%s' is not valid for an index specification.", doc, name)
 		}
@@ -87,6 +101,9 @@ func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.C
 	}
 	indexKey(&a, q.key)
 	reservedNames(&a, &q)
+	if q.name == storage.IDIndexName && !bytes.Equal(q.collation.Spec(), by.Spec()) {
+		a.Fail(mongoerr.CannotCreateIndex, "_id index must have the collection default collation")
+	}
 	indexKindOptions(&a, &q)
 	wildcard(&a, q, version)
 	partial(&a, q)
@@ -100,13 +117,14 @@ func parseIndexSpec(version serverversion.Version, doc bson.Raw, by *collation.C
 	return storage.NewIndexSpec(listed)
 }
 
-func expireAfter(a *command.Arguments, v bson.RawValue) {
+func expireAfter(a *command.Arguments, v bson.RawValue, version serverversion.Version) {
 	if !bsonkit.IsNumber(v.Type) {
 		a.Fail(mongoerr.CannotCreateIndex, "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'",
 			bsonkit.TypeName(v.Type))
 		return
 	}
-	if seconds := a.Integer("expireAfterSeconds", v); seconds < 0 || seconds > math.MaxInt32 {
+	seconds := a.Integer("expireAfterSeconds", v)
+	if seconds < 0 || seconds > math.MaxInt32 || seconds > time.Now().Unix() && !version.Has(5) {
 		a.Fail(mongoerr.CannotCreateIndex, "TTL index 'expireAfterSeconds' option must be within an acceptable range, found %d", seconds)
 	}
 }
@@ -199,7 +217,7 @@ func indexKey(a *command.Arguments, key bson.Raw) {
 		if n, ok := v.AsFloat64OK(); !ok || n == 0 || math.IsNaN(n) {
 			a.Fail(mongoerr.CannotCreateIndex, "Values in the index key pattern cannot be %s.", v)
 		}
-		if name == "" || strings.HasSuffix(name, ".") || hasOperatorPart(name) {
+		if hasEmptyPart(name) || hasOperatorPart(name) {
 			a.Fail(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: '%s'", name)
 		}
 	}
@@ -207,6 +225,11 @@ func indexKey(a *command.Arguments, key bson.Raw) {
 	if key != nil && (len(fields) == 0 || len(fields) > maxIndexFields) {
 		a.Fail(mongoerr.CannotCreateIndex, "Index keys must have 1 to %d fields", maxIndexFields)
 	}
+}
+
+// hasEmptyPart finds a part of a path that has no name.
+func hasEmptyPart(path string) bool {
+	return slices.Contains(strings.Split(path, "."), "")
 }
 
 // hasOperatorPart finds a part of a path that begins with $, other than the
@@ -228,6 +251,9 @@ func partial(a *command.Arguments, q indexRequest) {
 	if q.sparse {
 		a.Fail(mongoerr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	}
+	if _, err := match.Compile(q.partial, expression.Env{}); mongoerr.Is(err, mongoerr.BadValue) && a.Err == nil {
+		a.Err = err
+	}
 	if operator := notPartial(q.partial); operator != "" {
 		a.Fail(mongoerr.CannotCreateIndex, "unsupported expression in partial index: %s", operator)
 	}
@@ -247,6 +273,8 @@ func notPartial(filter bson.Raw) string {
 			}
 		case strings.HasPrefix(name, "$"):
 			return name
+		case v.Type == bson.TypeRegex:
+			return "$regex"
 		case v.Type == bson.TypeEmbeddedDocument:
 			for sub := bsonkit.Iterate(v.Value); sub.Next(); {
 				switch operator := string(sub.Key()); operator {

@@ -38,22 +38,30 @@ func parseList(c *command.Call) (listArguments, error) {
 			authorized := a.Truth(name, v)
 			l.authorized = &authorized
 		case "filter":
+			if c.Name == "listCollections" && !c.Server.Version.Has(5) && v.Type != bson.TypeEmbeddedDocument {
+				a.Fail(mongoerr.BadValue, "\"filter\" must be an object")
+			}
 			l.filter = a.Document(name, v)
 		case "nameOnly":
 			l.nameOnly = a.Truth(name, v)
 		case "cursor":
 			options := a.Document(name, v)
+			size := a.BatchSize(options)
 			if _, given := bsonkit.Get(options, "batchSize"); given {
-				l.batchSize = a.BatchSize(options)
+				l.batchSize = size
 			}
 		default:
-			if !command.IsGeneric(name) {
+			if !command.IsGeneric(name) && !passesOver(c) {
 				a.Unknown(40415, c.Name, name)
 			}
 		}
 	}
 	return l, a.Err
 }
+
+// passesOver tells a command that looks at no field that it does not know, as
+// those that were declared (IDL) with 5.0 did before.
+func passesOver(c *command.Call) bool { return !c.Server.Version.Has(5) && c.Name != "listDatabases" }
 
 func listCollections(ctx context.Context, c *command.Call, r *command.Reply) error {
 	l, err := parseList(c)
@@ -151,7 +159,7 @@ func listDatabases(_ context.Context, c *command.Call, r *command.Reply) error {
 		return err
 	}
 	var docs []bson.Raw
-	total := int64(0)
+	total := 0.0
 	all := c.May(access.Cluster(), access.ListDatabases)
 	if l.authorized != nil {
 		if all = !*l.authorized && all; !all && !*l.authorized {
@@ -167,18 +175,20 @@ func listDatabases(_ context.Context, c *command.Call, r *command.Reply) error {
 			b.AppendDouble("sizeOnDisk", float64(db.Bytes)).AppendBoolean("empty", false)
 		}
 		docs = append(docs, bson.Raw(b.Build()))
-		total += db.Bytes
 	}
 	if docs, err = c.Matching(l.filter, docs); err != nil {
 		return err
 	}
 	r.OpenArray("databases")
 	for i, doc := range docs {
+		size, _ := bsonkit.Get(doc, "sizeOnDisk")
+		bytes, _ := size.DoubleOK()
+		total += bytes
 		r.Document(bsonkit.ArrayKey(i), doc)
 	}
 	r.Close()
 	if !l.nameOnly {
-		r.Double("totalSize", float64(total))
+		r.Double("totalSize", total)
 	}
 	return nil
 }

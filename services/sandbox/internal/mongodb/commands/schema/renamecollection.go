@@ -41,6 +41,6 @@ func renameCollection(ctx context.Context, c *command.Call, _ *command.Reply) er
 	if err := c.Server.Engine.Rename(ctx, source, target, dropTarget); err != nil {
 		return err
 	}
-	killCursorsOn(c.Server, func(of string) bool { return of == from || of == to })
+	endCursorsOn(c.Server, "renamed", func(of string) bool { return of == from || of == to })
 	return nil
 }

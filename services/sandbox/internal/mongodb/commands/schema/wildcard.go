@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -33,8 +34,12 @@ func wildcard(a *command.Arguments, q indexRequest, version serverversion.Versio
 	case projected && len(projection.Value) == len(bsonkit.Empty):
 		a.Fail(mongoerr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
 	case !some:
+	case q.version == 1:
+		a.Fail(mongoerr.CannotCreateIndex, "'wildcard' index plugin is not allowed with index version v:1")
 	case len(fields) > 1 && !version.Has(7):
 		a.Fail(mongoerr.CannotCreateIndex, "wildcard indexes do not allow compounding")
+	case slices.ContainsFunc(fields, func(f storage.IndexField) bool { return f.Descending }):
+		a.Fail(mongoerr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
 	case q.unique:
 		a.Fail(mongoerr.CannotCreateIndex, "Index type 'wildcard' does not support the unique option")
 	case q.sparse:

@@ -106,6 +106,9 @@ func between(ix *Index, hint Hint, sort *query.Sort) (Access, error) {
 	if err != nil {
 		return Access{}, err
 	}
+	if low != "" && high != "" && low >= high {
+		return Access{}, mongoerr.New(51175, "The value provided for min() does not come before the value provided for max() in the index")
+	}
 	a := Access{Index: ix, ranges: []keyRange{{low: low, high: high}}, hinted: true}
 	a.Sorted, a.reverse = ix.gives(sort, 0)
 	return a, nil
@@ -136,6 +139,9 @@ func (s IndexSpec) readable() bool { return s.Collation.IsSimple() && !s.Inert }
 
 func (t *Table) hinted(hint Hint) (*Index, error) {
 	for _, ix := range t.Indexes {
+		if ix.Spec.Hidden {
+			continue
+		}
 		if hint.Name != "" && ix.Spec.Name == hint.Name {
 			return ix, nil
 		}

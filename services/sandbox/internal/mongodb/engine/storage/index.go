@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tidwall/btree"
@@ -37,6 +38,8 @@ type IndexSpec struct {
 	// Inert indexes are listed only, they hold no keys: text, wildcard, hashed
 	// and geospatial.
 	Inert bool
+	// hashed tells those of the inert ones that take no arrays.
+	hashed bool
 	// Listed is the specification as listIndexes shows it.
 	Listed bson.Raw
 }
@@ -167,7 +170,7 @@ func (ix *Index) unchanged(before, after bson.Raw) bool {
 // keysOf gives the keys under which a document stands in the index, each once.
 func (ix *Index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, err error) {
 	if ix.Spec.Inert {
-		return nil, false, nil
+		return nil, false, ix.Spec.unhashable(doc)
 	}
 	if ix.Spec.Partial != nil {
 		if in, err := ix.Spec.Partial(doc); err != nil || !in {
@@ -185,6 +188,31 @@ func (ix *Index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, e
 		}
 	})
 	return keys, multikey, err
+}
+
+// unhashable refuses a document with an array on a path of a hashed index.
+func (s IndexSpec) unhashable(doc bson.Raw) error {
+	if !s.hashed {
+		return nil
+	}
+	for _, field := range s.Fields {
+		if throughArray(doc, field.Path) {
+			return mongoerr.New(16766, "hashed indexes do not currently support array values. Found array at path: %s", field.Path)
+		}
+	}
+	return nil
+}
+
+// throughArray reports that a path meets an array, at its end or on its way.
+func throughArray(doc bson.Raw, path string) bool {
+	for {
+		part, rest, more := strings.Cut(path, ".")
+		v, _ := bsonkit.Get(doc, part)
+		if v.Type == bson.TypeArray || !more || v.Type != bson.TypeEmbeddedDocument {
+			return v.Type == bson.TypeArray
+		}
+		doc, path = v.Value, rest
+	}
 }
 
 func (ix *Index) appendKey(dst []byte, id int64, values []bson.RawValue) []byte {

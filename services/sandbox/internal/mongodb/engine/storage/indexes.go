@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -116,12 +115,4 @@ func (t *Table) EachUniqueKey(doc bson.Raw, visit func(*Index, string) error) er
 		}
 	}
 	return nil
-}
-
-// HasAll tells whether all of these indexes are there, each just so.
-func (t *Table) HasAll(specs []IndexSpec) bool {
-	return !slices.ContainsFunc(specs, func(spec IndexSpec) bool {
-		present, err := t.Conflicting(spec)
-		return err != nil || !present
-	})
 }

@@ -33,13 +33,17 @@ func NewIndexSpec(listed bson.Raw) (IndexSpec, error) {
 		case "key":
 			spec.Fields = FieldsOf(v.Value)
 			spec.Inert = hasKind(v.Value)
+			spec.hashed = slices.ContainsFunc(bsonkit.Values(v), func(kind bson.RawValue) bool {
+				name, _ := kind.StringValueOK()
+				return name == "hashed"
+			})
 		case "unique":
 			spec.Unique, _ = v.BooleanOK()
 		case "sparse":
 			spec.Sparse = bsonkit.Truthy(v)
 		case "expireAfterSeconds":
 			if seconds, ok := bsonkit.Truncated(v); ok {
-				after := int32(min(seconds, math.MaxInt32))
+				after := int32(max(min(seconds, math.MaxInt32), math.MinInt32))
 				spec.ExpireAfter = &after
 			}
 		case "partialFilterExpression":

@@ -10,6 +10,7 @@ package collation
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -56,6 +57,13 @@ func Parse(spec bson.Raw) (*Collation, error) {
 	if it := bsonkit.Iterate(spec); !it.Next() {
 		return nil, nil
 	}
+	locale, named := bsonkit.Get(spec, "locale")
+	switch text, isText := locale.StringValueOK(); {
+	case !named:
+		return nil, mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"locale\"")
+	case isText && text == "":
+		return nil, mongoerr.New(mongoerr.BadValue, "Field 'locale' cannot be the empty string in: %s", spec)
+	}
 	for it := bsonkit.Iterate(spec); it.Next(); {
 		if !known(string(it.Key())) {
 			return nil, mongoerr.New(mongoerr.FailedToParse, "Collation has unknown field %s", it.Key())
@@ -65,18 +73,19 @@ func Parse(spec bson.Raw) (*Collation, error) {
 		return nil, mongoerr.New(mongoerr.TypeMismatch, "Collation %s: %s", spec, err)
 	}
 	switch {
-	case s.Locale == "":
-		return nil, mongoerr.New(mongoerr.FailedToParse, "Missing expected field \"locale\"")
 	case s.Locale == "simple":
 		return &Collation{}, nil
 	case s.Strength < 1 || s.Strength > 5:
 		return nil, mongoerr.New(mongoerr.FailedToParse, "Field 'strength' must be an integer 1 through 5. Got: %d", s.Strength)
+	case s.Version != icuVersion:
+		return nil, mongoerr.New(mongoerr.IncompatibleCollationVersion, "Requested collation version %s but the only available collator version was %s",
+			s.Version, icuVersion)
 	case s.Strength > 3 || s.CaseLevel || s.CaseFirst != "off" || s.Alternate != "non-ignorable" || s.Backwards:
 		return nil, mongoerr.New(mongoerr.NotImplemented,
 			"collation %s is not supported: of the options there are strength up to 3 and numericOrdering", spec)
 	}
 	tag, err := language.Parse(s.Locale)
-	if err != nil {
+	if err != nil || prefixed(s.Locale) {
 		return nil, mongoerr.New(mongoerr.BadValue, "Field 'locale' is invalid in: %s", spec)
 	}
 	listed, err := bson.Marshal(s)
@@ -84,6 +93,11 @@ func Parse(spec bson.Raw) (*Collation, error) {
 		return nil, err
 	}
 	return &Collation{spec: listed, collator: collate.New(tag, s.options()...)}, nil
+}
+
+// prefixed tells names that are no locales but private, or of an old kind.
+func prefixed(locale string) bool {
+	return len(locale) > 1 && strings.ContainsRune("xXiI", rune(locale[0])) && strings.ContainsRune("-_", rune(locale[1]))
 }
 
 func known(field string) bool {
@@ -153,6 +167,14 @@ func (c *Collation) Fold(v bson.RawValue) bson.RawValue {
 		}
 		return bson.RawValue{Type: bson.TypeString, Value: bsoncore.AppendString(nil, c.key(text))}
 	}
+}
+
+// Compare orders two values of any type.
+func (c *Collation) Compare(a, b bson.RawValue) int { return bsonkit.Compare(c.Fold(a), c.Fold(b)) }
+
+// Contains finds a value among others.
+func (c *Collation) Contains(values []bson.RawValue, v bson.RawValue) bool {
+	return slices.ContainsFunc(values, func(other bson.RawValue) bool { return c.Compare(other, v) == 0 })
 }
 
 func (c *Collation) key(text string) string {

@@ -14,12 +14,15 @@ func accumulatorOperator(name string) builder {
 	if !overLists(name) {
 		return nil
 	}
-	return variadic(0, -1, func(args []bson.RawValue) (bson.RawValue, error) {
+	return variadicIn(0, -1, func(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 		if len(args) == 1 && args[0].Type == bson.TypeArray {
-			args = bsonkit.Values(args[0])
+			args = s.values(args[0])
 		}
 		a := NewAccumulator(name)
 		for _, v := range args {
+			if !s.goesOn(1) {
+				break
+			}
 			if err := a.Add(v); err != nil {
 				return v, err
 			}
@@ -178,18 +181,11 @@ func (a *distinct) Add(v bson.RawValue) error {
 	return a.pushed.Add(v)
 }
 
-type merged struct{ objects []bson.RawValue }
+type merged struct{ made fields }
 
-func (a *merged) Add(v bson.RawValue) error {
-	v, err := mergeObjects(append(a.objects, v))
-	a.objects = []bson.RawValue{v}
-	return err
-}
+func (a *merged) Add(v bson.RawValue) error { return a.made.merge(&scope{}, v) }
 
-func (a *merged) Result() bson.RawValue {
-	v, _ := mergeObjects(a.objects) // what Add has let in merges
-	return v
-}
+func (a *merged) Result() bson.RawValue { return a.made.document() }
 
 // deviation is Welford's running variance.
 type deviation struct {

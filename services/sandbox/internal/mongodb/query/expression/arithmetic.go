@@ -98,6 +98,14 @@ func roundHalfAway(v bson.RawValue) bson.RawValue {
 	return v
 }
 
+// towardsZero drops the fraction of a double.
+func towardsZero(v bson.RawValue) bson.RawValue {
+	if v.Type == bson.TypeDouble {
+		return bsonkit.Double(math.Trunc(v.Double()))
+	}
+	return v
+}
+
 func subtract(a, b bson.RawValue) (bson.RawValue, error) {
 	switch {
 	case nullish(a) || nullish(b):
@@ -107,7 +115,9 @@ func subtract(a, b bson.RawValue) (bson.RawValue, error) {
 	case a.Type == bson.TypeDateTime && b.Type == bson.TypeDateTime:
 		return bsonkit.Int64(a.DateTime() - b.DateTime()), nil
 	case a.Type == bson.TypeDateTime && bsonkit.IsNumber(b.Type):
-		return shiftDate(a, bsonkit.Negate(b))
+		return shiftDate(a, bsonkit.Negate(towardsZero(b)))
+	case a.Type == bson.TypeDateTime:
+		return a, mongoerr.New(16613, "cant $subtract a %s from a Date", typeName(b))
 	}
 	return a, mongoerr.New(16556, "cant $subtract a %s from a %s", typeName(b), typeName(a))
 }
@@ -164,11 +174,13 @@ func modulo(a, b bson.RawValue) (bson.RawValue, error) {
 		return a, mongoerr.New(16610, "can't $mod by zero")
 	case eitherDecimal(a, b):
 		return bsonkit.Decimal(bsonkit.RemainderDecimals(bsonkit.ToDecimal(a), bsonkit.ToDecimal(b))), nil
-	case a.Type == bson.TypeDouble || b.Type == bson.TypeDouble:
-		return bsonkit.Double(math.Mod(bsonkit.Float(a), bsonkit.Float(b))), nil
 	}
 	x, _ := bsonkit.Truncated(a)
-	y, _ := bsonkit.Truncated(b)
+	y, whole := bsonkit.WholeNumber(b)
+	// A double that is whole divides like an int, if it is no larger than one.
+	if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && (!whole || y != int64(int32(y))) {
+		return bsonkit.Double(math.Mod(bsonkit.Float(a), bsonkit.Float(b))), nil
+	}
 	if a.Type == bson.TypeInt64 || b.Type == bson.TypeInt64 {
 		return bsonkit.Int64(x % y), nil
 	}

@@ -14,41 +14,41 @@ import (
 func arrayOperator(name string) builder {
 	switch name {
 	case "$size":
-		return unary(arraySize)
+		return unaryIn(arraySize)
 	case "$isArray":
 		return unary(func(v bson.RawValue) (bson.RawValue, error) { return bsonkit.Boolean(v.Type == bson.TypeArray), nil })
 	case "$arrayElemAt":
-		return binary(elementAt)
+		return binaryIn(elementAt)
 	case "$first":
-		return unary(func(v bson.RawValue) (bson.RawValue, error) { return endElement(name, v, 0) })
+		return unaryIn(func(s *scope, v bson.RawValue) (bson.RawValue, error) { return endElement(s, name, v, 0) })
 	case "$last":
-		return unary(func(v bson.RawValue) (bson.RawValue, error) { return endElement(name, v, -1) })
+		return unaryIn(func(s *scope, v bson.RawValue) (bson.RawValue, error) { return endElement(s, name, v, -1) })
 	case "$in":
-		return binary(inArray)
+		return binaryIn(inArray)
 	case "$indexOfArray":
-		return variadic(2, 4, indexOfArray)
+		return buildIndexOfArray
 	case "$concatArrays":
-		return variadic(0, -1, concatArrays)
+		return variadicIn(0, -1, concatArrays)
 	case "$reverseArray":
-		return unary(reverseArray)
+		return unaryIn(reverseArray)
 	case "$slice":
-		return variadic(2, 3, sliceArray)
+		return variadicIn(2, 3, sliceArray)
 	case "$range":
-		return variadic(2, 3, rangeArray)
+		return variadicIn(2, 3, rangeArray)
 	case "$zip":
 		return buildZip
 	}
 	return nil
 }
 
-func arraySize(v bson.RawValue) (bson.RawValue, error) {
+func arraySize(s *scope, v bson.RawValue) (bson.RawValue, error) {
 	if v.Type != bson.TypeArray {
 		return v, mongoerr.New(17124, "The argument to $size must be an array, but was of type: %s", typeName(v))
 	}
-	return bsonkit.Int32(int32(len(bsonkit.Values(v)))), nil
+	return bsonkit.Int32(int32(s.count(v))), nil
 }
 
-func elementAt(array, index bson.RawValue) (bson.RawValue, error) {
+func elementAt(s *scope, array, index bson.RawValue) (bson.RawValue, error) {
 	switch {
 	case nullish(array) || nullish(index):
 		return bsonkit.Null(), nil
@@ -61,37 +61,38 @@ func elementAt(array, index bson.RawValue) (bson.RawValue, error) {
 	if !ok || i != int64(int32(i)) {
 		return index, mongoerr.New(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s", bsonkit.Describe(index))
 	}
-	return elementOf(array, i), nil
+	return elementOf(s, array, i), nil
 }
 
 // elementOf counts negative indexes from the end. Beyond the array there is
 // nothing.
-func elementOf(array bson.RawValue, i int64) bson.RawValue {
-	values := bsonkit.Values(array)
+func elementOf(s *scope, array bson.RawValue, i int64) bson.RawValue {
 	if i < 0 {
-		i += int64(len(values))
+		i += int64(s.count(array))
 	}
-	if i < 0 || i >= int64(len(values)) {
-		return bson.RawValue{}
+	for it := s.walk(array); i >= 0 && it.Next(); i-- {
+		if i == 0 {
+			return it.Value()
+		}
 	}
-	return values[i]
+	return bson.RawValue{}
 }
 
-func endElement(name string, array bson.RawValue, i int64) (bson.RawValue, error) {
+func endElement(s *scope, name string, array bson.RawValue, i int64) (bson.RawValue, error) {
 	if nullish(array) {
 		return bsonkit.Null(), nil
 	}
 	if array.Type != bson.TypeArray {
 		return array, mongoerr.New(28689, "%s's argument must be an array, but is %s", name, typeName(array))
 	}
-	return elementOf(array, i), nil
+	return elementOf(s, array, i), nil
 }
 
-func inArray(v, array bson.RawValue) (bson.RawValue, error) {
+func inArray(s *scope, v, array bson.RawValue) (bson.RawValue, error) {
 	if array.Type != bson.TypeArray {
 		return array, mongoerr.New(40081, "$in requires an array as a second argument, found: %s", typeName(array))
 	}
-	for it := bsonkit.Iterate(array.Value); it.Next(); {
+	for it := s.walk(array); it.Next(); {
 		if Compare(v, it.Value()) == 0 {
 			return bsonkit.Boolean(true), nil
 		}
@@ -99,14 +100,33 @@ func inArray(v, array bson.RawValue) (bson.RawValue, error) {
 	return bsonkit.Boolean(false), nil
 }
 
-func indexOfArray(args []bson.RawValue) (bson.RawValue, error) {
+// buildIndexOfArray treats a constant array by itself, of which the server makes an
+// index beforehand.
+func buildIndexOfArray(c *compiler, name string, argument bson.RawValue) (operand, error) {
+	args, err := c.between(name, argument, 2, 4)
+	if err != nil {
+		return operand{}, err
+	}
+	if array := args[0]; array.eval == nil && !constants(args) {
+		switch {
+		case nullish(array.value):
+			return constant(bsonkit.Null()), nil
+		case array.value.Type != bson.TypeArray:
+			return c.failed(mongoerr.New(50809, "First operand of $indexOfArray must be an array. First argument is of type: %s",
+				typeName(array.value))), nil
+		}
+	}
+	return c.applied(args, indexOfArray), nil
+}
+
+func indexOfArray(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 	if nullish(args[0]) {
 		return bsonkit.Null(), nil
 	}
 	if args[0].Type != bson.TypeArray {
 		return args[0], mongoerr.New(40090, "$indexOfArray requires an array as a first argument, found: %s", typeName(args[0]))
 	}
-	values := bsonkit.Values(args[0])
+	values := s.values(args[0])
 	limits := [2]int64{0, int64(len(values))}
 	for i, v := range args[2:] {
 		n, ok := bsonkit.WholeNumber(v)
@@ -118,7 +138,7 @@ func indexOfArray(args []bson.RawValue) (bson.RawValue, error) {
 		}
 		limits[i] = min(n, int64(len(values)))
 	}
-	for i := limits[0]; i < limits[1]; i++ {
+	for i := limits[0]; i < limits[1] && s.goesOn(1); i++ {
 		if Compare(values[i], args[1]) == 0 {
 			return bsonkit.Int32(int32(i)), nil
 		}
@@ -126,7 +146,7 @@ func indexOfArray(args []bson.RawValue) (bson.RawValue, error) {
 	return bsonkit.Int32(-1), nil
 }
 
-func concatArrays(args []bson.RawValue) (bson.RawValue, error) {
+func concatArrays(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 	var all []bson.RawValue
 	for _, v := range args {
 		if nullish(v) {
@@ -135,25 +155,25 @@ func concatArrays(args []bson.RawValue) (bson.RawValue, error) {
 		if v.Type != bson.TypeArray {
 			return v, mongoerr.New(28664, "$concatArrays only supports arrays, not %s", typeName(v))
 		}
-		all = append(all, bsonkit.Values(v)...)
+		all = append(all, s.values(v)...)
 	}
 	return bsonkit.Array(all), nil
 }
 
-func reverseArray(v bson.RawValue) (bson.RawValue, error) {
+func reverseArray(s *scope, v bson.RawValue) (bson.RawValue, error) {
 	if nullish(v) {
 		return bsonkit.Null(), nil
 	}
 	if v.Type != bson.TypeArray {
 		return v, mongoerr.New(34435, "The argument to $reverseArray must be an array, but was of type: %s", typeName(v))
 	}
-	values := bsonkit.Values(v)
+	values := s.values(v)
 	slices.Reverse(values)
 	return bsonkit.Array(values), nil
 }
 
 // sliceArray has (array, n) and (array, position, n).
-func sliceArray(args []bson.RawValue) (bson.RawValue, error) {
+func sliceArray(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 	if slices.ContainsFunc(args, nullish) {
 		return bsonkit.Null(), nil
 	}
@@ -174,7 +194,7 @@ func sliceArray(args []bson.RawValue) (bson.RawValue, error) {
 	if len(at) == 2 && at[1] <= 0 {
 		return args[2], mongoerr.New(28729, "Third argument to $slice must be positive: %d", at[1])
 	}
-	return bsonkit.Array(Slice(bsonkit.Values(args[0]), at)), nil
+	return bsonkit.Array(Slice(s.values(args[0]), at)), nil
 }
 
 // Slice cuts a list to n elements, from the end if n is negative, for [n]; or to
@@ -198,7 +218,7 @@ func Slice(values []bson.RawValue, at []int64) []bson.RawValue {
 // maxRange keeps $range within what a document can hold.
 const maxRange = 4 << 20
 
-func rangeArray(args []bson.RawValue) (bson.RawValue, error) {
+func rangeArray(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 	at := [3]int64{0, 0, 1}
 	for i, v := range args {
 		n, ok := bsonkit.WholeNumber(v)
@@ -218,7 +238,7 @@ func rangeArray(args []bson.RawValue) (bson.RawValue, error) {
 		return bson.RawValue{}, mongoerr.New(mongoerr.BSONObjectTooLarge, "$range would make %d values", span)
 	}
 	var values []bson.RawValue
-	for i := at[0]; step > 0 && i < at[1] || step < 0 && i > at[1]; i += step {
+	for i := at[0]; (step > 0 && i < at[1] || step < 0 && i > at[1]) && s.goesOn(1); i += step {
 		values = append(values, bsonkit.Int32(int32(i)))
 	}
 	return bsonkit.Array(values), nil
@@ -226,22 +246,47 @@ func rangeArray(args []bson.RawValue) (bson.RawValue, error) {
 
 func buildZip(c *compiler, name string, argument bson.RawValue) (operand, error) {
 	fields, err := c.documentArguments(name, argument, 34460, 34464, "inputs", "useLongestLength", "defaults")
+	if err == nil {
+		err = checkZip(argument.Value)
+	}
 	if err != nil {
 		return operand{}, err
 	}
-	if _, ok := fields["inputs"]; !ok {
-		return operand{}, mongoerr.New(34465, "$zip requires at least one input array")
-	}
-	return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
+	return operand{eval: func(s *scope) (bson.RawValue, error) {
 		values, err := evalNamed(s, fields)
 		if err != nil {
 			return bson.RawValue{}, err
 		}
-		return zip(bsonkit.Values(values["inputs"]), bsonkit.Values(values["defaults"]), bsonkit.Truthy(values["useLongestLength"]))
-	}), nil
+		return zip(s, s.values(values["inputs"]), s.values(values["defaults"]), bsonkit.Truthy(values["useLongestLength"]))
+	}}, nil
 }
 
-func zip(inputs, defaults []bson.RawValue, longest bool) (bson.RawValue, error) {
+// checkZip refuses arguments that are not written out as arrays, or do not go
+// together.
+func checkZip(argument bson.Raw) error {
+	inputs, _ := bsonkit.Get(argument, "inputs")
+	defaults, defaulted := bsonkit.Get(argument, "defaults")
+	longest, chosen := bsonkit.Get(argument, "useLongestLength")
+	n, m := len(bsonkit.Values(inputs)), len(bsonkit.Values(defaults))
+	isLongest, isBool := longest.BooleanOK()
+	switch {
+	case inputs.Type != 0 && inputs.Type != bson.TypeArray:
+		return mongoerr.New(34461, "inputs must be an array of expressions, found %s", typeName(inputs))
+	case defaulted && defaults.Type != bson.TypeArray:
+		return mongoerr.New(34462, "defaults must be an array of expressions, found %s", typeName(defaults))
+	case chosen && !isBool:
+		return mongoerr.New(34463, "useLongestLength must be a bool, found %s", typeName(longest))
+	case n == 0:
+		return mongoerr.New(34465, "$zip requires at least one input array")
+	case m > 0 && !isLongest:
+		return mongoerr.New(34466, "cannot specify defaults unless useLongestLength is true")
+	case m > 0 && m != n:
+		return mongoerr.New(34467, "defaults and inputs must have the same length")
+	}
+	return nil
+}
+
+func zip(s *scope, inputs, defaults []bson.RawValue, longest bool) (bson.RawValue, error) {
 	length := math.MaxInt
 	columns := make([][]bson.RawValue, len(inputs))
 	for i, v := range inputs {
@@ -251,17 +296,17 @@ func zip(inputs, defaults []bson.RawValue, longest bool) (bson.RawValue, error) 
 		if v.Type != bson.TypeArray {
 			return v, mongoerr.New(34468, "$zip found a non-array expression in input: %s", bsonkit.Describe(v))
 		}
-		columns[i] = bsonkit.Values(v)
+		columns[i] = s.values(v)
 		switch {
 		case i == 0, longest && len(columns[i]) > length, !longest && len(columns[i]) < length:
 			length = len(columns[i])
 		}
 	}
-	if len(inputs) == 0 {
-		return bson.RawValue{}, mongoerr.New(34465, "$zip requires at least one input array")
-	}
 	rows := make([]bson.RawValue, length)
 	for r := range rows {
+		if !s.goesOn(len(inputs)) {
+			break
+		}
 		b := bsonkit.NewBuilder(nil)
 		for i, column := range columns {
 			v := bsonkit.Null()

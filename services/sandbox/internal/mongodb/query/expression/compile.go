@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,12 +13,14 @@ import (
 type compiler struct {
 	env    Env
 	redact bool
-	// bound are the variables in sight, innermost last, each with a slot of its
+	// bound are the variables in scope, innermost last, each with a slot of its
 	// own in the scope.
 	bound []binding
 	slots int
 	// reads tells that the document is looked at.
 	reads bool
+	// foldedBytes is the size of what was computed of constants.
+	foldedBytes int
 }
 
 type binding struct {
@@ -74,21 +77,27 @@ func (c *compiler) operator(name string, argument bson.RawValue) (operand, error
 func (c *compiler) fields(v bson.RawValue) (operand, error) {
 	var names []string
 	var values []operand
+	seen := map[string]bool{}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
 		name := string(it.Key())
 		switch {
+		case name == "":
+			return operand{}, mongoerr.New(15998, "FieldPath field names may not be empty strings.")
+		case seen[name]:
+			return operand{}, mongoerr.New(16406, "duplicate field name specified in object literal: %s", bsonkit.Describe(v))
 		case strings.HasPrefix(name, "$"):
 			return operand{}, mongoerr.New(16410, "FieldPath field names may not start with '$'.")
 		case strings.Contains(name, "."):
 			return operand{}, mongoerr.New(16412, "FieldPath field names may not contain '.'.")
 		}
+		seen[name] = true
 		value, err := c.value(it.Value())
 		if err != nil {
 			return operand{}, err
 		}
 		names, values = append(names, name), append(values, value)
 	}
-	return folded(values, func(s *scope) (bson.RawValue, error) {
+	return c.folded(values, func(s *scope) (bson.RawValue, error) {
 		b := bsonkit.NewBuilder(nil)
 		size := 0
 		for i, value := range values {
@@ -107,7 +116,7 @@ func (c *compiler) fields(v bson.RawValue) (operand, error) {
 
 func (c *compiler) array(v bson.RawValue) (operand, error) {
 	elements, err := c.list(v)
-	return folded(elements, func(s *scope) (bson.RawValue, error) {
+	return c.folded(elements, func(s *scope) (bson.RawValue, error) {
 		values, err := evalAll(s, elements)
 		return bsonkit.Array(values), err
 	}), err
@@ -152,19 +161,39 @@ func evalAll(s *scope, operands []operand) ([]bson.RawValue, error) {
 	return values, nil
 }
 
-// folded computes an operation on constants once. One that fails is left to
-// fail when it is used.
-func folded(operands []operand, eval func(s *scope) (bson.RawValue, error)) operand {
-	for _, o := range operands {
-		if o.eval != nil {
-			return operand{eval: eval}
-		}
+const (
+	// maxConstant bounds a value that is kept, and maxFolded all those that are
+	// computed before there is a document to compute them for.
+	maxConstant = 64 << 10
+	maxFolded   = 1 << 20
+)
+
+// folded computes an operation on constants once, as the server does when it
+// optimizes. One that fails also fails when it is reached, and one whose result is
+// large is computed then.
+func (c *compiler) folded(operands []operand, eval func(s *scope) (bson.RawValue, error)) operand {
+	if !constants(operands) || c.foldedBytes >= maxFolded {
+		return operand{eval: eval}
 	}
-	v, err := eval(&scope{})
+	v, err := operand{eval: eval}.in(&scope{interrupted: c.env.Interrupted})
+	c.foldedBytes += len(v.Value)
 	if err != nil {
-		return operand{eval: func(*scope) (bson.RawValue, error) { return bson.RawValue{}, err }}
+		return c.failed(err)
+	}
+	if len(v.Value) > maxConstant {
+		return operand{eval: eval}
 	}
 	return constant(v)
+}
+
+// failed is an operation of which it is known beforehand how it fails.
+func (c *compiler) failed(err error) operand {
+	c.env.Folding.note(err)
+	return operand{eval: func(*scope) (bson.RawValue, error) { return bson.RawValue{}, err }}
+}
+
+func constants(operands []operand) bool {
+	return !slices.ContainsFunc(operands, func(o operand) bool { return o.eval != nil })
 }
 
 // named reads an argument that is a document of named expressions.

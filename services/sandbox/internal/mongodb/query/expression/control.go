@@ -35,7 +35,7 @@ func controlOperator(name string) builder {
 func logical(decides bool) builder {
 	return func(c *compiler, _ string, argument bson.RawValue) (operand, error) {
 		args, err := c.arguments(argument)
-		return folded(args, func(s *scope) (bson.RawValue, error) {
+		return c.folded(args, func(s *scope) (bson.RawValue, error) {
 			for _, a := range args {
 				v, err := a.in(s)
 				if err != nil {
@@ -55,7 +55,7 @@ func buildCond(c *compiler, name string, argument bson.RawValue) (operand, error
 	if err != nil {
 		return operand{}, err
 	}
-	return folded(args, func(s *scope) (bson.RawValue, error) {
+	return c.folded(args, func(s *scope) (bson.RawValue, error) {
 		v, err := args[0].in(s)
 		if err != nil {
 			return v, err
@@ -96,7 +96,7 @@ func buildIfNull(c *compiler, name string, argument bson.RawValue) (operand, err
 	if err != nil {
 		return operand{}, err
 	}
-	return folded(args, func(s *scope) (bson.RawValue, error) {
+	return c.folded(args, func(s *scope) (bson.RawValue, error) {
 		v, err := args[0].in(s)
 		if err != nil || !nullish(v) {
 			return v, err

@@ -17,14 +17,27 @@ func conversionOperator(name string) builder {
 		return buildConvert
 	}
 	if to, ok := conversionTarget(name); ok {
-		return unary(func(v bson.RawValue) (bson.RawValue, error) {
-			if nullish(v) {
-				return bsonkit.Null(), nil
-			}
-			return convert(v, to)
-		})
+		return shortConversion(to)
 	}
 	return nil
+}
+
+// shortConversion is $toInt and its like, which are a $convert with one argument.
+func shortConversion(to bson.Type) builder {
+	build := unary(func(v bson.RawValue) (bson.RawValue, error) {
+		if nullish(v) {
+			return bsonkit.Null(), nil
+		}
+		return convert(v, to)
+	})
+	return func(c *compiler, name string, argument bson.RawValue) (operand, error) {
+		if argument.Type == bson.TypeArray {
+			if n := len(bsonkit.Values(argument)); n != 1 {
+				return operand{}, mongoerr.New(50723, "%s requires a single argument, got %d", name, n)
+			}
+		}
+		return build(c, name, argument)
+	}
 }
 
 func conversionTarget(name string) (bson.Type, bool) {
@@ -59,7 +72,7 @@ func buildConvert(c *compiler, name string, argument bson.RawValue) (operand, er
 			return operand{}, mongoerr.New(mongoerr.FailedToParse, "Missing '%s' parameter to $convert", n)
 		}
 	}
-	return operand{eval: func(s *scope) (bson.RawValue, error) { return evalConvert(s, fields) }}, nil
+	return c.folded(operands(fields), func(s *scope) (bson.RawValue, error) { return evalConvert(s, fields) }), nil
 }
 
 func evalConvert(s *scope, fields map[string]operand) (bson.RawValue, error) {
@@ -71,15 +84,17 @@ func evalConvert(s *scope, fields map[string]operand) (bson.RawValue, error) {
 	if err != nil {
 		return v, err
 	}
-	if nullish(v) || nullish(to) {
-		if onNull, ok := fields["onNull"]; ok && nullish(v) {
-			return onNull.in(s)
+	var target bson.Type
+	if !nullish(to) {
+		if target, err = convertTo(to); err != nil {
+			return v, err
 		}
-		return bsonkit.Null(), nil
 	}
-	target, err := convertTo(to)
-	if err != nil {
-		return v, err
+	if onNull, ok := fields["onNull"]; ok && nullish(v) {
+		return onNull.in(s)
+	}
+	if nullish(v) || nullish(to) {
+		return bsonkit.Null(), nil
 	}
 	converted, err := convert(v, target)
 	if onError, ok := fields["onError"]; ok && mongoerr.Is(err, mongoerr.ConversionFailure) {
@@ -114,7 +129,7 @@ func convert(v bson.RawValue, to bson.Type) (bson.RawValue, error) {
 	}
 	switch to {
 	case bson.TypeBoolean:
-		return toBoolean(v)
+		return toBoolean(v), nil
 	case bson.TypeString:
 		return toText(v)
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
@@ -136,14 +151,9 @@ func conversionFailure(format string, args ...any) error {
 	return mongoerr.New(mongoerr.ConversionFailure, format+" in $convert with no onError value", args...)
 }
 
-func toBoolean(v bson.RawValue) (bson.RawValue, error) {
-	switch v.Type {
-	case bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128:
-		return bsonkit.Boolean(!bsonkit.IsZero(v)), nil
-	case bson.TypeString, bson.TypeObjectID, bson.TypeDateTime:
-		return bsonkit.Boolean(true), nil
-	}
-	return v, unsupported(v, bson.TypeBoolean)
+// toBoolean is true for all that is no number.
+func toBoolean(v bson.RawValue) bson.RawValue {
+	return bsonkit.Boolean(!bsonkit.IsNumber(v.Type) || !bsonkit.IsZero(v))
 }
 
 func toText(v bson.RawValue) (bson.RawValue, error) {

@@ -69,7 +69,7 @@ func buildDatePart(part func(time.Time) int) builder {
 		if err != nil {
 			return operand{}, err
 		}
-		return folded([]operand{date, zone}, func(s *scope) (bson.RawValue, error) {
+		return c.folded([]operand{date, zone}, func(s *scope) (bson.RawValue, error) {
 			t, null, err := evalDate(s, date, zone)
 			if err != nil || null {
 				return bsonkit.Null(), err
@@ -114,25 +114,25 @@ func (c *compiler) dateArguments(name string, argument bson.RawValue) (date, zon
 // evalDate computes a date in its zone. It reports null for a null of either.
 func evalDate(s *scope, date, zone operand) (t time.Time, null bool, err error) {
 	v, err := date.in(s)
-	if err != nil {
-		return t, false, err
-	}
-	z, err := zone.in(s)
-	if err != nil {
-		return t, false, err
-	}
-	if nullish(v) || nullish(z) {
-		return t, true, nil
+	if err != nil || nullish(v) {
+		return t, true, err
 	}
 	ms, err := dateMillis(v)
 	if err != nil {
 		return t, false, err
 	}
-	location, err := location(z)
+	z, err := zone.in(s)
+	if err != nil || nullish(z) {
+		return t, true, err
+	}
+	if z.Type != bson.TypeString {
+		return t, false, mongoerr.New(40533, "a date expression requires a string for the timezone argument, but was given a %s", typeName(z))
+	}
+	at, err := location(z)
 	if err != nil {
 		return t, false, err
 	}
-	return time.UnixMilli(ms).In(location), false, nil
+	return time.UnixMilli(ms).In(at), false, nil
 }
 
 // dateMillis coerces what stands for a date.
@@ -147,80 +147,4 @@ func dateMillis(v bson.RawValue) (int64, error) {
 		return v.ObjectID().Timestamp().UnixMilli(), nil
 	}
 	return 0, mongoerr.New(16006, "can't convert from BSON type %s to Date", typeName(v))
-}
-
-func buildDateFromParts(c *compiler, name string, argument bson.RawValue) (operand, error) {
-	names := []string{"year", "month", "day", "hour", "minute", "second", "millisecond"}
-	fields, err := c.documentArguments(name, argument, 40519, 40518, append(names, "timezone")...)
-	if err != nil {
-		return operand{}, err
-	}
-	if _, ok := fields["year"]; !ok {
-		return operand{}, mongoerr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
-	}
-	return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
-		values, err := evalNamed(s, fields)
-		if err != nil {
-			return bson.RawValue{}, err
-		}
-		return dateFromParts(names, values)
-	}), nil
-}
-
-func dateFromParts(names []string, values map[string]bson.RawValue) (bson.RawValue, error) {
-	at := [7]int{0, 1, 1}
-	for i, name := range names {
-		v, ok := values[name]
-		if !ok {
-			continue
-		}
-		if nullish(v) {
-			return bsonkit.Null(), nil
-		}
-		n, whole := bsonkit.WholeNumber(v)
-		if !whole || n != int64(int16(n)) {
-			return v, mongoerr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v), bsonkit.Describe(v))
-		}
-		at[i] = int(n)
-	}
-	zone := utc
-	if v, ok := values["timezone"]; ok {
-		if nullish(v) {
-			return bsonkit.Null(), nil
-		}
-		var err error
-		if zone, err = location(v); err != nil {
-			return v, err
-		}
-	}
-	return bsonkit.Date(time.Date(at[0], time.Month(at[1]), at[2], at[3], at[4], at[5], at[6]*int(time.Millisecond), zone)), nil
-}
-
-func buildDateToParts(c *compiler, name string, argument bson.RawValue) (operand, error) {
-	date, zone, err := c.dateArguments(name, argument)
-	if err != nil {
-		return operand{}, err
-	}
-	return folded([]operand{date, zone}, func(s *scope) (bson.RawValue, error) {
-		t, null, err := evalDate(s, date, zone)
-		if err != nil || null {
-			return bsonkit.Null(), err
-		}
-		b := bsonkit.NewBuilder(nil)
-		for _, part := range []struct {
-			name string
-			n    int
-		}{
-			{"year", t.Year()},
-			{"month", int(t.Month())},
-			{"day", t.Day()},
-			{"hour", t.Hour()},
-			{"minute", t.Minute()},
-			{"second", t.Second()},
-			{"millisecond", t.Nanosecond() / int(time.Millisecond)},
-		} {
-			b.Append(part.name, bsonkit.Int32(int32(part.n)))
-		}
-		return bsonkit.Document(b.Finish()), nil
-	}), nil
 }

@@ -27,19 +27,17 @@ var digitsOf = map[byte]struct{ digits, low, high int }{
 
 // parseDateByFormat reads a text as a format says
 // (https://www.mongodb.com/docs/manual/reference/operator/aggregation/dateFromString/#format-specifiers).
-// zone is nil where the expression names none.
+// The text may name a zone of its own only where zone is UTC.
 func parseDateByFormat(text, format string, zone *time.Location) (bson.RawValue, error) {
 	p, err := readDate(text, format)
 	if err != nil {
 		return bson.RawValue{}, err
 	}
 	switch {
-	case p.zone != nil && zone != nil:
+	case p.zone != nil && zone != utc:
 		return bson.RawValue{}, notDate(text, "you cannot pass in a date/time string with time zone information together with a timezone argument")
-	case zone == nil && p.zone != nil:
+	case p.zone != nil:
 		zone = p.zone
-	case zone == nil:
-		zone = utc
 	}
 	day, err := p.day(text, zone)
 	if err != nil {

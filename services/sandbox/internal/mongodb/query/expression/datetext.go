@@ -2,6 +2,7 @@ package expression
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // a machine may have none
@@ -16,27 +17,51 @@ var utc = time.UTC
 
 const isoFormat = "%Y-%m-%dT%H:%M:%S.%LZ"
 
-// location reads a time zone: its name, or an offset like +02, +0200, +02:00.
+// location reads a time zone: its name in the Olson database, or an offset like
+// +02, +0200, +02:00. It is utc for UTC by that name and for an offset of nothing.
 func location(v bson.RawValue) (*time.Location, error) {
 	if v.Type != bson.TypeString {
 		return nil, mongoerr.New(40517, "timezone must evaluate to a string, found %s", typeName(v))
 	}
 	name := content(v)
-	if name == "UTC" || name == "GMT" || name == "Z" {
-		return utc, nil
-	}
 	for _, layout := range []string{"-07:00", "-0700", "-07"} {
 		if t, err := time.Parse(layout, name); err == nil {
 			_, offset := t.Zone()
+			if offset == 0 {
+				return utc, nil
+			}
 			return time.FixedZone(name, offset), nil
 		}
 	}
-	if strings.Contains(name, "/") {
+	// A capital begins the names of zones; Local is the machine's own, which is none.
+	if name != "" && name[0] >= 'A' && name[0] <= 'Z' && name != "Local" {
 		if zone, err := time.LoadLocation(name); err == nil {
 			return zone, nil
 		}
 	}
 	return nil, mongoerr.New(40485, "unrecognized time zone identifier: \"%s\"", name)
+}
+
+// zoneAt computes a time zone. It is nil for null.
+func zoneAt(s *scope, zone operand) (*time.Location, error) {
+	v, err := zone.in(s)
+	if err != nil || nullish(v) {
+		return nil, err
+	}
+	return location(v)
+}
+
+// formatAt computes a format of dates and checks it, whatever becomes of the
+// date. It may be null. known are the letters of specifiers.
+func formatAt(s *scope, operator string, format operand, notText mongoerr.Code, known string) (bson.RawValue, error) {
+	v, err := format.in(s)
+	switch {
+	case err != nil || nullish(v):
+		return bsonkit.Null(), err
+	case v.Type != bson.TypeString:
+		return v, mongoerr.New(notText, "%s requires that 'format' be a string, found: %s", operator, typeName(v))
+	}
+	return v, checkFormat(content(v), known)
 }
 
 func buildDateToString(c *compiler, name string, argument bson.RawValue) (operand, error) {
@@ -56,31 +81,34 @@ func buildDateToString(c *compiler, name string, argument bson.RawValue) (operan
 	if !ok {
 		format = constant(bsonkit.String(isoFormat))
 	}
-	return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
-		t, null, err := evalDate(s, date, zone)
+	return c.folded(operands(fields), func(s *scope) (bson.RawValue, error) {
+		v, err := date.in(s)
+		if err != nil {
+			return v, err
+		}
+		f, err := formatAt(s, "$dateToString", format, 18533, "YmdHMSLjwuUVGzZ%")
+		if err != nil {
+			return f, err
+		}
+		at, err := zoneAt(s, zone)
 		if err != nil {
 			return bson.RawValue{}, err
 		}
-		if onNull, ok := fields["onNull"]; ok && null {
+		if onNull, ok := fields["onNull"]; ok && nullish(v) {
 			return onNull.in(s)
 		}
-		f, err := format.in(s)
-		switch {
-		case err != nil:
-			return f, err
-		case null || nullish(f):
+		if nullish(v) || nullish(f) || at == nil {
 			return bsonkit.Null(), nil
-		case f.Type != bson.TypeString:
-			return f, mongoerr.New(18533, "$dateToString requires that 'format' be a string, found: %s", typeName(f))
 		}
-		if err := checkFormat(content(f)); err != nil {
-			return f, err
+		ms, err := dateMillis(v)
+		if err != nil {
+			return v, err
 		}
-		return bsonkit.String(formatDate(t.UnixMilli(), content(f), t.Location())), nil
+		return bsonkit.String(formatDate(ms, content(f), at)), nil
 	}), nil
 }
 
-func checkFormat(format string) error {
+func checkFormat(format, known string) error {
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
 			continue
@@ -89,7 +117,7 @@ func checkFormat(format string) error {
 		if i == len(format) {
 			return mongoerr.New(18535, "Unmatched '%%' at end of format string")
 		}
-		if !strings.ContainsRune("YmdHMSLjwuUVGzZ%", rune(format[i])) {
+		if !strings.ContainsRune(known, rune(format[i])) {
 			return mongoerr.New(18536, "Invalid format character '%%%c' in format string", format[i])
 		}
 	}
@@ -143,93 +171,60 @@ func formatPart(t time.Time, part byte) string {
 	case 'z':
 		return t.Format("-0700")
 	case 'Z':
-		return fmt.Sprintf("%+d", offset/60)
+		return strconv.Itoa(offset / 60)
 	}
 	return "%"
 }
 
-// dateLayouts are the forms of text that become a date without a format.
-func dateLayouts() []string {
-	return []string{
-		time.RFC3339Nano,
-		"2006-01-02T15:04:05.999999999Z0700",
-		"2006-01-02T15:04:05.999999999",
-		"2006-01-02T15:04Z07:00",
-		"2006-01-02T15:04",
-		"2006-01-02 15:04:05.999999999Z07:00",
-		"2006-01-02 15:04:05.999999999",
-		"2006-01-02 15:04",
-		"2006-01-02",
-	}
-}
-
-func parseDate(text string, zone *time.Location) (bson.RawValue, error) {
-	for _, layout := range dateLayouts() {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return bsonkit.Date(t), nil
-		}
-	}
-	return bson.RawValue{}, mongoerr.New(mongoerr.ConversionFailure, "Error parsing date string '%s'", text)
-}
-
-// buildDateFromString reads texts by a format, ISO 8601 without one.
+// buildDateFromString reads texts by a format, or in one of many forms without one.
 func buildDateFromString(c *compiler, name string, argument bson.RawValue) (operand, error) {
 	fields, err := c.documentArguments(name, argument, 40540, 40541, "dateString", "format", "timezone", "onError", "onNull")
 	if err != nil {
 		return operand{}, err
 	}
-	input, ok := fields["dateString"]
-	if !ok {
+	if _, ok := fields["dateString"]; !ok {
 		return operand{}, mongoerr.New(40542, "Missing 'dateString' parameter to $dateFromString")
 	}
-	return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
-		text, err := input.in(s)
-		if err != nil {
-			return text, err
-		}
-		if nullish(text) {
-			if onNull, ok := fields["onNull"]; ok {
-				return onNull.in(s)
-			}
-			return bsonkit.Null(), nil
-		}
-		date, err := dateFromString(s, text, fields)
-		if onError, ok := fields["onError"]; ok && mongoerr.Is(err, mongoerr.ConversionFailure) {
-			return onError.in(s)
-		}
-		return date, err
-	}), nil
+	return c.folded(operands(fields), func(s *scope) (bson.RawValue, error) { return dateFromString(s, fields) }), nil
 }
 
-func dateFromString(s *scope, text bson.RawValue, fields map[string]operand) (bson.RawValue, error) {
-	if text.Type != bson.TypeString {
-		return text, mongoerr.New(mongoerr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s", typeName(text))
+// dateFromString looks at format and time zone even where there is no text.
+func dateFromString(s *scope, fields map[string]operand) (bson.RawValue, error) {
+	text, err := fields["dateString"].in(s)
+	if err != nil {
+		return text, err
 	}
-	var zone *time.Location
+	format, formatted := fields["format"]
+	var f bson.RawValue
+	if formatted {
+		if f, err = formatAt(s, "$dateFromString", format, 40684, "YmdHMSLjuVGzZ%"); err != nil {
+			return f, err
+		}
+	}
+	zone := utc
 	if z, ok := fields["timezone"]; ok {
-		v, err := z.in(s)
-		if err != nil || nullish(v) {
-			return bsonkit.Null(), err
-		}
-		if zone, err = location(v); err != nil {
-			return v, err
+		if zone, err = zoneAt(s, z); err != nil {
+			return bson.RawValue{}, err
 		}
 	}
-	if f, ok := fields["format"]; ok {
-		format, err := f.in(s)
-		switch {
-		case err != nil || nullish(format):
-			return bsonkit.Null(), err
-		case format.Type != bson.TypeString:
-			return format, mongoerr.New(40684, "$dateFromString requires that 'format' be a string, found: %s", typeName(format))
+	var date bson.RawValue
+	switch {
+	case nullish(text):
+		if onNull, ok := fields["onNull"]; ok {
+			return onNull.in(s)
 		}
-		if err := checkFormat(content(format)); err != nil {
-			return format, err
-		}
-		return parseDateByFormat(content(text), content(format), zone)
+		return bsonkit.Null(), nil
+	case text.Type != bson.TypeString:
+		err = mongoerr.New(mongoerr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s", typeName(text))
+	case zone == nil || formatted && nullish(f):
+		return bsonkit.Null(), nil
+	case formatted:
+		date, err = parseDateByFormat(content(text), content(f), zone)
+	default:
+		date, err = parseDate(content(text), zone)
 	}
-	if zone == nil {
-		zone = utc
+	if onError, ok := fields["onError"]; ok && mongoerr.Is(err, mongoerr.ConversionFailure) {
+		return onError.in(s)
 	}
-	return parseDate(content(text), zone)
+	return date, err
 }

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/javascript"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query/collation"
 )
 
@@ -32,4 +33,22 @@ type Env struct {
 	Scripts *javascript.Session
 	// Where tells that filters may have $where.
 	Where bool
+	// Folding, if not nil, is told of constants that cannot be computed. It is nil
+	// where the server computes none beforehand.
+	Folding *Folding
 }
+
+// Folding is how the constant parts of expressions fare that the server computes
+// when it optimizes a filter or a pipeline, after it has read all of it.
+type Folding struct{ err error }
+
+// note keeps the first error.
+func (f *Folding) note(err error) {
+	if f != nil && f.err == nil && !mongoerr.Is(err, mongoerr.BSONObjectTooLarge) {
+		f.err = err
+	}
+}
+
+// Err is the first error, which the server answers with even if nothing was to be
+// computed in the end. What is merely too large fails when it is reached.
+func (f *Folding) Err() error { return f.err }

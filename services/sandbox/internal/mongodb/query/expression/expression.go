@@ -79,15 +79,13 @@ type scope struct {
 	slots         []bson.RawValue // the variables of $let, $map and their kind
 	interrupted   func() error
 	steps         int
+	// stopped is why the evaluation is to end. It stays, and takes the place of
+	// whatever an operator makes of a walk that it cut short.
+	stopped error
 }
 
-const (
-	// maxValue bounds every value on the way to a result, in bytes.
-	maxValue = 32 << 20
-	// checkEvery is how many evaluations lie between two looks at whether to go
-	// on.
-	checkEvery = 256
-)
+// maxValue bounds every value on the way to a result, in bytes.
+const maxValue = 32 << 20
 
 func errTooLarge(size int) error {
 	return mongoerr.New(mongoerr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", size)
@@ -105,12 +103,13 @@ func (o operand) in(s *scope) (bson.RawValue, error) {
 	if o.eval == nil {
 		return o.value, nil
 	}
-	if s.steps++; s.steps%checkEvery == 0 && s.interrupted != nil {
-		if err := s.interrupted(); err != nil {
-			return bson.RawValue{}, err
-		}
+	if !s.goesOn(1) {
+		return bson.RawValue{}, s.stopped
 	}
 	v, err := o.eval(s)
+	if !s.goesOn(len(v.Value) / bytesOfStep) {
+		return bson.RawValue{}, s.stopped
+	}
 	if err == nil && len(v.Value) > maxValue {
 		err = errTooLarge(len(v.Value))
 	}

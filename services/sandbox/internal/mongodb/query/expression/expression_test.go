@@ -1,6 +1,7 @@
 package expression_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -142,11 +143,17 @@ func TestExpression_PathsVariablesAndLiterals(t *testing.T) {
 		`"$a..b"`:                            15998,
 		`"$a.$b"`:                            16410,
 		`"$$nosuch"`:                         17276,
+		`"$$"`:                               16869,
+		`"$$.a"`:                             16869,
+		`"$$1a"`:                             16870,
+		`"$$a-b.c"`:                          16871,
 		`"$$KEEP"`:                           17276,
 		`{"$nosuch":1}`:                      mongoerr.InvalidPipelineOperator,
 		`{"$add":[1],"$subtract":[1,1]}`:     15983,
 		`{"a.b":1}`:                          16412,
 		`{"a":1,"$b":1}`:                     16410,
+		`{"a":1,"":1}`:                       15998,
+		`{"a":1,"a":2}`:                      16406,
 		`{"$let":1}`:                         16874,
 		`{"$let":{"vars":{},"in":1,"x":1}}`:  16875,
 		`{"$let":{"in":1}}`:                  16876,
@@ -271,5 +278,47 @@ func TestExpression_AnExpressionServesManyGoroutines(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is computed before there is a document is bounded, and what is large is not kept.
+func TestCompile_KeepsNoLargeConstants(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string]bool{
+		`{"$range":[0,100]}`:                           true,
+		`{"$range":[0,100000]}`:                        false,
+		`{"$sum":[{"$size":{"$range":[0,100000]}},1]}`: false,
+		`{"$cond":[true,{"$add":[1,2]},{"$concatArrays":[{"$range":[0,200000]},{"$range":[0,200000]}]}]}`: false,
+	} {
+		e, err := expression.Compile(value(t, spec), expression.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, constant := e.Constant(); constant != want {
+			t.Errorf("%s: got constant %v, want %v", spec, constant, want)
+		}
+	}
+	interrupted := errors.New("interrupted")
+	e, err := expression.Compile(value(t, `{"$map":{"input":{"$range":[0,1000]},"in":{"$add":["$$this",1]}}}`), expression.Env{Interrupted: func() error { return interrupted }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Eval(nil); !errors.Is(err, interrupted) {
+		t.Errorf("got error %v, want that it was interrupted", err)
+	}
+}
+
+func TestRegexFindAll_RefusesMoreMatchesThanFit(t *testing.T) {
+	t.Parallel()
+	doc, err := bson.Marshal(bson.D{{Key: "s", Value: strings.Repeat("a", 1<<20)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := expression.Compile(value(t, `{"$regexFindAll":{"input":"$s","regex":"a"}}`), expression.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Eval(doc); !mongoerr.Is(err, 51151) {
+		t.Errorf("got error %v, want 51151", err)
 	}
 }

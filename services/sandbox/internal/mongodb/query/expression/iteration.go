@@ -82,7 +82,7 @@ func buildFilter(c *compiler, name string, argument bson.RawValue) (operand, err
 			return v, mongoerr.New(28651, "input to $filter must be an array not %s", typeName(v))
 		}
 		var kept []bson.RawValue
-		for it := bsonkit.Iterate(v.Value); it.Next(); {
+		for it := s.walk(v); it.Next(); {
 			s.slots[slot] = it.Value()
 			keep, err := body.in(s)
 			if err != nil {
@@ -117,7 +117,7 @@ func buildMap(c *compiler, name string, argument bson.RawValue) (operand, error)
 		}
 		var made []bson.RawValue
 		size := 0
-		for it := bsonkit.Iterate(v.Value); it.Next(); {
+		for it := s.walk(v); it.Next(); {
 			s.slots[slot] = it.Value()
 			w, err := body.in(s)
 			if size += len(w.Value); err == nil && size > maxValue {
@@ -173,7 +173,7 @@ func buildReduce(c *compiler, name string, argument bson.RawValue) (operand, err
 			return v, mongoerr.New(40080, "$reduce requires that 'input' be an array, found: %s", bsonkit.Describe(v))
 		}
 		result, err := initial.in(s)
-		for it := bsonkit.Iterate(v.Value); err == nil && it.Next(); {
+		for it := s.walk(v); err == nil && it.Next(); {
 			s.slots[slots[0]], s.slots[slots[1]] = it.Value(), result
 			result, err = body.in(s)
 		}

@@ -12,16 +12,16 @@ import (
 func objectOperator(name string) builder {
 	switch name {
 	case "$mergeObjects":
-		return variadic(0, -1, func(args []bson.RawValue) (bson.RawValue, error) {
+		return variadicIn(0, -1, func(s *scope, args []bson.RawValue) (bson.RawValue, error) {
 			if len(args) == 1 && args[0].Type == bson.TypeArray {
-				args = bsonkit.Values(args[0])
+				args = s.values(args[0])
 			}
-			return mergeObjects(args)
+			return mergeObjects(s, args)
 		})
 	case "$objectToArray":
-		return unary(objectToArray)
+		return unaryIn(objectToArray)
 	case "$arrayToObject":
-		return unary(arrayToObject)
+		return unaryIn(arrayToObject)
 	case "$bsonSize":
 		return unary(bsonSize)
 	case "$binarySize":
@@ -31,31 +31,55 @@ func objectOperator(name string) builder {
 }
 
 // mergeObjects lets later fields replace earlier ones, which keep their place.
-func mergeObjects(args []bson.RawValue) (bson.RawValue, error) {
-	root := bsonkit.NewNode(bsonkit.Document(bsonkit.NewBuilder(nil).Finish()))
+func mergeObjects(s *scope, args []bson.RawValue) (bson.RawValue, error) {
+	var made fields
 	for _, v := range args {
-		if nullish(v) {
-			continue
-		}
-		if v.Type != bson.TypeEmbeddedDocument {
-			return v, mongoerr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", bsonkit.Describe(v), typeName(v))
-		}
-		for it := bsonkit.Iterate(v.Value); it.Next(); {
-			setField(root, string(it.Key()), it.Value())
+		if err := made.merge(s, v); err != nil {
+			return v, err
 		}
 	}
-	return root.Value(), nil
+	return made.document(), nil
 }
 
-func setField(doc *bsonkit.Node, key string, v bson.RawValue) {
-	if i := doc.Find(key); i >= 0 {
-		doc.At(i).Set(v)
-		return
+// fields makes a document of many: a field that is set again keeps its place.
+type fields struct {
+	names  []string
+	values map[string]bson.RawValue
+}
+
+func (f *fields) set(name string, v bson.RawValue) {
+	if f.values == nil {
+		f.values = map[string]bson.RawValue{}
 	}
-	doc.Append(key, v)
+	if _, ok := f.values[name]; !ok {
+		f.names = append(f.names, name)
+	}
+	f.values[name] = v
 }
 
-func objectToArray(v bson.RawValue) (bson.RawValue, error) {
+// merge sets what $mergeObjects is given.
+func (f *fields) merge(s *scope, v bson.RawValue) error {
+	if nullish(v) {
+		return nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return mongoerr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", bsonkit.Describe(v), typeName(v))
+	}
+	for it := s.walk(v); it.Next(); {
+		f.set(string(it.Key()), it.Value())
+	}
+	return nil
+}
+
+func (f *fields) document() bson.RawValue {
+	b := bsonkit.NewBuilder(nil)
+	for _, name := range f.names {
+		b.Append(name, f.values[name])
+	}
+	return bsonkit.Document(b.Finish())
+}
+
+func objectToArray(s *scope, v bson.RawValue) (bson.RawValue, error) {
 	if nullish(v) {
 		return bsonkit.Null(), nil
 	}
@@ -63,7 +87,7 @@ func objectToArray(v bson.RawValue) (bson.RawValue, error) {
 		return v, mongoerr.New(40390, "$objectToArray requires a document input, found: %s", typeName(v))
 	}
 	var pairs []bson.RawValue
-	for it := bsonkit.Iterate(v.Value); it.Next(); {
+	for it := s.walk(v); it.Next(); {
 		b := bsonkit.NewBuilder(nil)
 		b.Append("k", bsonkit.String(string(it.Key())))
 		b.Append("v", it.Value())
@@ -72,32 +96,40 @@ func objectToArray(v bson.RawValue) (bson.RawValue, error) {
 	return bsonkit.Array(pairs), nil
 }
 
-func arrayToObject(v bson.RawValue) (bson.RawValue, error) {
+func arrayToObject(s *scope, v bson.RawValue) (bson.RawValue, error) {
 	if nullish(v) {
 		return bsonkit.Null(), nil
 	}
 	if v.Type != bson.TypeArray {
 		return v, mongoerr.New(40386, "$arrayToObject requires an array input, found: %s", typeName(v))
 	}
-	root := bsonkit.NewNode(bsonkit.Document(bsonkit.NewBuilder(nil).Finish()))
-	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		key, value, err := pair(it.Value())
+	var made fields
+	var form bson.Type
+	for it := s.walk(v); it.Next(); {
+		if form == bsonkit.Missing {
+			form = it.Value().Type
+		}
+		key, value, err := pair(it.Value(), form)
 		if err == nil && strings.ContainsRune(key, 0) {
 			err = mongoerr.New(4940400, "Key field cannot contain an embedded null byte")
 		}
 		if err != nil {
 			return v, err
 		}
-		setField(root, key, value)
+		made.set(key, value)
 	}
-	return root.Value(), nil
+	return made.document(), nil
 }
 
-// pair reads {k: …, v: …} or [k, v].
-func pair(v bson.RawValue) (string, bson.RawValue, error) {
+// pair reads {k: …, v: …} or [k, v], whichever form the first element has.
+func pair(v bson.RawValue, form bson.Type) (string, bson.RawValue, error) {
+	const inconsistent = "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. %s was detected, now found: %s"
 	var key, value bson.RawValue
-	switch v.Type {
+	switch form {
 	case bson.TypeArray:
+		if v.Type != form {
+			return "", v, mongoerr.New(40396, inconsistent, "Array", typeName(v))
+		}
 		values := bsonkit.Values(v)
 		if len(values) != 2 {
 			return "", v, mongoerr.New(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(values))
@@ -107,6 +139,12 @@ func pair(v bson.RawValue) (string, bson.RawValue, error) {
 		}
 		key, value = values[0], values[1]
 	case bson.TypeEmbeddedDocument:
+		if v.Type != form {
+			return "", v, mongoerr.New(40391, inconsistent, "Object", typeName(v))
+		}
+		if n := len(bsonkit.Values(v)); n != 2 {
+			return "", v, mongoerr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", n)
+		}
 		var hasKey, hasValue bool
 		key, hasKey = bsonkit.Get(v.Value, "k")
 		value, hasValue = bsonkit.Get(v.Value, "v")

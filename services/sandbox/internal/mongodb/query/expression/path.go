@@ -18,7 +18,7 @@ func fieldPath(path string) (operand, error) {
 	if err != nil {
 		return operand{}, err
 	}
-	return operand{eval: func(s *scope) (bson.RawValue, error) { return follow(s.current, parts), nil }}, nil
+	return operand{eval: func(s *scope) (bson.RawValue, error) { return follow(s, s.current, parts), nil }}, nil
 }
 
 func splitPath(path string) ([]string, error) {
@@ -41,29 +41,29 @@ func splitPath(path string) ([]string, error) {
 
 // follow goes down a path. Through an array it gives the array of what the path
 // leads to in each element that is a document. Numbers are names like others.
-func follow(doc []byte, parts []string) bson.RawValue {
+func follow(s *scope, doc []byte, parts []string) bson.RawValue {
 	v, _ := bsonkit.Get(doc, parts[0])
 	if len(parts) == 1 {
 		return v
 	}
-	return followValue(v, parts[1:])
+	return followValue(s, v, parts[1:])
 }
 
-func followValue(v bson.RawValue, parts []string) bson.RawValue {
+func followValue(s *scope, v bson.RawValue, parts []string) bson.RawValue {
 	switch {
 	case len(parts) == 0:
 		return v
 	case v.Type == bson.TypeEmbeddedDocument:
-		return follow(v.Value, parts)
+		return follow(s, v.Value, parts)
 	case v.Type != bson.TypeArray:
 		return bson.RawValue{}
 	}
 	var found []bson.RawValue
-	for it := bsonkit.Iterate(v.Value); it.Next(); {
+	for it := s.walk(v); it.Next(); {
 		if it.Value().Type != bson.TypeEmbeddedDocument {
 			continue
 		}
-		if w := follow(it.Value().Value, parts); w.Type != bsonkit.Missing {
+		if w := follow(s, it.Value().Value, parts); w.Type != bsonkit.Missing {
 			found = append(found, w)
 		}
 	}

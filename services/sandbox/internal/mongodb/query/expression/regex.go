@@ -22,6 +22,9 @@ type Regex struct {
 	// before a line break that ends the text.
 	endOfLine    bool
 	backtracking func() (*regexp2.Regexp, error)
+	// behind is linear for what follows a character, which it matches as well,
+	// with whatever lies between the two.
+	behind func() (*regexp.Regexp, error)
 }
 
 // maxMatchTime bounds a match that backtracks.
@@ -29,6 +32,9 @@ const maxMatchTime = 500 * time.Millisecond
 
 // errMatchTime is the error of a match that took too long.
 var errMatchTime = mongoerr.New(51156, "Error occurred while executing the regular expression. Result code: -8")
+
+// invalidPattern is the code of a pattern that is none.
+const invalidPattern mongoerr.Code = 51091
 
 // CompileRegex compiles a regular expression with MongoDB's options i, m, s, x
 // and u, which is always on.
@@ -50,13 +56,14 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 	if flags != nil {
 		pattern = "(?" + string(flags) + ")" + pattern
 	}
+	re.behind = sync.OnceValues(func() (*regexp.Regexp, error) { return regexp.Compile(`\A(?s:.)(?s:.*?)(` + pattern + `)`) })
 	var err error
 	if re.linear, err = regexp.Compile(pattern); err == nil {
 		return re, nil
 	}
 	re.linear = nil
 	if _, err := re.backtracking(); err != nil {
-		return nil, mongoerr.New(51091, "Regular expression is invalid: %s", err)
+		return nil, mongoerr.New(invalidPattern, "Regular expression is invalid: %s", err)
 	}
 	return re, nil
 }
@@ -178,13 +185,16 @@ func (r *Regex) Match(text []byte) bool {
 
 func (r *Regex) isLinear(endsLine bool) bool { return r.linear != nil && (!r.endOfLine || !endsLine) }
 
-// Find gives up to n matches, -1 for all: where each and its groups begin and
-// end, in bytes; -1 for a group that took no part.
-func (r *Regex) Find(text string, n int) ([][]int, error) {
-	if r.isLinear(strings.HasSuffix(text, "\n")) {
+// find gives up to n matches: where each and its groups begin and end, in bytes;
+// -1 for a group that took no part.
+func (r *Regex) find(s *scope, text string, n int) ([][]int, error) {
+	if !r.isLinear(strings.HasSuffix(text, "\n")) {
+		return r.backtrack(text, n)
+	}
+	if _, fixed := r.linear.LiteralPrefix(); fixed || len(text) < longText {
 		return r.linear.FindAllStringSubmatchIndex(text, n), nil
 	}
-	return r.backtrack(text, n)
+	return r.findInLong(s, text, n)
 }
 
 func (r *Regex) backtrack(text string, n int) ([][]int, error) {

@@ -1,10 +1,17 @@
 package expression_test
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -71,14 +78,74 @@ func FuzzRegex(f *testing.F) {
 	f.Add(`(`, "", "")
 	f.Add(`\`, "", "x")
 	f.Add(`(?<`, "", "x")
+	search, err := expression.Compile(bsonkit.Nest([]string{"$regexMatch"}, bsonkit.Document(marshal(f, bson.D{
+		{Key: "input", Value: "$s"}, {Key: "regex", Value: "$p"}, {Key: "options", Value: "$o"},
+	}))), expression.Env{})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, pattern, options, text string) {
 		re, err := expression.CompileRegex(pattern, options)
 		if err != nil {
 			return
 		}
 		matches := re.Match([]byte(text))
-		if found, err := re.Find(text, 1); err == nil && (len(found) > 0) != matches {
-			t.Errorf("%q on %q: Match says %v, Find %v", pattern, text, matches, found)
+		doc, err := bson.Marshal(bson.D{{Key: "p", Value: pattern}, {Key: "o", Value: options}, {Key: "s", Value: text}})
+		if err != nil {
+			return // a pattern that is no text
+		}
+		found, err := search.Eval(doc)
+		if err == nil && found.Boolean() != matches {
+			t.Errorf("%q on %q: Match says %v, $regexMatch %v", pattern, text, matches, found)
 		}
 	})
+}
+
+// TestRegex_FindsInLongTextsWhatIsThere holds the search that can be interrupted
+// against the standard library's own.
+func TestRegex_FindsInLongTextsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	input := strings.Repeat("-", 64<<10) + "foo barfoo\nfoo é aab\nÉé b\xff-"
+	doc, err := bson.Marshal(bson.D{{Key: "s", Value: input}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{
+		`\bfoo`, `\Bfoo`, `^[fo]+`, `(?m)^[fo]+`, `(?m)[ob]$`, `\A-{3}`, `-{1000}`, `(a)|(b)`, `o*[ab]`, `[fé]x*`, `x*\n`, `\n|x*?é`, `(?i)é+`, `[^-]+?\z`,
+		`\b`, `(?m:^)`, `([fb])(o|a)*`, `é|\b|[a-z]+`, `(?s).-\z`,
+	} {
+		e, err := expression.Compile(bsonkit.Nest([]string{"$regexFindAll"}, bsonkit.Document(marshal(t, bson.D{{Key: "input", Value: "$s"}, {Key: "regex", Value: pattern}}))), expression.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := e.Eval(doc)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		var got []string
+		for _, found := range bsonkit.Values(v) {
+			match, _ := bsonkit.Get(found.Value, "match")
+			at, _ := bsonkit.Get(found.Value, "idx")
+			captures, _ := bsonkit.Get(found.Value, "captures")
+			got = append(got, fmt.Sprintf("%s at %d with %d", bsonkit.Text(match), at.Int32(), len(bsonkit.Values(captures))))
+		}
+		var want []string
+		re := regexp.MustCompile(pattern)
+		for _, at := range re.FindAllStringSubmatchIndex(input, -1) {
+			want = append(want, fmt.Sprintf("%s at %d with %d", input[at[0]:at[1]], utf8.RuneCountInString(input[:at[0]]), re.NumSubexp()))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %.300q, want %.300q", pattern, got, want)
+		}
+	}
+}
+
+func marshal(t testing.TB, v any) bson.Raw {
+	t.Helper()
+	doc, err := bson.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
 }

@@ -30,7 +30,7 @@ func stringOperator(name string) builder {
 	case "$substrCP":
 		return variadic(3, 3, substringCodePoints)
 	case "$split":
-		return binary(split)
+		return binaryIn(split)
 	case "$indexOfBytes":
 		return variadic(2, 4, indexOfBytes)
 	case "$indexOfCP":
@@ -71,17 +71,18 @@ func concat(args []bson.RawValue) (bson.RawValue, error) {
 func letterCase(from, to byte) builder {
 	return unary(func(v bson.RawValue) (bson.RawValue, error) {
 		s, err := coerceText(v)
-		if err != nil {
-			return v, err
-		}
-		b := []byte(s)
-		for i, c := range b {
-			if c >= from && c <= to {
-				b[i] = c ^ 0x20
-			}
-		}
-		return bsonkit.String(string(b)), nil
+		return bsonkit.String(withCase(s, from, to)), err
 	})
+}
+
+func withCase(s string, from, to byte) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= from && c <= to {
+			b[i] = c ^ 0x20
+		}
+	}
+	return string(b)
 }
 
 // coerceText is what the older string operators make of other types.
@@ -103,6 +104,7 @@ func coerceText(v bson.RawValue) (string, error) {
 	return "", mongoerr.New(16007, "can't convert from BSON type %s to String", typeName(v))
 }
 
+// compareFolded is $strcasecmp, which knows the letters of ASCII only.
 func compareFolded(a, b bson.RawValue) (bson.RawValue, error) {
 	x, err := coerceText(a)
 	if err != nil {
@@ -112,7 +114,7 @@ func compareFolded(a, b bson.RawValue) (bson.RawValue, error) {
 	if err != nil {
 		return b, err
 	}
-	return bsonkit.Int32(int32(strings.Compare(strings.ToUpper(x), strings.ToUpper(y)))), nil
+	return bsonkit.Int32(int32(strings.Compare(withCase(x, 'a', 'z'), withCase(y, 'a', 'z')))), nil
 }
 
 func textLength(name string, code mongoerr.Code, length func(string) int) builder {
@@ -130,7 +132,7 @@ func substringBytes(args []bson.RawValue) (bson.RawValue, error) {
 		return args[0], err
 	}
 	for i, role := range []string{"starting index", "length"} {
-		if !bsonkit.IsNumber(args[i+1].Type) {
+		if !bsonkit.IsNumber(args[i+1].Type) || args[i+1].Type == bson.TypeDecimal128 {
 			return args[i+1], mongoerr.New(mongoerr.Code(16034+i), "$substrBytes:  %s must be a numeric type (is BSON type %s)", role, typeName(args[i+1]))
 		}
 	}
@@ -178,7 +180,7 @@ func substringCodePoints(args []bson.RawValue) (bson.RawValue, error) {
 	return bsonkit.String(string(runes[start:end])), nil
 }
 
-func split(a, b bson.RawValue) (bson.RawValue, error) {
+func split(s *scope, a, b bson.RawValue) (bson.RawValue, error) {
 	switch {
 	case nullish(a) || nullish(b):
 		return bsonkit.Null(), nil
@@ -195,6 +197,9 @@ func split(a, b bson.RawValue) (bson.RawValue, error) {
 	}
 	var parts []bson.RawValue
 	for part := range strings.SplitSeq(content(a), content(b)) {
+		if !s.goesOn(1) {
+			break
+		}
 		parts = append(parts, bsonkit.String(part))
 	}
 	return bsonkit.Array(parts), nil
@@ -222,7 +227,11 @@ func indexOf(name string, args []bson.RawValue, count func(string) int, offset f
 	if nullish(args[0]) {
 		return bsonkit.Null(), nil
 	}
-	for i, code := range []mongoerr.Code{40091, 40092} {
+	codes := []mongoerr.Code{40091, 40092}
+	if name == "$indexOfCP" {
+		codes = []mongoerr.Code{40093, 40094}
+	}
+	for i, code := range codes {
 		if args[i].Type != bson.TypeString {
 			return args[i], mongoerr.New(code, "%s requires a string argument, found: %s", name, typeName(args[i]))
 		}

@@ -56,17 +56,17 @@ func trimming(left, right bool) builder {
 		if _, ok := fields["input"]; !ok {
 			return operand{}, mongoerr.New(50695, "%s requires an 'input' field", name)
 		}
-		return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
+		return c.folded(operands(fields), func(s *scope) (bson.RawValue, error) {
 			values, err := evalNamed(s, fields)
 			if err != nil {
 				return bson.RawValue{}, err
 			}
-			return trim(name, values, left, right)
+			return trim(s, name, values, left, right)
 		}), nil
 	}
 }
 
-func trim(name string, values map[string]bson.RawValue, left, right bool) (bson.RawValue, error) {
+func trim(s *scope, name string, values map[string]bson.RawValue, left, right bool) (bson.RawValue, error) {
 	input, chars := values["input"], whiteSpace
 	if nullish(input) {
 		return bsonkit.Null(), nil
@@ -83,12 +83,17 @@ func trim(name string, values map[string]bson.RawValue, left, right bool) (bson.
 		}
 		chars = content(v)
 	}
+	unwanted := map[rune]bool{}
+	for _, r := range chars {
+		unwanted[r] = true
+	}
 	text := content(input)
+	isUnwanted := func(r rune) bool { return unwanted[r] && s.goesOn(1) }
 	if left {
-		text = strings.TrimLeft(text, chars)
+		text = strings.TrimLeftFunc(text, isUnwanted)
 	}
 	if right {
-		text = strings.TrimRight(text, chars)
+		text = strings.TrimRightFunc(text, isUnwanted)
 	}
 	return bsonkit.String(text), nil
 }
@@ -105,7 +110,7 @@ func replacing(times int) builder {
 				return operand{}, mongoerr.New(mongoerr.Code(51749-i), "%s requires '%s' to be specified", name, n)
 			}
 		}
-		return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
+		return c.folded(operands(fields), func(s *scope) (bson.RawValue, error) {
 			values, err := evalNamed(s, fields)
 			if err != nil {
 				return bson.RawValue{}, err
@@ -149,16 +154,24 @@ func buildRegex(c *compiler, name string, argument bson.RawValue) (operand, erro
 	if _, ok := fields["regex"]; !ok {
 		return operand{}, mongoerr.New(31023, "%s requires 'regex' parameter", name)
 	}
-	return folded(operands(fields), func(s *scope) (bson.RawValue, error) {
+	// The server compiles a constant pattern beforehand, and searches no sooner than
+	// there is a document.
+	regex, options := fields["regex"], fields["options"]
+	if constants([]operand{regex, options}) {
+		if _, err := compileRegex(name, regex.value, options.value); err != nil {
+			return c.failed(err), nil
+		}
+	}
+	return operand{eval: func(s *scope) (bson.RawValue, error) {
 		values, err := evalNamed(s, fields)
 		if err != nil {
 			return bson.RawValue{}, err
 		}
-		return searchRegex(name, values)
-	}), nil
+		return searchRegex(s, name, values)
+	}}, nil
 }
 
-func searchRegex(name string, values map[string]bson.RawValue) (bson.RawValue, error) {
+func searchRegex(s *scope, name string, values map[string]bson.RawValue) (bson.RawValue, error) {
 	input := values["input"]
 	if !nullish(input) && input.Type != bson.TypeString {
 		return input, mongoerr.New(51104, "%s needs 'input' to be of type string", name)
@@ -173,22 +186,43 @@ func searchRegex(name string, values map[string]bson.RawValue) (bson.RawValue, e
 	text := content(input)
 	switch name {
 	case "$regexMatch":
-		at, err := re.Find(text, 1)
+		at, err := re.find(s, text, 1)
 		return bsonkit.Boolean(len(at) > 0), err
 	case "$regexFind":
-		at, err := re.Find(text, 1)
+		at, err := re.find(s, text, 1)
 		if err == nil && len(at) > 0 {
-			return regexMatch(text, at[0]), nil
+			return regexMatch(text, at[0], utf8.RuneCountInString(text[:at[0][0]])), nil
 		}
 		return bsonkit.Null(), err
 	}
-	all, err := re.Find(text, -1)
+	return allMatches(s, re, text)
+}
+
+// leastMatch is the size of an empty match in a result, the name in the array
+// left out.
+const leastMatch = len("\x04....\x02match\x00....\x00\x10idx\x00....\x04captures\x00....\x00\x00")
+
+// maxMatches is how many matches of one text there may be: more make a result
+// that is too large, however short each of them is.
+const maxMatches = maxValue / leastMatch
+
+func allMatches(s *scope, re *Regex, text string) (bson.RawValue, error) {
+	all, err := re.find(s, text, maxMatches+1)
+	if err == nil && len(all) > maxMatches {
+		err = mongoerr.New(51151, "$regexFindAll: the size of buffer to store output exceeded the %dMB limit", maxValue>>20)
+	}
 	if err != nil {
-		return input, err
+		return bson.RawValue{}, err
 	}
 	var found []bson.RawValue
+	counted, index := 0, 0
 	for _, at := range all {
-		found = append(found, regexMatch(text, at))
+		if !s.goesOn(1) {
+			break
+		}
+		index += utf8.RuneCountInString(text[counted:at[0]])
+		counted = at[0]
+		found = append(found, regexMatch(text, at, index))
 	}
 	return bsonkit.Array(found), nil
 }
@@ -225,10 +259,21 @@ func compileRegex(name string, v, options bson.RawValue) (*Regex, error) {
 		}
 		flags = content(options)
 	}
-	return CompileRegex(pattern, flags)
+	switch {
+	case strings.ContainsRune(pattern, 0):
+		return nil, mongoerr.New(51109, "%s: regular expression cannot contain an embedded null byte", name)
+	case strings.ContainsRune(flags, 0):
+		return nil, mongoerr.New(51110, "%s: regular expression options cannot contain an embedded null byte", name)
+	}
+	re, err := CompileRegex(pattern, flags)
+	if mongoerr.Is(err, invalidPattern) {
+		return nil, mongoerr.New(51111, "Invalid Regex in %s: %s", name, err)
+	}
+	return re, err
 }
 
-func regexMatch(text string, at []int) bson.RawValue {
+// regexMatch describes a match that begins at the index-th code point.
+func regexMatch(text string, at []int, index int) bson.RawValue {
 	captures := []bson.RawValue{}
 	for i := 2; i < len(at); i += 2 {
 		if at[i] < 0 {
@@ -239,7 +284,7 @@ func regexMatch(text string, at []int) bson.RawValue {
 	}
 	b := bsonkit.NewBuilder(nil)
 	b.Append("match", bsonkit.String(text[at[0]:at[1]]))
-	b.Append("idx", bsonkit.Int32(int32(utf8.RuneCountInString(text[:at[0]]))))
+	b.Append("idx", bsonkit.Int32(int32(index)))
 	b.Append("captures", bsonkit.Array(captures))
 	return bsonkit.Document(b.Finish())
 }

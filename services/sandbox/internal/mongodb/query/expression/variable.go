@@ -20,6 +20,9 @@ const (
 // variable is "$$name.path", without the dollars.
 func (c *compiler) variable(text string) (operand, error) {
 	name, path, dotted := strings.Cut(text, ".")
+	if err := checkRead(name); err != nil {
+		return operand{}, err
+	}
 	base, err := c.lookup(name)
 	if err != nil || !dotted {
 		return base, err
@@ -28,9 +31,9 @@ func (c *compiler) variable(text string) (operand, error) {
 	if err != nil {
 		return operand{}, err
 	}
-	return folded([]operand{base}, func(s *scope) (bson.RawValue, error) {
+	return c.folded([]operand{base}, func(s *scope) (bson.RawValue, error) {
 		v, err := base.in(s)
-		return followValue(v, parts), err
+		return followValue(s, v, parts), err
 	}), nil
 }
 
@@ -72,12 +75,31 @@ func (c *compiler) system(name string) (operand, error) {
 	return operand{}, mongoerr.New(17276, "Use of undefined variable: %s", name)
 }
 
-// bind brings a variable into sight until the returned function is called.
+// bind brings a variable into scope until the returned function is called.
 func (c *compiler) bind(name string) (slot int, unbind func()) {
 	slot = c.slots
 	c.slots++
 	c.bound = append(c.bound, binding{name, slot})
 	return slot, func() { c.bound = c.bound[:len(c.bound)-1] }
+}
+
+// checkRead refuses what is the name of no variable at all, whoever defines it.
+func checkRead(name string) error {
+	if name == "" {
+		return mongoerr.New(16869, "empty variable names are not allowed")
+	}
+	for i := range len(name) {
+		ch := name[i]
+		start := ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= 0x80
+		rest := ch >= '0' && ch <= '9' || ch == '_'
+		switch {
+		case i == 0 && !start:
+			return mongoerr.New(16870, "'%s' starts with an invalid character for a variable name", name)
+		case !start && !rest:
+			return mongoerr.New(16871, "'%s' contains an invalid character for a variable name: '%c'", name, ch)
+		}
+	}
+	return nil
 }
 
 // CheckVariable allows users' names: a lower case letter or something

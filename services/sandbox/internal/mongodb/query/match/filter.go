@@ -40,6 +40,17 @@ func Compile(filter bson.Raw, env expression.Env) (*Filter, error) {
 	return &Filter{root: root, equalities: appendEqualities(nil, root)}, nil
 }
 
+// CompileQuery is Compile for the filter of a statement, which the server
+// optimizes before there is a document: constants that fail do so at once.
+func CompileQuery(filter bson.Raw, env expression.Env) (*Filter, error) {
+	env.Folding = &expression.Folding{}
+	f, err := Compile(filter, env)
+	if err == nil {
+		err = env.Folding.Err()
+	}
+	return f, err
+}
+
 // appendEqualities collects the equalities that hold for every match: those of
 // conjunctions, and of a disjunction that leaves no choice.
 func appendEqualities(dst []Equality, c condition) []Equality {

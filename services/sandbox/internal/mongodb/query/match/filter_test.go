@@ -181,7 +181,7 @@ func TestFilter_FiltersAreRefused(t *testing.T) {
 		`{"a":{"$nosuch":1}}`:       mongoerr.BadValue,
 		`{"$nosuch":1}`:             mongoerr.BadValue,
 		`{"$where":"true"}`:         mongoerr.BadValue,
-		`{"$text":{"$search":"x"}}`: mongoerr.BadValue,
+		`{"$text":{"$search":"x"}}`: mongoerr.IndexNotFound,
 		`{"a":{"$gt":1,"b":2}}`:     mongoerr.BadValue,
 		`{"a":{"$in":1}}`:           mongoerr.BadValue,
 		`{"a":{"$in":[{"$gt":1}]}}`: mongoerr.BadValue,
@@ -214,7 +214,7 @@ func TestFilter_FiltersAreRefused(t *testing.T) {
 		`{"a":{"$options":"i"}}`:                                            mongoerr.BadValue,
 		`{"a":{"$regex":"("}}`:                                              51091,
 		`{"a":{"$regex":"a","$options":"q"}}`:                               51108,
-		`{"a":{"$bitsAllSet":-1}}`:                                          mongoerr.BadValue,
+		`{"a":{"$bitsAllSet":-1}}`:                                          mongoerr.FailedToParse,
 		`{"$expr":{"$nosuch":1}}`:                                           mongoerr.InvalidPipelineOperator,
 		`{"$expr":"$$nosuch"}`:                                              17276,
 	} {

@@ -1,8 +1,6 @@
 package match
 
 import (
-	"slices"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -85,7 +83,7 @@ func (p filterParser) all(field string, v bson.RawValue) ([]term, error) {
 	}
 	var terms []term
 	elements := bsonkit.Values(v)
-	if len(elements) > 0 && isElemMatch(elements[0]) && slices.ContainsFunc(elements, func(v bson.RawValue) bool { return !isElemMatch(v) }) {
+	if n := countFunc(elements, isElemMatch); n > 0 && n < len(elements) {
 		return nil, mongoerr.New(mongoerr.BadValue, "$all/$elemMatch has to be consistent")
 	}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
@@ -99,6 +97,16 @@ func (p filterParser) all(field string, v bson.RawValue) ([]term, error) {
 		return []term{{test: never{}}}, nil
 	}
 	return terms, nil
+}
+
+func countFunc(values []bson.RawValue, is func(bson.RawValue) bool) int {
+	n := 0
+	for _, v := range values {
+		if is(v) {
+			n++
+		}
+	}
+	return n
 }
 
 func isElemMatch(v bson.RawValue) bool {

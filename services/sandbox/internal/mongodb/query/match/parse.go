@@ -8,6 +8,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/javascript"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -59,21 +60,26 @@ func (p filterParser) operator(name string, v bson.RawValue) (condition, error) 
 	case "$nor":
 		parts, err := p.list(name, v)
 		return not{anyOf(parts)}, err
-	case "$expr", "$jsonSchema":
-		if !p.env.Collation.IsSimple() {
-			return nil, mongoerr.New(mongoerr.NotImplemented, "%s is not supported with a collation", name)
-		}
-		if name == "$jsonSchema" {
-			return newSchemaCondition(v)
+	case "$jsonSchema":
+		return newSchemaCondition(v)
+	case "$expr":
+		if operator := collation.ComparingOperator(v); operator != "" && !p.env.Collation.IsSimple() {
+			return nil, mongoerr.New(mongoerr.NotImplemented, "%s in %s is not supported with a collation", operator, name)
 		}
 		return p.expression(v)
 	case "$where":
 		return p.where(v)
 	case "$comment":
 		return nil, nil
-	case "$alwaysTrue":
-		return allOf{}, nil
-	case "$alwaysFalse":
+	case "$text":
+		return nil, mongoerr.New(mongoerr.IndexNotFound, "text index required for $text query")
+	case "$alwaysTrue", "$alwaysFalse":
+		if n, ok := bsonkit.WholeNumber(v); !ok || n != 1 {
+			return nil, mongoerr.New(mongoerr.FailedToParse, "%s must be an integer value of 1", name)
+		}
+		if name == "$alwaysTrue" {
+			return allOf{}, nil
+		}
 		return anyOf{}, nil
 	}
 	return nil, mongoerr.New(mongoerr.BadValue, "unknown top level operator: %s", name)

@@ -33,7 +33,10 @@ func newBits(name string, v bson.RawValue) (*bits, error) {
 		b.addMask(data)
 	default:
 		mask, ok := bsonkit.WholeNumber(v)
-		if !ok || mask < 0 {
+		if bsonkit.IsNumber(v.Type) && (!ok || mask < 0) {
+			return nil, mongoerr.New(mongoerr.FailedToParse, "Expected a non-negative integer number in: %s: %s", name, bsonkit.Describe(v))
+		}
+		if !ok {
 			return nil, mongoerr.New(mongoerr.BadValue, "%s takes an Array, a number, or a BinData but received: %s", name, bsonkit.Describe(v))
 		}
 		for i := range 63 {

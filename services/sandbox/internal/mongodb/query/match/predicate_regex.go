@@ -45,12 +45,20 @@ func regexOperator(v bson.RawValue, siblings bson.Raw) (*regex, error) {
 			return nil, mongoerr.New(mongoerr.BadValue, "$options has to be a string")
 		}
 		if options != "" {
-			return nil, mongoerr.New(51075, "options set in both $regex and $options")
+			// The code tells which of the two came first.
+			code := mongoerr.Code(51075)
+			if it := bsonkit.Iterate(siblings); it.Next() && string(it.Key()) == "$options" {
+				code = 51074
+			}
+			return nil, mongoerr.New(code, "options set in both $regex and $options")
 		}
 		options = o.StringValue()
 	}
-	if strings.ContainsRune(pattern, 0) {
+	switch {
+	case strings.ContainsRune(pattern, 0):
 		return nil, mongoerr.New(mongoerr.BadValue, "Regular expression cannot contain an embedded null byte")
+	case strings.ContainsRune(options, 0):
+		return nil, mongoerr.New(mongoerr.BadValue, "Regular expression options string cannot contain an embedded null byte")
 	}
 	return newRegex(pattern, options)
 }

@@ -1,6 +1,8 @@
 package match
 
 import (
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -50,20 +52,52 @@ func required(names []string) rule {
 	})
 }
 
-// properties checks fields by their names, and all others by one more schema.
-func properties(named map[string]schema, others schema) rule {
+// properties checks fields by their names.
+func properties(named map[string]schema) rule {
 	return only(isDocument, func(v bson.RawValue) bool {
 		for it := bsonkit.Iterate(v.Value); it.Next(); {
-			s, ok := named[string(it.Key())]
-			if !ok {
-				s = others
-			}
-			if !s.follows(it.Value()) {
+			if !named[string(it.Key())].follows(it.Value()) {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// allowed checks fields by patterns of their names, and those that no pattern
+// matches and that are not named by one more schema.
+type allowed struct {
+	patterns []patternSchema
+	named    bson.Raw // its fields' names count
+	others   schema
+}
+
+type patternSchema struct {
+	pattern interface{ Match(text []byte) bool }
+	schema  schema
+}
+
+func (a allowed) follows(v bson.RawValue) bool {
+	for it := bsonkit.Iterate(v.Value); it.Next(); {
+		named := has(a.named, string(it.Key()))
+		for _, p := range a.patterns {
+			if !p.pattern.Match(it.Key()) {
+				continue
+			}
+			if named = true; !p.schema.follows(it.Value()) {
+				return false
+			}
+		}
+		if !named && !a.others.follows(it.Value()) {
+			return false
+		}
+	}
+	return true
+}
+
+// dependency checks documents that have the named field.
+func dependency(name string, demand schema) rule {
+	return only(isDocument, func(v bson.RawValue) bool { return !has(v.Value, name) || demand.follows(v) })
 }
 
 // items checks the elements of an array: the first by a list of schemas, the
@@ -87,7 +121,7 @@ func items(first []schema, rest schema) rule {
 func uniqueItems(v bson.RawValue) bool {
 	seen := map[string]bool{}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		key := string(bsonkit.AppendKey(nil, it.Value()))
+		key := string(bsonkit.AppendKey(nil, unordered(it.Value())))
 		if seen[key] {
 			return false
 		}
@@ -120,6 +154,31 @@ func combination(all []schema, least, most int) rule {
 	}
 }
 
+// oneOfValues wants unordered values.
 func oneOfValues(values []bson.RawValue) rule {
-	return func(v bson.RawValue) bool { return bsonkit.Contains(values, v) }
+	return func(v bson.RawValue) bool { return bsonkit.Contains(values, unordered(v)) }
+}
+
+// unordered brings the fields of documents in the order of their names: schemas
+// compare without regard to it.
+func unordered(v bson.RawValue) bson.RawValue {
+	switch v.Type {
+	case bson.TypeArray:
+		values := bsonkit.Values(v)
+		for i := range values {
+			values[i] = unordered(values[i])
+		}
+		return bsonkit.Array(values)
+	case bson.TypeEmbeddedDocument:
+		fields := map[string]bson.RawValue{}
+		for it := bsonkit.Iterate(v.Value); it.Next(); {
+			fields[string(it.Key())] = unordered(it.Value())
+		}
+		b := bsonkit.NewBuilder(nil)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			b.Append(name, fields[name])
+		}
+		return bsonkit.Document(b.Finish())
+	}
+	return v
 }

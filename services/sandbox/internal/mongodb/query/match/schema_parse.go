@@ -20,8 +20,14 @@ func newSchema(v bson.RawValue) (schema, error) {
 		return nil, schemaType("$jsonSchema", "an object", v)
 	}
 	var s schema
+	seen := map[string]bool{}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		r, err := schemaRule(string(it.Key()), it.Value(), v.Value)
+		keyword := string(it.Key())
+		if seen[keyword] {
+			return nil, schemaInvalid("Duplicate $jsonSchema keyword: %s", keyword)
+		}
+		seen[keyword] = true
+		r, err := schemaRule(keyword, it.Value(), v.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -36,13 +42,43 @@ func schemaType(keyword, want string, v bson.RawValue) error {
 	return mongoerr.New(mongoerr.TypeMismatch, "$jsonSchema keyword '%s' must be %s, but found an element of type %s", keyword, want, bsonkit.TypeName(v.Type))
 }
 
+func schemaInvalid(format string, args ...any) error {
+	return mongoerr.New(mongoerr.FailedToParse, format, args...)
+}
+
+func has(doc bson.Raw, name string) bool {
+	_, there := bsonkit.Get(doc, name)
+	return there
+}
+
+// checkExclusive refuses a keyword that makes a limit exclusive where there is
+// none, and one that is no boolean.
+func checkExclusive(exclusive string, v bson.RawValue, siblings bson.Raw) error {
+	limit := strings.ToLower(strings.TrimPrefix(exclusive, "exclusive"))
+	switch {
+	case !has(siblings, limit):
+		return schemaInvalid("$jsonSchema keyword '%s' must be a present if %s is present", limit, exclusive)
+	case v.Type != bson.TypeBoolean:
+		return schemaType(exclusive, "a boolean", v)
+	}
+	return nil
+}
+
 // schemaRule reads one keyword; siblings are all keywords of the schema. It is
 // nil for one that says nothing by itself.
 func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error) {
 	switch keyword {
-	case "title", "description", "exclusiveMinimum", "exclusiveMaximum":
+	case "title", "description":
+		if v.Type != bson.TypeString {
+			return nil, schemaType(keyword, "a string", v)
+		}
 		return nil, nil
+	case "exclusiveMinimum", "exclusiveMaximum":
+		return nil, checkExclusive(keyword, v, siblings)
 	case "bsonType", "type":
+		if has(siblings, "bsonType") && has(siblings, "type") {
+			return nil, schemaInvalid("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'")
+		}
 		return schemaTypes(keyword, v)
 	case "enum":
 		return schemaEnum(v)
@@ -61,16 +97,26 @@ func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error
 	case "required":
 		return schemaRequired(v)
 	case "properties":
-		return schemaProperties(v, siblings)
+		named, err := schemasByName(keyword, v)
+		return properties(named), err
+	case "patternProperties":
+		return schemaAllowed(siblings)
 	case "additionalProperties":
-		if _, ok := bsonkit.Get(siblings, "properties"); ok {
+		if has(siblings, "patternProperties") {
 			return nil, nil // read with them
 		}
-		others, err := schemaOrFlag(keyword, v)
-		return properties(nil, others), err
+		return schemaAllowed(siblings)
+	case "dependencies":
+		return schemaDependencies(v)
 	case "items":
-		return schemaItems(v)
+		return schemaItems(v, siblings)
+	case "additionalItems":
+		_, err := schemaOrFlag(keyword, v) // read with the items
+		return nil, err
 	case "uniqueItems":
+		if v.Type != bson.TypeBoolean {
+			return nil, schemaType(keyword, "a boolean", v)
+		}
 		if bsonkit.Truthy(v) {
 			return only(isArray, uniqueItems), nil
 		}
@@ -81,7 +127,7 @@ func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error
 		s, err := newSchema(v)
 		return func(v bson.RawValue) bool { return !s.follows(v) }, err
 	}
-	return nil, mongoerr.New(mongoerr.FailedToParse, "Unknown $jsonSchema keyword: %s", keyword)
+	return nil, schemaInvalid("Unknown $jsonSchema keyword: %s", keyword)
 }
 
 // schemaTypes reads names of BSON's types, or of JSON's under "type".
@@ -90,17 +136,24 @@ func schemaTypes(keyword string, v bson.RawValue) (rule, error) {
 	if v.Type == bson.TypeArray {
 		names = bsonkit.Values(v)
 	}
+	if len(names) == 0 {
+		return nil, schemaInvalid("$jsonSchema keyword '%s' must name at least one type", keyword)
+	}
 	types := typeTest{}
-	for _, n := range names {
+	for i, n := range names {
 		name, ok := n.StringValueOK()
-		if !ok {
+		switch {
+		case !ok:
 			return nil, schemaType(keyword, "a string or an array of strings", n)
+		case name == "integer":
+			return nil, schemaInvalid("$jsonSchema type 'integer' is not currently supported.")
+		case bsonkit.Contains(names[:i], n):
+			return nil, schemaInvalid("$jsonSchema keyword '%s' has duplicate value: %s", keyword, name)
 		}
-		if keyword == "type" && name == "boolean" {
-			name = "bool"
-		}
-		if name == "integer" {
-			return nil, mongoerr.New(mongoerr.FailedToParse, "$jsonSchema type 'integer' is not currently supported.")
+		if keyword == "type" {
+			if name, ok = jsonType(name); !ok {
+				return nil, mongoerr.New(mongoerr.BadValue, "Unknown type name alias: %s", string(bsonkit.Text(n)))
+			}
 		}
 		if err := types.addAlias(name); err != nil {
 			return nil, err
@@ -109,13 +162,30 @@ func schemaTypes(keyword string, v bson.RawValue) (rule, error) {
 	return func(v bson.RawValue) bool { return types.pass(v, nil) }, nil
 }
 
+// jsonType is BSON's name of a type that JSON Schema knows.
+func jsonType(name string) (string, bool) {
+	switch name {
+	case "boolean":
+		return "bool", true
+	case "array", "null", "number", "object", "string":
+		return name, true
+	}
+	return "", false
+}
+
 func schemaEnum(v bson.RawValue) (rule, error) {
 	if v.Type != bson.TypeArray {
 		return nil, schemaType("enum", "an array", v)
 	}
-	values := bsonkit.Values(v)
-	if len(values) == 0 {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array")
+	var values []bson.RawValue
+	for _, value := range bsonkit.Values(v) {
+		if value = unordered(value); bsonkit.Contains(values, value) {
+			return nil, schemaInvalid("$jsonSchema keyword 'enum' array cannot contain duplicate values.")
+		}
+		values = append(values, value)
+	}
+	if values == nil {
+		return nil, schemaInvalid("$jsonSchema keyword 'enum' cannot be an empty array")
 	}
 	return oneOfValues(values), nil
 }
@@ -143,8 +213,8 @@ func schemaMultiple(v bson.RawValue) (rule, error) {
 		return nil, schemaType("multipleOf", "a number", v)
 	}
 	of := bsonkit.ToDecimal(v)
-	if bsonkit.IsZero(v) {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$jsonSchema keyword 'multipleOf' must have a positive value")
+	if bsonkit.IsZero(v) || bsonkit.Compare(v, bsonkit.Int32(0)) < 0 {
+		return nil, schemaInvalid("$jsonSchema keyword 'multipleOf' must have a positive value")
 	}
 	return only(bsonkit.IsNumber, func(v bson.RawValue) bool {
 		return bsonkit.IsZero(bsonkit.Decimal(bsonkit.RemainderDecimals(bsonkit.ToDecimal(v), of)))
@@ -154,11 +224,8 @@ func schemaMultiple(v bson.RawValue) (rule, error) {
 // schemaSize reads a minimum or maximum of what size counts.
 func schemaSize(keyword string, v bson.RawValue, applies func(bson.Type) bool, size func(bson.RawValue) int64) (rule, error) {
 	n, ok := bsonkit.WholeNumber(v)
-	if !ok {
-		return nil, schemaType(keyword, "a whole number", v)
-	}
-	if n < 0 {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$jsonSchema keyword '%s' must not be negative", keyword)
+	if !ok || n < 0 {
+		return nil, schemaInvalid("$jsonSchema keyword '%s' must be a whole number that is not negative", keyword)
 	}
 	least := strings.HasPrefix(keyword, "min")
 	return only(applies, func(v bson.RawValue) bool {
@@ -179,96 +246,4 @@ func schemaPattern(v bson.RawValue) (rule, error) {
 		return nil, err
 	}
 	return only(isText, func(v bson.RawValue) bool { return re.Match(bsonkit.Text(v)) }), nil
-}
-
-func schemaRequired(v bson.RawValue) (rule, error) {
-	if v.Type != bson.TypeArray {
-		return nil, schemaType("required", "an array", v)
-	}
-	var names []string
-	for _, n := range bsonkit.Values(v) {
-		name, ok := n.StringValueOK()
-		if !ok {
-			return nil, schemaType("required", "an array of strings", n)
-		}
-		names = append(names, name)
-	}
-	if names == nil {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$jsonSchema keyword 'required' cannot be an empty array")
-	}
-	return required(names), nil
-}
-
-func schemaProperties(v bson.RawValue, siblings bson.Raw) (rule, error) {
-	if v.Type != bson.TypeEmbeddedDocument {
-		return nil, schemaType("properties", "an object", v)
-	}
-	named := map[string]schema{}
-	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		s, err := newSchema(it.Value())
-		if err != nil {
-			return nil, err
-		}
-		named[string(it.Key())] = s
-	}
-	additional, ok := bsonkit.Get(siblings, "additionalProperties")
-	if !ok {
-		return properties(named, nil), nil
-	}
-	others, err := schemaOrFlag("additionalProperties", additional)
-	return properties(named, others), err
-}
-
-// schemaOrFlag reads a schema, true for one that all values follow, or false
-// for one that none does.
-func schemaOrFlag(keyword string, v bson.RawValue) (schema, error) {
-	switch v.Type {
-	case bson.TypeEmbeddedDocument:
-		return newSchema(v)
-	case bson.TypeBoolean:
-		if bsonkit.Truthy(v) {
-			return nil, nil
-		}
-		return schema{func(bson.RawValue) bool { return false }}, nil
-	}
-	return nil, schemaType(keyword, "an object or a boolean", v)
-}
-
-func schemaItems(v bson.RawValue) (rule, error) {
-	if v.Type == bson.TypeEmbeddedDocument {
-		s, err := newSchema(v)
-		return items(nil, s), err
-	}
-	first, err := schemaList("items", v)
-	return items(first, nil), err
-}
-
-func schemaCombination(keyword string, v bson.RawValue) (rule, error) {
-	all, err := schemaList(keyword, v)
-	if err == nil && len(all) == 0 {
-		err = mongoerr.New(mongoerr.BadValue, "$jsonSchema keyword '%s' must be a non-empty array", keyword)
-	}
-	least, most := 1, len(all)
-	switch keyword {
-	case "allOf":
-		least = len(all)
-	case "oneOf":
-		most = 1
-	}
-	return combination(all, least, most), err
-}
-
-func schemaList(keyword string, v bson.RawValue) ([]schema, error) {
-	if v.Type != bson.TypeArray {
-		return nil, schemaType(keyword, "an array", v)
-	}
-	var all []schema
-	for _, e := range bsonkit.Values(v) {
-		s, err := newSchema(e)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }

@@ -63,7 +63,6 @@ type application struct {
 // reports one element whole, or the array whole for several.
 type changedArray struct {
 	path    string
-	node    *bsonkit.Node
 	changed map[int]bool
 }
 

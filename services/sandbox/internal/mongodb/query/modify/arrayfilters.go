@@ -15,6 +15,10 @@ import (
 func compileArrayFilters(o Options) (map[string]*match.Filter, error) {
 	filters := map[string]*match.Filter{}
 	for _, spec := range o.ArrayFilters {
+		compiled, err := match.Compile(spec, o.Env)
+		if err != nil {
+			return nil, err
+		}
 		name, err := arrayFilterName(spec, "")
 		if err != nil {
 			return nil, err
@@ -29,9 +33,7 @@ func compileArrayFilters(o Options) (map[string]*match.Filter, error) {
 		if filters[name] != nil {
 			return nil, mongoerr.New(mongoerr.FailedToParse, "Found multiple array filters with the same top-level field name %s", name)
 		}
-		if filters[name], err = match.Compile(spec, o.Env); err != nil {
-			return nil, err
-		}
+		filters[name] = compiled
 	}
 	return filters, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
-	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 )
 
@@ -39,9 +38,9 @@ func compileOperators(spec bson.Raw, o Options) (*operatorUpdate, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &operatorUpdate{filters: filters}
+	u := &operatorUpdate{filters: filters, changes: make([]pathChange, 0, fieldsIn(spec))}
 	for it := bsonkit.Iterate(spec); it.Next(); {
-		if err := u.operator(string(it.Key()), it.Value(), o.Env); err != nil {
+		if err := u.operator(string(it.Key()), it.Value(), o); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +51,19 @@ func compileOperators(spec bson.Raw, o Options) (*operatorUpdate, error) {
 	return u, nil
 }
 
+// fieldsIn counts the fields of all operators.
+func fieldsIn(spec bson.Raw) (n int) {
+	for it := bsonkit.Iterate(spec); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeEmbeddedDocument {
+			for fields := bsonkit.Iterate(v.Value); fields.Next(); n++ {
+			}
+		}
+	}
+	return n
+}
+
 // operator reads one operator with its fields.
-func (u *operatorUpdate) operator(name string, v bson.RawValue, env expression.Env) error {
+func (u *operatorUpdate) operator(name string, v bson.RawValue, o Options) error {
 	maker, ok := mutationMaker(name)
 	if !ok {
 		return mongoerr.New(mongoerr.FailedToParse,
@@ -74,13 +84,13 @@ func (u *operatorUpdate) operator(name string, v bson.RawValue, env expression.E
 			if c, err = renameChange(c, it.Value()); err != nil {
 				return err
 			}
-		} else if c.do, err = maker(c.path, it.Value(), env); err != nil {
+		} else if c.do, err = maker(c.path, it.Value(), o.Env); err != nil {
 			return err
 		}
 		c.onInsert = name == "$setOnInsert"
 		u.changes = append(u.changes, c)
 	}
-	if empty {
+	if empty && !o.SinceFive {
 		return mongoerr.New(mongoerr.FailedToParse,
 			"'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", name, name)
 	}
@@ -98,6 +108,8 @@ func newPathChange(path string) (pathChange, error) {
 		case part == "":
 			return c, mongoerr.New(mongoerr.EmptyFieldName,
 				"The update path '%s' contains an empty field name, which is not allowed.", path)
+		case i == 0 && isReferenceField(part):
+			return c, mongoerr.New(mongoerr.InvalidDBRef, "Found %s field without the fields of a reference before it, which is invalid.", part)
 		case part[0] != '$' || isReferenceField(part):
 			continue
 		case part != "$" && !isArrayPart(part):
@@ -152,7 +164,7 @@ func renameChange(c pathChange, v bson.RawValue) (pathChange, error) {
 // checkPaths refuses paths that lie within each other, and array filters that
 // are missing or idle.
 func (u *operatorUpdate) checkPaths(spec bson.Raw) error {
-	var paths [][]string
+	paths := make([][]string, 0, len(u.changes))
 	used := map[string]bool{}
 	for _, c := range u.changes {
 		paths = append(paths, c.parts)

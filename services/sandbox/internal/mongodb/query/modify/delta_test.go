@@ -152,6 +152,25 @@ func TestDelta_ADeltaAppliedToTheOldDocumentGivesTheNewOne(t *testing.T) {
 	}
 }
 
+// TestDelta_OfAnArrayIsOfItWhereFieldsBeforeItGo has a field before the array removed after
+// its elements were changed.
+func TestDelta_OfAnArrayIsOfItWhereFieldsBeforeItGo(t *testing.T) {
+	t.Parallel()
+	doc := querytest.Document(t, `{"_id":1,"a":7,"l":[3,2],"o":2}`)
+	for json, want := range map[string]string{
+		`{"$set":{"l.$[]":1},"$unset":{"a":1}}`:    `{"l":[1,1]}`,
+		`{"$set":{"l.$[]":1},"$rename":{"a":"o"}}`: `{"o":7,"l":[1,1]}`,
+	} {
+		got, err := update(t, json).Apply(doc, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := querytest.Relaxed(got.Delta.Updated); text != want {
+			t.Errorf("%s: got %s, want %s", json, text, want)
+		}
+	}
+}
+
 // sortedFields writes a document with the fields of each level in order: a
 // delta says what the fields are, not where.
 func sortedFields(t *rapid.T, doc bson.Raw) string {

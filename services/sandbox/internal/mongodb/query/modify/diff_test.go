@@ -22,7 +22,7 @@ func becomes(t rapid.TB, before, after bson.Raw) modify.Applied {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := modify.Compile(bson.RawValue{Type: kind, Value: data}, modify.Options{PathsOfPipelines: true, Env: expression.Env{}})
+	u, err := modify.Compile(bson.RawValue{Type: kind, Value: data}, modify.Options{SinceFive: true, Env: expression.Env{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -68,18 +69,19 @@ type extreme struct {
 	creates
 	value bson.RawValue
 	sign  int // what Compare(value, present) must be for a change
+	by    *collation.Collation
 }
 
-func newMinimum(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
-	return extreme{value: v, sign: -1}, nil
+func newMinimum(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
+	return extreme{value: v, sign: -1, by: env.Collation}, nil
 }
 
-func newMaximum(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
-	return extreme{value: v, sign: 1}, nil
+func newMaximum(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
+	return extreme{value: v, sign: 1, by: env.Collation}, nil
 }
 
 func (m extreme) apply(present bson.RawValue, _ place) (outcome, error) {
-	if present.Type == bsonkit.Missing || bsonkit.Compare(m.value, present) == m.sign {
+	if present.Type == bsonkit.Missing || m.by.Compare(m.value, present) == m.sign {
 		return outcome{kind: set, value: m.value}, nil
 	}
 	return outcome{}, nil

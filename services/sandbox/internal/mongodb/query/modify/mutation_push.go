@@ -9,6 +9,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -22,7 +23,7 @@ type push struct {
 	slice    int // how many to keep, negative: of the last
 }
 
-func newPush(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
+func newPush(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
 	m := push{position: math.MaxInt, values: []bson.RawValue{v}}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return m, nil
@@ -37,14 +38,14 @@ func newPush(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
 	}
 	m.values = bsonkit.Values(each)
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		if err := m.clause(string(it.Key()), it.Value()); err != nil {
+		if err := m.clause(string(it.Key()), it.Value(), env.Collation); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-func (m *push) clause(name string, v bson.RawValue) error {
+func (m *push) clause(name string, v bson.RawValue, by *collation.Collation) error {
 	switch name {
 	case "$each":
 		return nil
@@ -63,7 +64,7 @@ func (m *push) clause(name string, v bson.RawValue) error {
 		return nil
 	case "$sort":
 		var err error
-		m.order, err = pushOrder(v)
+		m.order, err = pushOrder(v, by)
 		return err
 	}
 	return mongoerr.New(mongoerr.BadValue, "Unrecognized clause in $push: %s", name)
@@ -71,19 +72,20 @@ func (m *push) clause(name string, v bson.RawValue) error {
 
 // pushOrder reads $sort: 1 or -1 for whole values, a sort specification for
 // documents.
-func pushOrder(v bson.RawValue) (func(a, b bson.RawValue) int, error) {
+func pushOrder(v bson.RawValue, by *collation.Collation) (func(a, b bson.RawValue) int, error) {
 	if v.Type == bson.TypeEmbeddedDocument {
 		s, err := query.CompileSort(v.Value)
 		if err != nil || s == nil {
 			return nil, mongoerr.New(mongoerr.BadValue, "The $sort pattern is invalid: %s", bsonkit.Describe(v))
 		}
+		s = s.In(by)
 		return func(a, b bson.RawValue) int { return s.Compare(asDocument(a), asDocument(b)) }, nil
 	}
 	switch n, _ := bsonkit.WholeNumber(v); n {
 	case 1:
-		return bsonkit.Compare, nil
+		return by.Compare, nil
 	case -1:
-		return func(a, b bson.RawValue) int { return bsonkit.Compare(b, a) }, nil
+		return func(a, b bson.RawValue) int { return by.Compare(b, a) }, nil
 	}
 	return nil, mongoerr.New(mongoerr.BadValue,
 		"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")

@@ -5,6 +5,7 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
+	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 )
@@ -13,9 +14,10 @@ import (
 type addToSet struct {
 	creates
 	values []bson.RawValue
+	by     *collation.Collation
 }
 
-func newAddToSet(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
+func newAddToSet(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
 	values := []bson.RawValue{v}
 	if v.Type == bson.TypeEmbeddedDocument {
 		it := bsonkit.Iterate(v.Value)
@@ -33,11 +35,11 @@ func newAddToSet(_ string, v bson.RawValue, _ expression.Env) (mutation, error) 
 	}
 	var distinct []bson.RawValue
 	for _, v := range values {
-		if !bsonkit.Contains(distinct, v) {
+		if !env.Collation.Contains(distinct, v) {
 			distinct = append(distinct, v)
 		}
 	}
-	return addToSet{values: distinct}, nil
+	return addToSet{values: distinct, by: env.Collation}, nil
 }
 
 func (m addToSet) apply(present bson.RawValue, at place) (outcome, error) {
@@ -52,7 +54,7 @@ func (m addToSet) apply(present bson.RawValue, at place) (outcome, error) {
 	}
 	before := len(made)
 	for _, v := range m.values {
-		if !bsonkit.Contains(made, v) {
+		if !m.by.Contains(made, v) {
 			made = append(made, v)
 		}
 	}
@@ -105,12 +107,12 @@ type pull struct {
 	fits func(element bson.RawValue) bool
 }
 
-func newPullAll(_ string, v bson.RawValue, _ expression.Env) (mutation, error) {
+func newPullAll(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
 	if v.Type != bson.TypeArray {
 		return nil, mongoerr.New(mongoerr.BadValue, "$pullAll requires an array argument but was given a %s", bsonkit.TypeName(v.Type))
 	}
 	unwanted := bsonkit.Values(v)
-	return pull{fits: func(element bson.RawValue) bool { return bsonkit.Contains(unwanted, element) }}, nil
+	return pull{fits: func(element bson.RawValue) bool { return env.Collation.Contains(unwanted, element) }}, nil
 }
 
 // newPull reads what an element has to be to go.

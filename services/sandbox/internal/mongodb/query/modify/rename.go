@@ -39,8 +39,12 @@ func (a *application) renameTarget(parts []string, role string) (*bsonkit.Node, 
 		if n == len(parts)-1 {
 			return node, i, nil
 		}
-		if i < 0 || !node.At(i).IsContainer() {
+		if i < 0 {
 			return nil, -1, nil
+		}
+		if !node.At(i).IsContainer() {
+			return nil, -1, mongoerr.New(mongoerr.PathNotViable, "cannot use the part (%s of %s) to traverse the element ({%s: %s})",
+				parts[n+1], strings.Join(parts, "."), part, bsonkit.Describe(node.At(i).Value()))
 		}
 		node = node.At(i)
 	}

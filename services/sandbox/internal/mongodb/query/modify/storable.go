@@ -10,8 +10,8 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/query/fieldpath"
 )
 
-// maxStoredDepth is how deep a stored document may nest.
-const maxStoredDepth = 180
+// MaxStoredDepth is how deep a stored document may nest.
+const MaxStoredDepth = 180
 
 // checkStorable refuses what an update may not leave behind in a collection.
 func checkStorable(doc bson.Raw) error {
@@ -42,8 +42,8 @@ func checkID(id bson.RawValue) error {
 }
 
 func checkStorableFields(doc []byte, path string, depth int) error {
-	if depth > maxStoredDepth {
-		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", maxStoredDepth)
+	if depth > MaxStoredDepth {
+		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxStoredDepth)
 	}
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		if key := it.Key(); len(key) > 0 && key[0] == '$' && !isReferenceField(string(key)) {

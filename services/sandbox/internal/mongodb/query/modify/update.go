@@ -19,14 +19,14 @@ type Update struct {
 	operators   *operatorUpdate
 	replacement bson.Raw
 	pipeline    *query.Pipeline
-	paths       bool // Options.PathsOfPipelines
+	paths       bool // Options.SinceFive
 }
 
 // Options go with an update.
 type Options struct {
-	// PathsOfPipelines has what pipelines change told by path, as servers do
-	// since 5.0, and not as a replacement.
-	PathsOfPipelines bool
+	// SinceFive is for servers of 5.0 and later: what pipelines change is told by
+	// path and not as a replacement, and an operator may be without fields.
+	SinceFive bool
 	// ArrayFilters say which elements $[name] means.
 	ArrayFilters []bson.Raw
 	Env          expression.Env
@@ -34,7 +34,7 @@ type Options struct {
 
 // Compile reads the u of an update statement.
 func Compile(spec bson.RawValue, o Options) (*Update, error) {
-	u := &Update{env: o.Env, paths: o.PathsOfPipelines}
+	u := &Update{env: o.Env, paths: o.SinceFive}
 	var err error
 	switch {
 	case spec.Type == bson.TypeArray:

@@ -39,6 +39,15 @@ func (u *Update) Upsert(f *match.Filter) (bson.Raw, error) {
 
 // upsertReplacement takes nothing from the filter but the _id.
 func (u *Update) upsertReplacement(f *match.Filter) (bson.Raw, error) {
+	var ofID []match.Equality
+	for _, e := range f.Equalities() {
+		if e.Path == "_id" || strings.HasPrefix(e.Path, "_id.") {
+			ofID = append(ofID, e)
+		}
+	}
+	if _, err := sortedEqualities(ofID); err != nil {
+		return nil, err
+	}
 	id, _ := idOf(f)
 	b := bsonkit.NewBuilder(nil)
 	b.Append("_id", id)

@@ -45,7 +45,7 @@ func (a *application) each(node *bsonkit.Node, part string, rest []string, done 
 		return notArray(done, node.Value())
 	}
 	outermost := !a.inside
-	array := a.array(done, node)
+	array := a.array(done)
 	defer func() { a.inside = !outermost }()
 	before := a.changed
 	defer func() { a.changed = a.changed || before }()
@@ -79,13 +79,13 @@ func (a *application) each(node *bsonkit.Node, part string, rest []string, done 
 
 // array is what is noted of an array whose elements are changed. Nothing is
 // said of one inside an element: the element is reported.
-func (a *application) array(path string, node *bsonkit.Node) *changedArray {
+func (a *application) array(path string) *changedArray {
 	for _, known := range a.arrays {
 		if known.path == path {
 			return known
 		}
 	}
-	array := &changedArray{path: path, node: node, changed: map[int]bool{}}
+	array := &changedArray{path: path, changed: map[int]bool{}}
 	if !a.inside {
 		a.arrays = append(a.arrays, array)
 	}
@@ -93,18 +93,23 @@ func (a *application) array(path string, node *bsonkit.Node) *changedArray {
 }
 
 // logArrays writes what a change stream says of arrays whose elements were
-// changed by $[] and $[name].
+// changed by $[] and $[name]. They are looked up again: their nodes move when a
+// field before them is removed.
 func (a *application) logArrays() {
 	for _, array := range a.arrays {
 		if a.updated == nil || len(array.changed) == 0 {
 			continue
 		}
+		node := a.root
+		for part := range strings.SplitSeq(array.path, ".") {
+			node = node.At(node.Find(part))
+		}
 		if len(array.changed) > 1 {
-			a.updated.Append(array.path, array.node.Value())
+			a.updated.Append(array.path, node.Value())
 			continue
 		}
 		for i := range array.changed {
-			a.updated.Append(fieldpath.Join(array.path, strconv.Itoa(i)), array.node.At(i).Value())
+			a.updated.Append(fieldpath.Join(array.path, strconv.Itoa(i)), node.At(i).Value())
 		}
 	}
 }
@@ -160,8 +165,8 @@ func (a *application) create(node *bsonkit.Node, part string, rest []string, don
 	if err := checkStorableValue(out.value, path); err != nil {
 		return err
 	}
-	if strings.Count(path, ".") >= maxStoredDepth {
-		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", maxStoredDepth)
+	if strings.Count(path, ".") >= MaxStoredDepth {
+		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxStoredDepth)
 	}
 	if err := pad(node, part); err != nil {
 		return err
