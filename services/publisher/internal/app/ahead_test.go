@@ -27,7 +27,7 @@ func TestAside_AReplicaWhoseSourceIsBehindThePlaceLeavesTheLease(t *testing.T) {
 	p := run(t, configured(servers))
 	p.awaitHalt(t, "place in the future")
 	p.await(t, "it to leave the lease", func(s status.Status) bool {
-		return s.Role == "standby" && s.State == "halted" && strings.Contains(s.LastError, "place in the future")
+		return s.Role == "standby" && s.State == "halted" && s.HaltedSince != nil && strings.Contains(s.LastError, "place in the future")
 	})
 	for _, seen := range []string{"one look", "another"} {
 		edit(t, state(t, servers, "streams"), "$set", "began.how", seen)

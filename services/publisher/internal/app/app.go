@@ -80,12 +80,12 @@ func New(cfg config.Config, version string, logTo io.Writer) (*App, error) {
 	a.registry.MustRegister(latency, status.BuildInfo(version))
 	a.whole = stream.New(cfg, a.shared(version, latency), a.log)
 	shown := func() any {
-		status := a.whole.Board().Status()
+		status := a.whole.Tracker().Status()
 		status.Troubles = troubles.Latest()
 		return status
 	}
 	if a.parts = a.split(); a.parts == nil {
-		a.registry.MustRegister(status.Collector(a.whole.Board()))
+		a.registry.MustRegister(status.Collector(a.whole.Tracker()))
 	} else {
 		shown = func() any {
 			overview := a.overview()
@@ -94,10 +94,11 @@ func New(cfg config.Config, version string, logTo io.Writer) (*App, error) {
 		}
 	}
 	server, err := admin.New(cfg.AdminAddr, admin.Source{
-		Live:    map[string]func() error{"lease": a.every((*status.Board).Live)},
-		Ready:   map[string]func() error{"publishing": a.every((*status.Board).Ready)},
+		Live:    map[string]func() error{"lease": a.every((*status.Tracker).Live)},
+		Ready:   map[string]func() error{"publishing": a.every((*status.Tracker).Ready)},
 		Metrics: a.registry,
 		Status:  shown,
+		Sample:  a.sample,
 	})
 	a.admin = server
 	return a, err
@@ -151,7 +152,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return a.admin.Run(serving) })
 	for _, one := range append([]*stream.Stream{a.whole}, a.parts...) {
 		group.Go(func() error {
-			one.Board().Run(serving)
+			one.Tracker().Run(serving)
 			return nil
 		})
 	}
@@ -175,7 +176,7 @@ func (a *App) publishWithin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	a.whole.Board().Draining()
+	a.whole.Tracker().Draining()
 	timer := time.NewTimer(a.config.ShutdownTimeout)
 	defer timer.Stop()
 	select {
@@ -187,7 +188,7 @@ func (a *App) publishWithin(ctx context.Context) error {
 }
 
 func (a *App) publish(ctx context.Context) error {
-	defer a.whole.Board().Stopped()
+	defer a.whole.Tracker().Stopped()
 	defer a.close(ctx)
 	if err := a.awaitSource(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -233,7 +234,7 @@ func (a *App) awaitSource(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		a.whole.Board().NotFound(err)
+		a.whole.Tracker().NotFound(err)
 		if first {
 			a.log.Warn().Err(err).Msg("source not reachable, waiting for it")
 		}
@@ -271,7 +272,7 @@ func (a *App) close(ctx context.Context) {
 
 // Publish runs the publisher until ctx ends. Its error has no secrets.
 func Publish(ctx context.Context, cfg config.Config, version string, stderr io.Writer) error {
-	paceCollector(cfg)
+	cfg.PaceCollector()
 	publisher, err := New(cfg, version, stderr)
 	if err != nil {
 		return err
@@ -294,10 +295,10 @@ func (a *App) checkStream(ctx context.Context) error {
 			return fmt.Errorf("open the change stream: %w", halt)
 		}
 		if err == nil || ctx.Err() != nil {
-			a.whole.Board().Found()
+			a.whole.Tracker().Found()
 			return nil
 		}
-		a.whole.Board().NotFound(err)
+		a.whole.Tracker().NotFound(err)
 		if first {
 			a.log.Warn().Err(err).Msg("change stream not opened, trying again")
 		}

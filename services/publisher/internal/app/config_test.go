@@ -3,6 +3,7 @@ package app_test
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,20 @@ func TestConfig_DefaultsAreFilledIn(t *testing.T) {
 	}
 	if c.StateMongoURI != c.MongoURI {
 		t.Error("the state is not kept beside the source")
+	}
+}
+
+func TestConfig_BytesInFlightFollowTheMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(100 << 20)
+	defer debug.SetMemoryLimit(before)
+	environ(t, map[string]string{"PARTITIONS": "2"})
+	c, err := config.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Four fifths of the limit, without 32 MiB and 16 MiB a partition, are 16 MiB.
+	if c.MaxInFlightBytes != 8<<20 || c.WindowBytes() != 4<<20 {
+		t.Errorf("got %d bytes in flight and %d of them in each of two partitions, want 8 and 4 MiB", c.MaxInFlightBytes, c.WindowBytes())
 	}
 }
 
@@ -138,7 +153,7 @@ func TestConfig_ASingleSettingThatIsWrongIsExplained(t *testing.T) {
 		"traces to nowhere":       {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL such as http://collector:4318"},
 		"a header that is none":   {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "canary"}, "OTEL_EXPORTER_OTLP_HEADERS: is not a list such as name=value"},
 		"an unknown sampler":      {map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "sometimes"}, "OTEL_TRACES_SAMPLER: is \"sometimes\", not one of"},
-		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, below 1048576"},
+		"a window too small":      {map[string]string{"MAX_IN_FLIGHT_BYTES": "1"}, "MAX_IN_FLIGHT_BYTES: is 1, neither 0 nor at least 1048576, 1 MiB for each partition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ(t, tt.change)

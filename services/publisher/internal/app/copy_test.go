@@ -47,6 +47,51 @@ func TestCopy_IntoATopicSlowerThanTheReadsLosesNothing(t *testing.T) {
 	source.wantAll(t, source.drain(t, servers))
 }
 
+// TestCopy_GoesOnBehindALargeDocument has an event in the middle that fills a chunk by
+// itself, of a copy, and of a resend in the smallest window. Its message is small.
+func TestCopy_GoesOnBehindALargeDocument(t *testing.T) {
+	t.Parallel()
+	large := func(t *testing.T, source *source, bytes int) {
+		t.Helper()
+		index := bson.D{{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}}
+		if _, err := source.Indexes().CreateOne(t.Context(), driver.IndexModel{Keys: index}); err != nil {
+			t.Fatal(err)
+		}
+		source.write(t, 40, 4)
+		_, err := source.UpdateOne(t.Context(), bson.D{{Key: "aggregateId", Value: "order-001"}, {Key: "version", Value: 5}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "attachment", Value: strings.Repeat("x", bytes)}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("copied", func(t *testing.T) {
+		t.Parallel()
+		servers := testserver.Start(t)
+		source := events(t, servers)
+		large(t, source, 4<<20)
+		p := run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" }))
+		p.await(t, "the stream to follow the copy", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.Sent > 0 && s.InFlight == 0 })
+		if shown := p.status(t); shown.Sent != 40 {
+			t.Errorf("the copy sent %d events, want 40", shown.Sent)
+		}
+	})
+	t.Run("sent again", func(t *testing.T) {
+		t.Parallel()
+		servers := testserver.Start(t)
+		source := events(t, servers)
+		large(t, source, 256<<10)
+		c := configured(servers, func(c *config.Config) { c.MaxInFlightBytes = 1 << 20 })
+		p := run(t, c)
+		p.await(t, "the publisher to lead", leading)
+		if _, err := resends(t, c, "--all", "--why", "a test", "--rate", "0"); err != nil {
+			t.Fatal(err)
+		}
+		if view := awaitResend(t, c, "the resend to end", ended); view.Sent != 40 {
+			t.Errorf("the resend sent %d events, want 40", view.Sent)
+		}
+	})
+}
+
 // TestCopy_PassesADocumentThatHasNoPlaceInItsOrder has such documents first and
 // last in the collection. They are parked as the stream parks them.
 func TestCopy_PassesADocumentThatHasNoPlaceInItsOrder(t *testing.T) {

@@ -126,6 +126,11 @@ func TestEvents_ArePrintedAsTheyAreSent(t *testing.T) {
 			t.Errorf("events %q: got %v, want it to be wrong usage", args, err)
 		}
 	}
+	elsewhere := c
+	elsewhere.SourceCollection = "evnets"
+	if err := runCommand(t, elsewhere, &bytes.Buffer{}, "events", "--all"); err == nil || !strings.Contains(err.Error(), "SOURCE_COLLECTION") {
+		t.Errorf("of a collection that is not there: got %v, want the setting named", err)
+	}
 	unnumbered := c
 	unnumbered.FieldVersion = "-"
 	if err := runCommand(t, unnumbered, &bytes.Buffer{}, "events", "--all"); err == nil {

@@ -203,7 +203,7 @@ func TestHistory_GoingOnFromNowSkipsAndSaysWhat(t *testing.T) {
 	}
 }
 
-func TestHistory_ASnapshotStartCopiesWhatIsThereAndMissesNothingWrittenMeanwhile(t *testing.T) {
+func TestHistory_ASnapshotStartMissesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)

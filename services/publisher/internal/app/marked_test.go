@@ -91,13 +91,19 @@ func TestBegin_APartitionWaitsForTheMarkOfTheFirst(t *testing.T) {
 	source.write(t, 20, 5)
 	proxy, through := busProxy(t, servers)
 	proxy.Cut()
-	p := run(t, configured(servers, split(2), patient, func(c *config.Config) { c.ServiceBusConnection = through }))
-	p.awaitOverview(t, "the second to wait for the first", func(o app.Overview) bool {
-		return strings.Contains(o.Streams[1].LastError, "the first partition has not begun yet")
-	})
+	c := configured(servers, split(2), patient, func(c *config.Config) { c.ServiceBusConnection = through })
+	p := run(t, c)
 	testserver.Eventually(t, "it to be decided where both begin", func() bool {
 		n, err := state(t, servers, "streams").CountDocuments(t.Context(), bson.D{})
 		return err == nil && n == 2
+	})
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	// From here on it is the mark alone that the second lacks.
+	p = run(t, c)
+	p.awaitOverview(t, "the second to wait for the first", func(o app.Overview) bool {
+		return strings.Contains(o.Streams[1].LastError, "the first partition has not begun yet")
 	})
 	source.write(t, 30, 5)
 	proxy.Mend()

@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -176,5 +178,35 @@ func TestMove_ToAPositionIsUnderTheOptionsThatTheRecordKeeps(t *testing.T) {
 	shown := filtered.await(t, "the publisher with a filter to halt", func(s status.Status) bool { return s.State == "halted" || leading(s) })
 	if !strings.Contains(shown.LastError, "options") {
 		t.Errorf("status is %+v, want it to refuse the position: it is of other options", shown)
+	}
+}
+
+// TestMove_ToAPositionThatTakesLongToReachIsWaitedFor has the source take longer to find the
+// position than a command may to ask anything else, and then not say whether it does.
+func TestMove_ToAPositionThatTakesLongToReachIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	published(t, servers, events(t, servers), 10)
+	c := configured(servers)
+	shown, err := say[command.CheckpointView](t, c, "checkpoint", "show")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decide := []string{"checkpoint", "set", string(shown.Position), "--why", "test"}
+	err = testserver.Connect(t, servers.MongoURI).Database("admin").RunCommand(t.Context(), bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: bson.D{{Key: "times", Value: 2}}}, // the driver tries once more
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"aggregate"}}, {Key: "closeConnection", Value: true}}},
+	}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := say[command.MoveView](t, c, decide...); err == nil || strings.Contains(err.Error(), "does not go on") || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("without an answer it is %v, want that nothing is known", err)
+	}
+	testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["aggregate"],"delay":"31s","times":1}`)
+	var stderr bytes.Buffer
+	if _, err := program(c).Do(t.Context(), decide, io.Discard, &stderr); err != nil || !strings.Contains(stderr.String(), "the source has looked for the position") {
+		t.Errorf("set = %v, having said %q, want it waited for", err, &stderr)
 	}
 }

@@ -442,6 +442,9 @@ func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testi
 		t.Fatal(err)
 	}
 	shown := first.await(t, "the stream to halt", func(s status.Status) bool { return s.State == "halted" })
+	if shown.HaltedReason != "too many changes parked" { // by which the page says which command to use
+		t.Errorf("halted reason is %q", shown.HaltedReason)
+	}
 	for _, want := range []string{"PARK_LIMIT", "publisher parked replay --all", "aggregateId"} {
 		if !strings.Contains(shown.LastError, want) {
 			t.Errorf("last error is %q, without %q", shown.LastError, want)

@@ -25,7 +25,7 @@ func (a *App) split() []*stream.Stream {
 	parts := make([]*stream.Stream, a.config.Partitions)
 	for i := range parts {
 		parts[i] = a.whole.Partition(i)
-		prometheus.WrapRegistererWith(prometheus.Labels{"partition": strconv.Itoa(i)}, a.registry).MustRegister(status.Collector(parts[i].Board()))
+		prometheus.WrapRegistererWith(prometheus.Labels{"partition": strconv.Itoa(i)}, a.registry).MustRegister(status.Collector(parts[i].Tracker()))
 	}
 	return parts
 }
@@ -56,7 +56,7 @@ func (a *App) checkPartitions(ctx context.Context) error {
 		case err == nil, ctx.Err() != nil:
 			return nil
 		}
-		a.whole.Board().Failed(err)
+		a.whole.Tracker().Failed(err)
 		if retry.Wait(ctx) != nil {
 			return nil
 		}
@@ -83,13 +83,13 @@ type Overview struct {
 
 // overview gathers the boards of all partitions.
 func (a *App) overview() Overview {
-	whole := a.whole.Board().Status()
+	whole := a.whole.Tracker().Status()
 	o := Overview{
 		Service: whole.Service, Version: whole.Version, Instance: whole.Instance, Role: lease.Standby,
 		State: whole.State, LastError: whole.LastError, Partitions: a.config.Partitions, Led: []int{},
 	}
 	for i, part := range a.parts {
-		shown := part.Board().Status()
+		shown := part.Tracker().Status()
 		o.Streams = append(o.Streams, shown)
 		o.Sent += shown.Sent
 		if shown.Role == lease.Leader {
@@ -107,12 +107,30 @@ func (a *App) overview() Overview {
 	return o
 }
 
+// sample is what the page draws: all partitions together, and the one furthest behind.
+func (a *App) sample() admin.Sample {
+	streams := a.parts
+	if len(streams) == 0 {
+		streams = []*stream.Stream{a.whole}
+	}
+	var all admin.Sample
+	for _, one := range streams {
+		s := one.Tracker().Status()
+		all.PerSecond += s.SentPerSecond
+		all.InFlight += s.InFlight
+		if s.LagSeconds != nil {
+			all.BehindSeconds = max(all.BehindSeconds, *s.LagSeconds)
+		}
+	}
+	return all
+}
+
 // every joins a check of this publisher with the same of all its partitions.
-func (a *App) every(check func(*status.Board) error) func() error {
+func (a *App) every(check func(*status.Tracker) error) func() error {
 	return func() error {
-		err := check(a.whole.Board())
+		err := check(a.whole.Tracker())
 		for _, part := range a.parts {
-			err = errors.Join(err, check(part.Board()))
+			err = errors.Join(err, check(part.Tracker()))
 		}
 		return err
 	}

@@ -123,7 +123,7 @@ func TestPartitions_AChangeWithoutAggregateIsParkedByOnePartition(t *testing.T) 
 	}
 }
 
-func TestPartitions_TheNumberOfPartitionsIsChangedByACommandAndNotByASetting(t *testing.T) {
+func TestPartitions_TheirNumberIsChangedByACommandAndNotByASetting(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	source := events(t, servers)

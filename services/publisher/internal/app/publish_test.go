@@ -127,7 +127,7 @@ func TestPublish_ALeaderCutOffFromItsLeaseStopsAndItsFollowerLosesNothing(t *tes
 	cut.await(t, "a to see the leader", func(s status.Status) bool { return s.Leader == "b" })
 }
 
-func TestPublish_AChangeThatCanNotBeMappedIsParkedAndListed(t *testing.T) {
+func TestPublish_AChangeThatCannotBeMappedIsParkedAndListed(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t)
 	c := configured(servers)

@@ -64,3 +64,22 @@ func TestReading_ASourceThatIsGoneIsNotPublishedFrom(t *testing.T) {
 	proxy.Mend()
 	p.await(t, "the source to be read again", leading)
 }
+
+// TestReading_ACopyWhoseSourceFallsSilentIsNotPublishing has the source answer everything
+// but what only a copy asks.
+func TestReading_ACopyWhoseSourceFallsSilentIsNotPublishing(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 10, 2)
+	end := testserver.Fault(t, servers, `{"kind":"mongodb.delay","commands":["explain"],"delay":"30m"}`)
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" }))
+	shown := p.await(t, "the state to say so", func(s status.Status) bool { return s.State == "not reading" })
+	if shown.Copy == nil || shown.UnreadSince == nil || !strings.Contains(shown.LastError, "does not answer") {
+		t.Errorf("status is %+v, want a copy that says since when and why it does not read", shown)
+	}
+	end()
+	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`) // the attempt that was held up
+	p.await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.UnreadSince == nil })
+	source.wantAll(t, source.drain(t, servers))
+}

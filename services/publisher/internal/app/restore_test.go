@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func TestRestore_OfTheRecordAloneIsSeen(t *testing.T) {
 	p := run(t, configured(servers))
 	p.await(t, "the publisher to lead", leading)
 	put(t, state(t, servers, "streams"), record)
-	p.awaitHalt(t, "stream record lost", "its record says 1", "publisher checkpoint accept")
+	p.awaitHalt(t, "stream record lost", fmt.Sprintf("its record says %d", record.Lookup("term").Int64()), "publisher checkpoint accept")
 }
 
 // TestStandby_ThatHasSeenTheStreamDoesNotBeginItAnew empties the state database

@@ -35,7 +35,7 @@ func TestCopy_EndsWithItsContextWhereTheServerIsGone(t *testing.T) {
 		_, err := source.Read(ctx)
 		ended <- err
 	}()
-	testserver.Eventually(t, "a read to fail", func() bool { return source.State() != nil })
+	testserver.Eventually(t, "a read to fail", func() bool { return source.State().Err != nil })
 	cancel()
 	testserver.Eventually(t, "the read to end", func() bool { return len(ended) == 1 })
 }

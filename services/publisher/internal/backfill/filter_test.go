@@ -39,7 +39,7 @@ func TestFilter_AFilterLeavesTheOrderAsItIs(t *testing.T) {
 			place := begin(t, events)
 			for name, tt := range filters {
 				want := matching(t, events, tt.filter)
-				for _, searched := range []int64{1, 3, 100} {
+				for _, searched := range []int{1, 3, 100} {
 					for _, chunk := range []int{1, 2, 100} {
 						plan := backfill.Plan{Order: byVersion, Filter: tt.filter, Narrow: tt.narrow, Searched: searched, Chunk: chunk}
 						if got := keys(copyAll(t, events, plan, place)); !slices.Equal(got, want) {

@@ -105,6 +105,14 @@ func judge(stages []bson.Raw, mustBeUnique bool) (name string, serves bool) {
 	return name, serves
 }
 
+// Index returns the index that the copy goes along; nil where none serves it, or
+// that is not known yet.
+func (s *Source) Index() *Index {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index
+}
+
 // choose finds out which index serves the copy, where that is not known.
 func (s *Source) choose(ctx context.Context) error {
 	if s.asked {
@@ -132,17 +140,16 @@ func (s *Source) findAlong(ctx context.Context) (chunk, error) {
 	if err != nil {
 		return chunk{}, err
 	}
-	most := s.most()
 	if s.plan.Narrow {
 		filter, err := s.placedFilter()
 		if err != nil {
 			return chunk{}, err
 		}
-		documents, full, err := s.find(ctx, filter, how, most)
+		documents, full, err := s.find(ctx, filter, how, s.most(), bson.RawValue{})
 		return chunk{documents: documents, short: !full}, err
 	}
 	var reached bson.Raw
-	if len(s.plan.Filter) > 0 {
+	if len(s.plan.Filter) > 0 || !s.plan.Since.IsZero() {
 		if reached, err = s.searchEnd(ctx, key); err != nil {
 			return chunk{}, err
 		}
@@ -150,15 +157,15 @@ func (s *Source) findAlong(ctx context.Context) (chunk, error) {
 			how.SetMax(s.bound(reached))
 		}
 	}
+	var known bson.RawValue
 	if key != nil {
 		from := s.bound(bson.Raw(s.after))
 		how.SetMin(from)
-		most++
+		if !s.unread {
+			known = key[len(key)-1]
+		}
 	}
-	documents, full, err := s.find(ctx, s.wanted(withPlace(s.plan.Order)), how, most)
-	if key != nil && !s.unread && len(documents) > 0 && documents[0].Lookup("_id").Equal(key[len(key)-1]) {
-		documents = documents[1:]
-	}
+	documents, full, err := s.find(ctx, s.wanted(withPlace(s.plan.Order)), how, s.most(), known)
 	return chunk{documents: documents, reached: reached, short: !full && reached == nil}, err
 }
 
@@ -173,9 +180,9 @@ func (s *Source) bound(key bson.Raw) bson.D {
 }
 
 // searchEnd is the key of the document up to which the index is looked through for
-// the next that match the filter; nil where fewer are left.
+// the next that match the filter, or are of Since or later; nil where fewer are left.
 func (s *Source) searchEnd(ctx context.Context, from []bson.RawValue) (bson.Raw, error) {
-	how := options.FindOne().SetHint(ascending(s.index.fields)).SetSort(ascending(s.index.fields)).SetSkip(s.plan.Searched)
+	how := options.FindOne().SetHint(ascending(s.index.fields)).SetSort(ascending(s.index.fields)).SetSkip(int64(s.fewer(s.plan.Searched)))
 	if from != nil {
 		how.SetMin(s.bound(bson.Raw(s.after)))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -112,6 +113,47 @@ func TestCopy_ExaminesEachKeyOnce(t *testing.T) {
 	}
 }
 
+// TestCopy_SinceATimeLooksThroughABoundedPartOfTheIndex heals a collection of which only
+// the first and the last documents in the order are new. However many are older, no
+// find examines more of them than it is to look through.
+func TestCopy_SinceATimeLooksThroughABoundedPartOfTheIndex(t *testing.T) {
+	t.Parallel()
+	const searched = 100
+	for name, order := range map[string][]string{"documents along _id": {"_id"}, "events along an index": byVersion} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events := collection(t)
+			index(t, events, false, byVersion...)
+			since := time.Unix(1_700_000_000, 0).UTC()
+			var documents []any
+			for n := range 1000 {
+				when := since.Add(-time.Second)
+				if n < 5 || n >= 995 {
+					when = since
+				}
+				documents = append(documents, bson.D{
+					{Key: "_id", Value: n}, {Key: "aggregateId", Value: "a"}, {Key: "version", Value: n}, {Key: "when", Value: when},
+				})
+			}
+			insertAll(t, events, documents)
+			through, finds := asking(t, events, "find")
+			plan := backfill.Plan{Order: order, Since: since, SinceField: "when", Searched: searched}
+			if got := len(copyAll(t, through, plan, begin(t, events))); got != 10 {
+				t.Errorf("copied are %d documents, want 10", got)
+			}
+			for _, find := range finds.commands {
+				if _, err := find.LookupErr("hint"); err != nil {
+					continue // looks for documents without a place, behind all others
+				}
+				// Where it begins is examined again, and one more to see that it ends.
+				if keys, _, stages := examined(t, events, find); keys > searched+2 {
+					t.Errorf("%d keys are examined by %s, want %d at most", keys, stages, searched+2)
+				}
+			}
+		})
+	}
+}
+
 // examined are the keys that the server examines for a find, how many documents
 // it returns, and its plan.
 func examined(t *testing.T, events *mongo.Collection, find bson.Raw) (keys, returned int64, stages string) {
@@ -119,7 +161,7 @@ func examined(t *testing.T, events *mongo.Collection, find bson.Raw) (keys, retu
 	var of bson.D
 	elements, _ := find.Elements()
 	for _, element := range elements {
-		if slices.Contains([]string{"find", "filter", "sort", "hint", "min", "limit", "skip"}, element.Key()) {
+		if slices.Contains([]string{"find", "filter", "sort", "hint", "min", "max", "limit", "skip"}, element.Key()) {
 			of = append(of, bson.E{Key: element.Key(), Value: element.Value()})
 		}
 	}

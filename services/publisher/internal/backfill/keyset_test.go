@@ -135,7 +135,7 @@ func TestCopy_ReadsWhatHasNoPlaceBehindTheRest(t *testing.T) {
 			insertAll(t, events, odd)
 			all := sorted(t, events, []string{"_id"})
 			want = append(want, slices.DeleteFunc(all, func(id string) bool { return slices.Contains(want, id) })...)
-			plan := backfill.Plan{Order: byVersion, Chunk: 1 + rand.IntN(3), Searched: 1 + rand.Int64N(9)}
+			plan := backfill.Plan{Order: byVersion, Chunk: 1 + rand.IntN(3), Searched: 1 + rand.IntN(9)}
 			place := begin(t, events)
 			copied := copyAll(t, events, plan, place)
 			if got := keys(copied); !slices.Equal(got, want) {

@@ -23,7 +23,7 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 	if len(list) == 0 {
 		var err error
 		if list, err = s.listKeys(ctx); err != nil || len(list) == 0 {
-			return chunk{}, err
+			return chunk{short: true}, err
 		}
 		fresh = list
 	}

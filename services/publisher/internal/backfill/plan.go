@@ -44,6 +44,6 @@ type Plan struct {
 	// copy; 0 means 100,000.
 	Listed int
 	// Searched is how many documents are looked through in one snapshot for those
-	// without a place in the order, or that match the filter; 0 means 50,000.
-	Searched int64
+	// without a place in the order, or that match the filter, or Since; 0 means 50,000.
+	Searched int
 }

@@ -80,7 +80,7 @@ func (s *Source) findRest(ctx context.Context) (chunk, error) {
 	if !until.IsZero() {
 		all = append(all, bson.D{{Key: "$nor", Value: bson.A{after(byID, []bson.RawValue{until})}}})
 	}
-	documents, _, err := s.find(ctx, s.wanted(all), options.Find().SetSort(ascending(byID)), s.most())
+	documents, _, err := s.find(ctx, s.wanted(all), options.Find().SetSort(ascending(byID)), s.most(), bson.RawValue{})
 	return chunk{documents: documents, searched: until}, err
 }
 
@@ -99,7 +99,7 @@ func (s *Source) restEnd(ctx context.Context) (bson.RawValue, error) {
 		filter = bson.D{{Key: "$and", Value: behind}}
 	}
 	found, err := s.collection.FindOne(ctx, filter, options.FindOne().
-		SetSort(ascending(byID)).SetSkip(s.plan.Searched-1).SetProjection(bson.D{{Key: "_id", Value: 1}})).Raw()
+		SetSort(ascending(byID)).SetSkip(int64(s.fewer(s.plan.Searched)-1)).SetProjection(bson.D{{Key: "_id", Value: 1}})).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return bson.RawValue{}, nil
 	}

@@ -23,6 +23,9 @@ import (
 // copied is for Complete to say.
 var ErrDone = errors.New("every document of the copy was read")
 
+// errNoEnd is why a chunk without a document is not taken for the end of the order.
+var errNoEnd = errors.New("no document of a chunk is left, and the source may have more behind it")
+
 const (
 	// firstChunk is how many documents are read in the first snapshot, when nothing
 	// is known of their size, and mostChunk in any.
@@ -56,6 +59,7 @@ type Source struct {
 	list   []listing              // keys of the next documents, where no index serves the copy
 	rest   rest                   // where the documents are read that have no place in the order
 	size   int                    // of a document in the last chunk, in bytes; 0 before the first
+	halved int                    // see fewer
 	count  int64                  // documents read
 	chunk  []relay.Change         // read and not handed out
 	ended  bool                   // no document is behind the chunk
@@ -64,7 +68,7 @@ type Source struct {
 	retry  backoff.Backoff
 
 	mu    sync.Mutex
-	err   error  // guarded by mu: why the last read failed
+	state State  // guarded by mu
 	index *Index // written under mu by the reader; nil where none serves the copy
 }
 
@@ -102,21 +106,6 @@ func (s *Source) From(start checkpoint.ClusterTime) { s.start, s.list = start, n
 // reads.
 func (s *Source) AsOf() checkpoint.ClusterTime { return s.asOf }
 
-// State returns why the last read failed; nil when it did not.
-func (s *Source) State() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-// Index returns the index that the copy goes along; nil where none serves it, or
-// that is not known yet.
-func (s *Source) Index() *Index {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index
-}
-
 // Read implements relay.Source. It returns ErrDone behind the last document, and a
 // *SpelledError before one that must not be sent in the order.
 func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
@@ -124,8 +113,9 @@ func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 		if s.ended {
 			return relay.Batch{}, ErrDone
 		}
+		s.ask()
 		err := s.readChunk(ctx)
-		s.note(err)
+		s.answered(err)
 		if err == nil {
 			s.retry.Reset()
 			continue
@@ -160,12 +150,6 @@ func (s *Source) Complete(kept *Progress) error {
 	return nil
 }
 
-func (s *Source) note(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
-
 // readChunk reads the next documents in one snapshot. It uses them only when
 // the commit has shown that a majority has them.
 func (s *Source) readChunk(ctx context.Context) error {
@@ -185,6 +169,7 @@ func (s *Source) readChunk(ctx context.Context) error {
 		return fmt.Errorf("advance the session: %w", err)
 	}
 	found, err := s.findInSnapshot(mongo.NewSessionContext(ctx, session), session)
+	s.timed(ctx, err)
 	if err != nil {
 		s.asked = false // the index may be gone
 		return fmt.Errorf("read a chunk behind document %d: %w", s.count, err)
@@ -236,7 +221,7 @@ func (s *Source) findPlaced(ctx context.Context) (chunk, error) {
 	if err != nil {
 		return chunk{}, err
 	}
-	documents, full, err := s.find(ctx, filter, options.Find().SetSort(ascending(s.plan.Order)), s.most())
+	documents, full, err := s.find(ctx, filter, options.Find().SetSort(ascending(s.plan.Order)), s.most(), bson.RawValue{})
 	return chunk{documents: documents, short: !full}, err
 }
 
@@ -244,30 +229,39 @@ func (s *Source) findPlaced(ctx context.Context) (chunk, error) {
 func (s *Source) most() int {
 	switch {
 	case s.plan.Chunk > 0:
-		return s.plan.Chunk
+		return s.fewer(s.plan.Chunk)
 	case s.size == 0:
-		return firstChunk
+		return s.fewer(firstChunk)
 	default:
-		return min(max(s.plan.Bytes/s.size, 1), mostChunk)
+		return s.fewer(min(max(s.plan.Bytes/s.size, 1), mostChunk))
 	}
 }
 
 // find returns the first documents, at most so many, and fewer where they are
-// large; full where there may be more.
-func (s *Source) find(ctx context.Context, filter bson.D, how *options.FindOptionsBuilder, most int) (documents []bson.Raw, full bool, err error) {
+// large; full where there may be more. A first document whose _id is known is left
+// out and counts for nothing: by its size alone it may be all that a chunk holds.
+func (s *Source) find(
+	ctx context.Context, filter bson.D, how *options.FindOptionsBuilder, most int, known bson.RawValue,
+) (documents []bson.Raw, full bool, err error) {
+	if !known.IsZero() {
+		most++
+	}
 	cursor, err := s.collection.Find(ctx, filter, how.SetLimit(int64(most)).SetBatchSize(int32(most)))
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { _ = cursor.Close(ctx) }()
 	documents = make([]bson.Raw, 0, most)
-	size := 0
-	for size < s.plan.Bytes && cursor.Next(ctx) {
+	read, size := 0, 0
+	for ; size < s.plan.Bytes && cursor.Next(ctx); read++ {
+		if read == 0 && cursor.Current.Lookup("_id").Equal(known) {
+			continue
+		}
 		document := bson.Raw(append([]byte(nil), cursor.Current...))
 		documents = append(documents, document)
 		size += len(document)
 	}
-	return documents, len(documents) == most || size >= s.plan.Bytes, cursor.Err()
+	return documents, read == most || size >= s.plan.Bytes, cursor.Err()
 }
 
 // ascending is the pattern of an index, or a sort, along an order of fields.
@@ -342,9 +336,13 @@ func (s *Source) take(found chunk) error {
 			s.after, s.unread = found.reached, true
 			return nil
 		}
-		if !found.listed {
-			s.pass(found.searched)
+		if found.listed {
+			return nil
 		}
+		if !s.rest.begun && !found.short {
+			return errNoEnd
+		}
+		s.pass(found.searched)
 		return nil
 	}
 	s.chunk = make([]relay.Change, 0, len(found.documents))

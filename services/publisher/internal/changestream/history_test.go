@@ -15,7 +15,7 @@ import (
 	"changerelay/services/publisher/internal/testserver"
 )
 
-func TestHistory_ATokenThatTheOplogNoLongerHoldsIsFoundWithoutTheServersWord(t *testing.T) {
+func TestHistory_ATokenThatTheOplogNoLongerHoldsIsFoundByTheReader(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t, "--oplog-entries", "40")
 	events := testserver.Connect(t, servers.MongoURI).Database("shop").Collection("events")
@@ -45,6 +45,18 @@ func TestStream_AnOplogThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	_, err := from(t, events, changestream.Start{Token: token}).Read(t.Context())
 	if !lostHistory(err) || !strings.Contains(err.Error(), "oldest entry of the operation log is later") {
 		t.Errorf("Read = %v, want history lost by comparison with the oldest entry", err)
+	}
+	// The driver asks a second time by itself.
+	err = client.Database("admin").RunCommand(t.Context(), bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: bson.D{{Key: "times", Value: 2}}},
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "closeConnection", Value: true}}},
+	}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from(t, events, changestream.Start{Token: token}).Read(t.Context()); !lostHistory(err) || !strings.Contains(err.Error(), "oldest entry of the operation log is later") {
+		t.Errorf("Read = %v behind lost connections, want history lost by comparison with the oldest entry", err)
 	}
 	var log bytes.Buffer
 	fail(t, client, "find", 13) // Unauthorized

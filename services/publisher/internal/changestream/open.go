@@ -16,15 +16,15 @@ const (
 	// deaf is how long a source may answer nothing before an attempt to open a
 	// stream is given up.
 	deaf = 40 * time.Second
-	// firstPatience bounds the first attempt to open a stream, for a connection that
+	// firstOpenTimeout bounds the first attempt to open a stream, for a connection that
 	// is dead and looks alive while others work. Each attempt that ends so doubles
 	// it, so the source gets the time that it needs.
-	firstPatience = 10 * time.Minute
+	firstOpenTimeout = 10 * time.Minute
 )
 
 var (
-	errDeaf     = errors.New("the source answers nothing any more")
-	errPatience = errors.New("the source answers, and has not found the place")
+	errDeaf        = errors.New("the source answers nothing any more")
+	errOpenTimeout = errors.New("the source answers, and has not found the place")
 )
 
 // open opens the stream where it is placed. It ends when that is done, when ctx
@@ -36,15 +36,15 @@ func (s *Stream) open(ctx context.Context) error {
 	if _, err := hello(ctx, s.source.Database.Client()); err != nil {
 		return err
 	}
-	if err := s.checkReach(ctx); err != nil {
-		return err
-	}
 	s.opening(time.Now())
 	defer s.opening(time.Time{})
 	attempt, end := s.whileHeard(ctx)
 	var stream *mongo.ChangeStream
 	var splitting bool
-	err := s.prove(attempt)
+	err := s.checkReach(attempt)
+	if err == nil {
+		err = s.prove(attempt)
+	}
 	if err == nil {
 		stream, splitting, err = s.watchSplit(attempt)
 	}
@@ -52,15 +52,18 @@ func (s *Stream) open(ctx context.Context) error {
 	end()
 	switch {
 	case err != nil && ctx.Err() == nil && gaveUp != nil:
-		if errors.Is(gaveUp, errPatience) {
-			s.patience *= 2
+		if errors.Is(gaveUp, errOpenTimeout) {
+			s.openTimeout *= 2
 		}
 		return fmt.Errorf("%w: %w", gaveUp, err)
 	case err != nil:
 		return err
 	}
-	s.stream, s.cursor, s.movedAt = stream, stream.ID(), time.Now()
-	s.splitting, s.parts, s.patience = splitting, fragments{}, firstPatience
+	s.stream, s.cursor, s.opened = stream, stream.ID(), time.Now()
+	if s.movedAt.IsZero() {
+		s.movedAt = s.opened
+	}
+	s.splitting, s.parts, s.openTimeout = splitting, fragments{}, firstOpenTimeout
 	return nil
 }
 
@@ -71,38 +74,52 @@ func (s *Stream) opening(since time.Time) {
 	s.state.Opening = since
 }
 
-// whileHeard returns a context that ends when the source is not heard of any more,
-// or for too long has not opened the stream. The returned function frees it.
+// whileHeard is Source.whileHeard for an attempt to open the stream, which also ends
+// when that has taken too long.
 func (s *Stream) whileHeard(ctx context.Context) (context.Context, func()) {
 	attempt, giveUp := context.WithCancelCause(ctx)
 	// No deadline: the driver would tell it to the server, whose answer would then
 	// be that of a query that failed.
-	patience := time.AfterFunc(s.patience, func() { giveUp(errPatience) })
+	timer := time.AfterFunc(s.openTimeout, func() { giveUp(errOpenTimeout) })
+	heard, end := s.source.whileHeard(attempt, func(time.Duration) {})
+	return heard, func() {
+		end()
+		timer.Stop()
+		giveUp(nil)
+	}
+}
+
+// whileHeard returns a context that ends when the source is not heard of any more.
+// Each time that it is, waiting is told for how long it has been waited for. The
+// returned function frees the context; nothing is told then.
+func (s Source) whileHeard(ctx context.Context, waiting func(time.Duration)) (context.Context, func()) {
+	attempt, giveUp := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
-	listening.Go(func() { s.listen(attempt, giveUp) })
+	listening.Go(func() { s.listen(attempt, giveUp, waiting) })
 	return attempt, func() {
 		giveUp(nil)
-		patience.Stop()
 		listening.Wait()
 	}
 }
 
 // listen asks the source something else from time to time, and gives up when it
 // does not answer.
-func (s *Stream) listen(ctx context.Context, giveUp context.CancelCauseFunc) {
+func (s Source) listen(ctx context.Context, giveUp context.CancelCauseFunc, waiting func(time.Duration)) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	heard := time.Now()
+	began := time.Now()
+	heard := began
 	for {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
-		_, err := hello(ctx, s.source.Database.Client())
+		_, err := hello(ctx, s.Database.Client())
 		switch {
 		case err == nil:
 			heard = time.Now()
+			waiting(heard.Sub(began))
 		case time.Since(heard) >= deaf:
 			giveUp(errDeaf)
 		}

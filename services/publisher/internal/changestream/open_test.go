@@ -1,6 +1,7 @@
 package changestream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/publisher/internal/changestream"
 )
@@ -62,6 +64,36 @@ func TestOpen_TakesAsLongAsTheSourceNeeds(t *testing.T) {
 	}
 }
 
+// TestOpen_TheOplogIsLookedAtForAsLongAsTheSourceNeeds has the log's oldest entry, which is
+// looked at before each resume, take longer than any answer to a poll.
+func TestOpen_TheOplogIsLookedAtForAsLongAsTheSourceNeeds(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []time.Duration{4 * time.Second, time.Minute} {
+		t.Run(takes.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := &silentServer{silence: second, end: make(chan struct{}), finding: takes}
+				place, err := bson.Marshal(bson.D{{Key: "_data", Value: "8265539F000000000A2B04"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				events := server.connect(t).Database("shop").Collection("events")
+				stream := changestream.New(changestream.Of(events), changestream.Start{Token: place}, zerolog.New(&log))
+				defer stream.Close(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				if _, err := readSome(ctx, stream, 1); err != nil {
+					t.Fatalf("read %v, want the stream opened", err)
+				}
+				if log.Len() > 0 {
+					t.Errorf("the log is %s, want the first attempt to succeed, with the look", &log)
+				}
+			})
+		})
+	}
+}
+
 func TestOpen_ASourceThatDiesMeanwhileIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,4 +130,50 @@ func TestOpen_AStopEndsItAtOnce(t *testing.T) {
 			t.Errorf("Read = %v after %s, want the stop's cause after a minute", err, took)
 		}
 	})
+}
+
+// TestCheckAfter_TakesAsLongAsTheSourceNeeds has the place take an hour to be found, and a
+// source that dies meanwhile.
+func TestCheckAfter_TakesAsLongAsTheSourceNeeds(t *testing.T) {
+	t.Parallel()
+	place, err := bson.Marshal(bson.D{{Key: "_data", Value: "8265539F000000000A2B04"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		dies  time.Duration
+		tried bool
+	}{
+		"an hour":            {dies: 2 * time.Hour, tried: true},
+		"it dies on the way": {dies: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := &silentServer{end: make(chan struct{})}
+				server.opening = func(int) {
+					timer := time.NewTimer(time.Hour)
+					defer timer.Stop()
+					select {
+					case <-timer.C:
+					case <-server.end:
+					}
+				}
+				died := time.AfterFunc(tt.dies, func() { server.dead.Store(true) })
+				defer died.Stop()
+				var told time.Duration
+				source := changestream.Of(server.connect(t).Database("shop").Collection("events"))
+				err := source.CheckAfter(t.Context(), place, func(took time.Duration) { told = took })
+				if (err == nil) != tt.tried {
+					t.Errorf("CheckAfter = %v, want that it was tried: %v", err, tt.tried)
+				}
+				if _, refused := errors.AsType[*changestream.HaltError](err); refused {
+					t.Errorf("CheckAfter = %v, want no answer to be no refusal", err)
+				}
+				if told < 30*time.Second {
+					t.Errorf("the last that was told is %s, want to hear of it all the time", told)
+				}
+			})
+		})
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"changerelay/services/publisher/internal/checkpoint"
 )
 
-// oplogTimeout bounds asking for the oldest entry: it is only ever a help.
+// oplogTimeout bounds asking for the oldest entry where nothing rests on the answer.
 const oplogTimeout = 3 * time.Second
 
 // errOutOfReach is what a server should say of a token that its operation log
@@ -26,6 +26,11 @@ var errOutOfReach = errors.New("the oldest entry of the operation log is later")
 func Oldest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
 	ctx, cancel := context.WithTimeout(ctx, oplogTimeout)
 	defer cancel()
+	return oldest(ctx, client)
+}
+
+// oldest is Oldest for as long as ctx lets it.
+func oldest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, error) {
 	var entry struct {
 		TS bson.Timestamp `bson:"ts"`
 	}
@@ -38,6 +43,22 @@ func Oldest(ctx context.Context, client *mongo.Client) (checkpoint.ClusterTime, 
 	return checkpoint.ClusterTime{Seconds: entry.TS.T, Increment: entry.TS.I}, nil
 }
 
+// Uncut tells that the operation log has still what a replica set begins with: it is as
+// short as the set is young, and says nothing of how much it will keep.
+func Uncut(ctx context.Context, client *mongo.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, oplogTimeout)
+	defer cancel()
+	var entry struct {
+		O struct {
+			Message string `bson:"msg"`
+		} `bson:"o"`
+	}
+	err := client.Database("local").Collection("oplog.rs").FindOne(ctx, bson.D{}, options.FindOne().
+		SetSort(bson.D{{Key: "$natural", Value: 1}}).
+		SetProjection(bson.D{{Key: "o.msg", Value: 1}})).Decode(&entry)
+	return err == nil && entry.O.Message == "initiating set"
+}
+
 // checkReach returns a *HaltError when the operation log no longer reaches back
 // to the token. Servers before 4.4.2 do not say so: they open the stream, are
 // silent, and fail at the first change that matches. Where the server withholds
@@ -47,7 +68,7 @@ func (s *Stream) checkReach(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	oldest, err := Oldest(ctx, s.source.Database.Client())
+	first, err := oldest(ctx, s.source.Database.Client())
 	if passing(err) {
 		return err
 	}
@@ -55,11 +76,11 @@ func (s *Stream) checkReach(ctx context.Context) error {
 		s.reachUnknown = true
 		s.log.Warn().Err(err).Msg("whether the operation log reaches back to the checkpoint is not known, and a server before 4.4.2 would not say that it does not: let the role find in local.oplog.rs")
 	}
-	if err != nil || !(checkpoint.ClusterTime{Seconds: seconds, Increment: increment}).Before(oldest) {
+	if err != nil || !(checkpoint.ClusterTime{Seconds: seconds, Increment: increment}).Before(first) {
 		return nil
 	}
 	return &HaltError{Reason: HistoryLost, Err: fmt.Errorf("%w, %s, than the checkpoint, %s",
-		errOutOfReach, oldest.Time().Format(time.RFC3339), time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339))}
+		errOutOfReach, first.Time().Format(time.RFC3339), time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339))}
 }
 
 // interrupted are the server's codes for a question that it would have answered
@@ -72,5 +93,5 @@ func passing(err error) bool {
 		return false
 	}
 	server, ok := errors.AsType[mongo.ServerError](err)
-	return !ok || slices.ContainsFunc(interrupted, server.HasErrorCode)
+	return !ok || mongo.IsNetworkError(err) || slices.ContainsFunc(interrupted, server.HasErrorCode)
 }

@@ -67,16 +67,17 @@ func (s Source) has(ctx context.Context, at checkpoint.ClusterTime) (bool, error
 	return shows(ctx, stream, at)
 }
 
-// shows reports whether a stream has a change before it is past a time.
+// shows reports whether a stream has a change before it is past a time. The server
+// closes a stream behind a drop of its collection: then it is past that time as well.
 func shows(ctx context.Context, stream *mongo.ChangeStream, at checkpoint.ClusterTime) (bool, error) {
 	for !stream.TryNext(ctx) {
 		switch {
 		case stream.Err() != nil:
 			return false, stream.Err()
-		case stream.ID() == 0:
-			return false, errClosed
 		case at.Before(timeOf(PositionOf(stream.ResumeToken()))):
 			return false, nil
+		case stream.ID() == 0:
+			return false, errClosed
 		}
 	}
 	return true, nil

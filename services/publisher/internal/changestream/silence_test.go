@@ -55,6 +55,35 @@ func TestSilence_ASilentStreamIsOpenedAgainAtItsOwnToken(t *testing.T) {
 	}
 }
 
+// TestSilence_ATokenThatStandsStillIsToldOf has a source whose answers lead no further, also
+// where the stream was opened again on the way.
+func TestSilence_ATokenThatStandsStillIsToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{silence: second, end: make(chan struct{}), same: true}
+		stream := changestream.New(changestream.Of(server.connect(t).Database("shop").Collection("events")), changestream.Start{}, zerolog.Nop())
+		defer stream.Close(t.Context())
+		if _, err := readSome(t.Context(), stream, 1); err != nil {
+			t.Fatal(err)
+		}
+		if state := stream.State(); !state.Still.IsZero() {
+			t.Errorf("state is %+v behind a change, want nothing that stands still", state)
+		}
+		began := time.Now()
+		for time.Since(began) < 20*time.Minute {
+			if batch, err := stream.Read(t.Context()); err != nil || len(batch.Changes) > 0 {
+				t.Fatalf("Read = %+v, %v, want no change", batch, err)
+			}
+			if state := stream.State(); !state.Still.Equal(began) {
+				t.Fatalf("after %s the state is %+v, want that it stands still since %s", time.Since(began), state, began)
+			}
+		}
+		if len(server.opened) < 2 {
+			t.Error("the stream was not opened again")
+		}
+	})
+}
+
 // TestSilence_InsideAChangeNoPlaceIsToldOf has a server give the first part of a change,
 // and be silent: its token is one to go on from that the change would not survive.
 func TestSilence_InsideAChangeNoPlaceIsToldOf(t *testing.T) {
@@ -79,9 +108,11 @@ func second(<-chan struct{}) { time.Sleep(time.Second) } //nolint:forbidigo // i
 // streams give one change each, and are silent after it.
 type silentServer struct {
 	silence func(end <-chan struct{})
-	part    bson.D      // what is in its changes besides
-	opening func(n int) // called before the nth stream is opened; nil takes no time
-	dead    atomic.Bool // while set nothing is answered
+	part    bson.D        // what is in its changes besides
+	opening func(n int)   // called before the nth stream is opened; nil takes no time
+	finding time.Duration // how long a find takes
+	same    bool          // its streams have no change but the first one's
+	dead    atomic.Bool   // while set nothing is answered
 	end     chan struct{}
 	serving sync.WaitGroup
 
@@ -133,7 +164,11 @@ func (s *silentServer) serve(conn net.Conn) {
 			_, _ = io.Copy(io.Discard, conn) // until the other side gives up
 			return
 		}
-		answer, err := bson.Marshal(append(s.answer(bson.Raw(body[5:])), bson.E{Key: "ok", Value: 1}))
+		said, ok := s.answer(bson.Raw(body[5:])), 1
+		if len(said) > 0 && said[0].Key == "code" {
+			ok = 0
+		}
+		answer, err := bson.Marshal(append(said, bson.E{Key: "ok", Value: ok}))
 		if err != nil {
 			return
 		}
@@ -166,12 +201,40 @@ func (s *silentServer) answer(command bson.Raw) bson.D {
 		s.silence(s.end)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.same {
+			return cursor("nextBatch", token(1))
+		}
 		return cursor("nextBatch", token(len(s.opened)))
 	case "find":
-		return cursor("firstBatch", nil)
+		return s.find(command)
 	default: // killCursors, endSessions
 		return bson.D{}
 	}
+}
+
+// find finds an entry of the operation log that is older than any token, or gives up
+// (MaxTimeMSExpired) just before the client does.
+func (s *silentServer) find(command bson.Raw) bson.D {
+	takes, late := s.finding, false
+	if most, limited := command.Lookup("maxTimeMS").AsInt64OK(); limited {
+		if given := time.Duration(most)*time.Millisecond - 10*time.Millisecond; given < takes {
+			takes, late = given, true
+		}
+	}
+	timer := time.NewTimer(takes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.end:
+	}
+	if late {
+		return bson.D{{Key: "code", Value: 50}, {Key: "errmsg", Value: "operation exceeded time limit"}}
+	}
+	return bson.D{{Key: "cursor", Value: bson.D{
+		{Key: "id", Value: int64(0)},
+		{Key: "ns", Value: "local.oplog.rs"},
+		{Key: "firstBatch", Value: bson.A{bson.D{{Key: "ts", Value: bson.Timestamp{T: 1, I: 1}}}}},
+	}}}
 }
 
 // open opens a stream that has one change.
@@ -183,6 +246,9 @@ func (s *silentServer) open(command bson.Raw) bson.D {
 	s.mu.Unlock()
 	if s.opening != nil {
 		s.opening(n)
+	}
+	if s.same && n > 1 {
+		return cursor("firstBatch", token(1))
 	}
 	own := token(n)
 	return cursor("firstBatch", own, append(bson.D{{Key: "_id", Value: own}, {Key: "operationType", Value: "insert"}}, s.part...))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -77,18 +78,26 @@ func match(filter bson.D) bson.D { return bson.D{{Key: "$match", Value: filter}}
 // again. It returns a *HaltError when the server refuses the stream as it is
 // asked for, and another error when it does not answer.
 func (s Source) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	return s.check(ctx, options.ChangeStream())
 }
 
-// CheckAfter is Check for a stream that goes on after a token.
-func (s Source) CheckAfter(ctx context.Context, token []byte) error {
-	return s.check(ctx, options.ChangeStream().SetStartAfter(bson.Raw(token)))
+// CheckAfter is Check for a stream that goes on after a token. That may take as long
+// as the source answers other questions; waiting is told from time to time how long it
+// has taken.
+func (s Source) CheckAfter(ctx context.Context, token []byte, waiting func(time.Duration)) error {
+	attempt, end := s.whileHeard(ctx, waiting)
+	defer end()
+	err := s.check(attempt, options.ChangeStream().SetStartAfter(bson.Raw(token)))
+	if gaveUp := context.Cause(attempt); err != nil && ctx.Err() == nil && gaveUp != nil {
+		return fmt.Errorf("%w: %w", gaveUp, err)
+	}
+	return err
 }
 
 func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder) error {
-	opening, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	stream, err := s.watch(opening, o)
+	stream, err := s.watch(ctx, o)
 	if err != nil {
 		if halt := classifyOpening(err); halt != nil {
 			return halt

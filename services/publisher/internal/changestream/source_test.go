@@ -105,7 +105,7 @@ func TestSource_AChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testi
 	wantNumbers(t, read(t, resumed, 2), 2, 3)
 }
 
-func TestSource_AServerThatCanNotSplitChangesIsReadAllTheSame(t *testing.T) {
+func TestSource_AServerThatCannotSplitChangesIsReadAllTheSame(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's
 	client := testserver.Connect(t, servers.MongoURI)

@@ -70,14 +70,15 @@ type Stream struct {
 	stream  *mongo.ChangeStream // nil while closed
 	cursor  int64               // the server's, as last known
 	moved   bool                // whether a change was read since it was last being opened
-	movedAt time.Time           // when the token last moved
+	movedAt time.Time           // when the token last moved; when the stream was first opened before that
+	opened  time.Time           // when the stream was last opened
 	// splitting says that the server splits changes that are too large, and parts
 	// are those of the change that is being read.
 	splitting bool
 	parts     fragments
 	retry     backoff.Backoff
-	// patience is how long the next attempt to open the stream may take.
-	patience time.Duration
+	// openTimeout is how long the next attempt to open the stream may take.
+	openTimeout time.Duration
 	// tell is told of changes to collections as a whole, of which the last one was
 	// at toldAt; stands is why the stream stands before one.
 	tell   func(ctx context.Context, c CollectionChange) error
@@ -104,6 +105,9 @@ type State struct {
 	// Unread is since when nothing can be read, by the local clock; zero while the
 	// source answers, and while nobody asks it.
 	Unread time.Time
+	// Still is since when the source's answers lead no further, by the local clock; zero
+	// where the last one has a change.
+	Still time.Time
 }
 
 // New returns the stream of a source from start on. It is opened by the first
@@ -115,7 +119,7 @@ func New(source Source, start Start, log zerolog.Logger) *Stream {
 		log:    log.With().Stringer("source", source).Logger(),
 		retry:  backoff.Backoff{Initial: 250 * time.Millisecond, Max: 5 * time.Second},
 
-		patience: firstPatience,
+		openTimeout: firstOpenTimeout,
 	}
 }
 
@@ -150,7 +154,7 @@ func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
 	for {
 		batch, err := s.read(ctx)
 		if err == nil {
-			s.recovered()
+			s.recovered(len(batch.Changes) > 0)
 			return batch, nil
 		}
 		s.Close(ctx)
@@ -187,7 +191,7 @@ func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
 	case found:
 		changes, err := s.collect(ctx)
 		return relay.Batch{Changes: changes}, err
-	case time.Since(s.movedAt) > silence:
+	case min(time.Since(s.movedAt), time.Since(s.opened)) > silence:
 		return relay.Batch{}, fmt.Errorf("read change stream: the token has not moved for %s", silence)
 	case s.parts.parts > 0:
 		return relay.Batch{}, nil // the server's token is inside a change
@@ -311,11 +315,14 @@ func (s *Stream) asked() {
 	s.state.Unread = time.Now()
 }
 
-func (s *Stream) recovered() {
+func (s *Stream) recovered(changed bool) {
 	s.retry.Reset()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Err, s.state.Unread = nil, time.Time{}
+	s.state.Err, s.state.Unread, s.state.Still = nil, time.Time{}, s.movedAt
+	if changed { // who takes its time with it asks for no more until then
+		s.state.Still = time.Time{}
+	}
 }
 
 // failed notes an error and reports whether it is the first of a row.

@@ -1,5 +1,5 @@
-// Package checkpoint keeps how far a stream has been published, so that it can
-// be moved by one term only.
+// Package checkpoint keeps how far a stream has been published. Only one term
+// can move it.
 //
 // A leader first claims the checkpoint: that raises the term and returns the
 // document, both in one atomic step, and only that document says where to go
@@ -8,13 +8,14 @@
 // move the checkpoint, however late its write arrives.
 //
 // The term lives here and not in the lease, because lease records may vanish. A
-// checkpoint may vanish, too, or be restored from a backup; so each stream has a
-// Record apart from it, which says that there was a checkpoint and how high its
-// terms were, and a checkpoint that does not go with its record is not used.
-// Beside the term, a claim has a name of its own: should a term ever be given
-// out twice all the same, a save of the one is no save of the other. And each
-// save says how many of its claim are known to be kept: over a checkpoint that
-// has fewer, one restored from a backup, nothing is saved.
+// checkpoint may vanish, too, or be restored from a backup. So each stream has a
+// separate Record, which says that there was a checkpoint and how high its terms
+// were, and a checkpoint that does not match its record is not used.
+//
+// Two more things guard a save. Each claim has a name of its own beside the term:
+// should a term be given out twice after all, the saves of one claim cannot pass for
+// those of the other. And each save says how many saves of its claim are known to be
+// stored: a checkpoint with fewer was restored from a backup, and the save is refused.
 package checkpoint
 
 import (
@@ -39,8 +40,8 @@ var ErrMissing = errors.New("there is no checkpoint")
 // MaxNames is how many of the changes that are counted have their names kept, too.
 const MaxNames = 1000
 
-// Names are the ids of the last changes that were counted, and not purged: what is put
-// back makes up for the number of those that are lost, and not for them.
+// Names are the ids of the last changes that were counted and not purged. A number alone
+// could not tell which are lost, once others were put back.
 type Names struct {
 	IDs []string
 	// Purged is how many had been purged when that was so. Where it is another number
@@ -48,8 +49,8 @@ type Names struct {
 	Purged int64
 }
 
-// Naming is how a mark changes names: they are All from then on, where that is not nil,
-// or without Drop and with Add at the end. Names that were added before stay once.
+// Naming is how a mark changes names: All replaces them, where that is not nil; otherwise
+// Drop is removed and Add appended. A name that is added again stays there once.
 type Naming struct {
 	All       *Names
 	Add, Drop []string
@@ -70,8 +71,8 @@ func (n Naming) Of(before *Names) *Names {
 // None reports whether it leaves names as they are.
 func (n Naming) None() bool { return n.All == nil && len(n.Add)+len(n.Drop) == 0 }
 
-// Aside is what a stream has kept aside since that is counted, because it could not
-// be sent.
+// Aside is what a stream has kept aside because it could not be sent, from the time on
+// since which such changes are counted.
 type Aside struct {
 	// Count is how many changes there are, with those that were removed in order.
 	Count int64
@@ -211,9 +212,9 @@ func Claim(ctx context.Context, store Store, stream string, by Claimant) (*Claim
 	return &Claimed{Checkpoint: found, store: store}, nil
 }
 
-// Adopt says under which options the stream is read from here on. A server may
-// refuse a token under other options, or skip changes in silence, and the rest of
-// a copy would be that of another source; so where the checkpoint has others it
+// Adopt sets the options under which the stream is read from here on. Under other
+// options a server may refuse a token, or skip changes in silence, and the rest of a copy
+// would come from another source. So where the checkpoint has other options, Adopt
 // changes nothing and returns ErrOptionsChanged.
 func (c *Claimed) Adopt(options string) error {
 	if err := c.Under(options); err != nil {
@@ -239,8 +240,8 @@ func (c *Claimed) Move(ctx context.Context, to Place) error {
 	return c.MoveAs(ctx, "", to)
 }
 
-// MoveAs is a Move of a name, which stays in the checkpoint: whoever claims it next
-// knows from there whether a move that was announced was made.
+// MoveAs is a Move with a name, which stays in the checkpoint. From it the next claimant
+// knows whether a move that was announced was made.
 func (c *Claimed) MoveAs(ctx context.Context, name string, to Place) error {
 	if err := c.save(ctx, Progress{Place: to, Options: c.Options, Moved: name}); err != nil {
 		return err
@@ -284,11 +285,10 @@ func (c *Claimed) Expect(ctx context.Context, changes ...Expected) error {
 	return err
 }
 
-// Keep counts a save, and leaves the place as it is. After it, a checkpoint that
-// is restored from before takes no save of this claim: what was kept elsewhere
-// before, and is not in the backup, is not passed over. The change that was kept
-// aside is counted where it was expected: any other was counted before. After an
-// error it is by the next call.
+// Keep counts a save, and leaves the place as it is. A checkpoint that is restored from
+// before it then refuses every save of this claim: so what was kept aside elsewhere, and
+// is not in the backup, is not passed over. The change that was kept aside is counted if
+// it was expected; any other was counted before. After an error the next call counts it.
 func (c *Claimed) Keep(ctx context.Context, id string, at contract.Position) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ func TestCheckpoint_TheFakeStoreConforms(t *testing.T) {
 	checkpointtest.Conform(t, func(*testing.T) checkpoint.Store { return &checkpointtest.Store{} })
 }
 
-func TestCheckpoint_ASupersededClaimCanNotMoveTheCheckpoint(t *testing.T) {
+func TestCheckpoint_ASupersededClaimCannotMoveTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	store := &checkpointtest.Store{}
 	older := claim(t, store)

@@ -23,8 +23,8 @@ func (t ClusterTime) Next() ClusterTime { return ClusterTime{t.Seconds, t.Increm
 // Time is the time to the second.
 func (t ClusterTime) Time() time.Time { return time.Unix(int64(t.Seconds), 0).UTC() }
 
-// Place is where a stream goes on: after a token; or, where there is none, at a
-// cluster time; or with a copy, and after it at that time.
+// Place is where a stream goes on: after a token; without one, at a cluster time; or with
+// a copy, and at that time once the copy is complete.
 type Place struct {
 	// Token is the resume token, a BSON document, of the last change up to which
 	// everything is published; nil before the first save.
@@ -53,8 +53,8 @@ func (p Place) Time() ClusterTime {
 }
 
 // Before reports whether a stream that goes on at the other place passes over
-// something that it would not from this one. Changes of one transaction have one
-// time: there positions decide, and a place without one is before all of them.
+// something that it would send from this one. All changes of a transaction have the same
+// time: among them positions decide, and a place without a position is before all of them.
 func (p Place) Before(other Place) bool {
 	if from, to := p.Time(), other.Time(); from != to {
 		return from.Before(to)
@@ -63,8 +63,8 @@ func (p Place) Before(other Place) bool {
 }
 
 // Passed reports whether a stream that goes on at the place has dealt with the change
-// at a position, and so with all before it. What was copied has no place in a stream:
-// with its copy complete, all of that is.
+// at a position, and so with all before it. What was copied has no place in a stream: all
+// of it is passed once the copy is complete.
 func (p Place) Passed(at contract.Position) bool {
 	if at.OfSnapshot() && !p.Copying() {
 		return !p.Time().Before(Place{Position: at}.Time())

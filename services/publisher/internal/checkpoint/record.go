@@ -9,8 +9,8 @@ import (
 )
 
 // Record is what is known of a stream apart from its checkpoint. It is made
-// before the first claim, and never removed by the publisher: a checkpoint that
-// is gone, or went back, is told by it from one that never was.
+// before the first claim, and the publisher never removes it. So it tells a checkpoint
+// that is gone, or went back, from one that never existed.
 type Record struct {
 	// Stream is the checkpoint's name: of the whole stream, or of one partition.
 	Stream string

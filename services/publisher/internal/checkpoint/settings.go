@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Meaning is what it means for a stream that one of its settings is another than
-// it was.
+// Meaning is what the change of a setting means for a stream.
 type Meaning int
 
 // The meanings.
@@ -55,11 +54,11 @@ var identity = []struct {
 // routing are the settings that decide which partition carries a change.
 var routing = []string{"SOURCE_COLLECTION", "MODE", "FIELD_AGGREGATE_ID", "DOCUMENT_AGGREGATE_ID"}
 
-// Settings are the values of a stream's settings by their names. One that is not
-// there is not known, which an empty one is.
+// Settings are the values of a stream's settings by their names. A missing one is
+// unknown; an empty one is known to be empty.
 type Settings map[string]string
 
-// SettingChange is a setting that is another than it was.
+// SettingChange is a setting whose value has changed.
 type SettingChange struct {
 	Name, Was, Is string
 	Meaning       Meaning
@@ -98,8 +97,8 @@ func (r *Record) Changed(now Settings, meaning Meaning) []string {
 	return r.changed(now, func(c SettingChange) bool { return c.Meaning == meaning })
 }
 
-// Rerouted are the changes by which other partitions of the stream carry its
-// aggregates than did, for people.
+// Rerouted are the changes that move aggregates to other partitions of the stream, for
+// people.
 func (r *Record) Rerouted(now Settings) []string {
 	if r.Partitions < 2 {
 		return nil
@@ -117,9 +116,9 @@ func (r *Record) changed(now Settings, which func(SettingChange) bool) []string 
 	return all
 }
 
-// Accepting are the settings of the stream once an operator has decided with
-// settings of theirs: those that make it another stream are taken over. What else
-// changed stays for the publisher that goes on to note, from where it does so.
+// Accepting are the settings of the stream after an operator's decision: of the
+// operator's settings, those that make it another stream are taken over. Other changes
+// are left for the publisher that continues, which notes them with the place.
 func (r *Record) Accepting(now Settings) Settings {
 	accepted := r.Settings.With(now)
 	for _, change := range r.Changes(now) {

@@ -179,7 +179,7 @@ func (e *examination) databases(ctx context.Context) error {
 	}
 	defer func() { _ = source.Disconnect(context.WithoutCancel(ctx)) }() // the process ends anyway
 	e.found = append(e.found, doctor.JudgeSource(e.readSource(ctx, source), e.settings())...)
-	if e.config.MayCopy() {
+	if e.config.MayCopy() || e.resendsMany(ctx, source) {
 		e.found = append(e.found, doctor.JudgeCopy(e.readCopy(ctx, source))...)
 	}
 	if ahead, err := changestream.ClockAhead(ctx, source); err == nil {
@@ -200,6 +200,16 @@ func (e *examination) databases(ctx context.Context) error {
 		e.found = append(e.found, doctor.JudgeState(st)...)
 		return nil
 	})
+}
+
+// resendsMany tells whether the source has so many documents that a resend of them needs an
+// index. A count that fails is no fault: the stream is examined by itself.
+func (e *examination) resendsMany(ctx context.Context, client *mongo.Client) bool {
+	if e.config.MayResend() != nil {
+		return false
+	}
+	n, err := client.Database(e.config.SourceDatabase).Collection(e.config.Collections()[0]).EstimatedDocumentCount(ctx)
+	return err == nil && n > manyDocuments
 }
 
 // readCopy asks the source how it would read for a copy.
@@ -229,6 +239,7 @@ func (e *examination) readSource(ctx context.Context, client *mongo.Client) doct
 	if err == nil && oldestErr == nil {
 		read.HistoryKnown = true
 		read.History = time.Duration(now.Seconds-oldest.Seconds) * time.Second
+		read.HistoryUncut = changestream.Uncut(ctx, client)
 	}
 	specifications, err := stream.Database.ListCollectionSpecifications(ctx, bson.D{})
 	if err != nil {

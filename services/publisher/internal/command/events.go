@@ -184,9 +184,15 @@ func (p *eventsPrinter) print(ctx context.Context, client *mongo.Client, f event
 func (p *eventsPrinter) open(ctx context.Context, client *mongo.Client, f eventsFlags) (*backfill.Source, error) {
 	c := p.call.Config
 	collection := client.Database(c.SourceDatabase).Collection(c.Collections()[0])
+	there, known, err := changestream.Of(collection).Exists(ctx, collection.Name())
+	if err != nil {
+		return nil, err
+	}
+	if known && !there {
+		return nil, fmt.Errorf("the database %q has no collection %q; SOURCE_DATABASE and SOURCE_COLLECTION say where the events are", c.SourceDatabase, collection.Name())
+	}
 	selection := resend.Selection{Aggregates: f.aggregates}
 	if f.sample > 0 {
-		var err error
 		if selection.Aggregates, err = p.draw(ctx, collection, f.sample); err != nil || len(selection.Aggregates) == 0 {
 			return nil, err
 		}

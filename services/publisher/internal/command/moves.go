@@ -121,12 +121,12 @@ type deciding struct {
 // publisher leads that does not wait for an operator, unless it is told to go
 // on by the term alone.
 func moveCheckpoints(ctx context.Context, call Call, action string, m moveFlags, to *checkpoint.Place) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
 	d := &deciding{moveFlags: m, call: call, action: action, to: to}
 	if err := d.askSource(ctx); err != nil {
 		return redacted(call.Config, fmt.Errorf("checkpoint %s: %w", action, err))
 	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
 	return withState(ctx, call.Config, func(state *mongostate.Database) (err error) {
 		c := call.Config
 		d.state = state
@@ -202,7 +202,8 @@ func (d *deciding) reroute() error {
 }
 
 // askSource asks what the source is, and refuses a place after its clock, and a
-// token that it does not take.
+// token that it does not take. Only that may take longer than a command does: as long as
+// the source needs to find the token's place.
 func (d *deciding) askSource(ctx context.Context) error {
 	client, disconnect, err := connectSource(ctx, d.call.Config)
 	if err != nil {
@@ -210,13 +211,15 @@ func (d *deciding) askSource(ctx context.Context) error {
 	}
 	defer disconnect()
 	source := d.call.Config.Stream(client)
-	if d.origin, err = source.Identify(ctx); err != nil {
+	asking, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	if d.origin, err = source.Identify(asking); err != nil {
 		return err
 	}
 	if d.options, err = source.Fingerprint(); err != nil {
 		return err
 	}
-	if d.now, err = changestream.Latest(ctx, client); err != nil || d.to == nil {
+	if d.now, err = changestream.Latest(asking, client); err != nil || d.to == nil {
 		return err
 	}
 	if err := d.refuseFuture(*d.to); err != nil {
@@ -225,11 +228,7 @@ func (d *deciding) askSource(ctx context.Context) error {
 	if d.to.Token == nil {
 		return nil
 	}
-	if err = source.CheckAfter(ctx, d.to.Token); err != nil {
-		return fmt.Errorf("the source does not go on from the position: take it whole as checkpoint show prints it, "+
-			"or give its time, %s, from which ON_HISTORY_LOST decides (%w)", d.to.Time().Time().Format(time.RFC3339), err)
-	}
-	return nil
+	return tryPosition(ctx, d.call, source, *d.to)
 }
 
 // refuseFuture refuses a place after the source's clock.

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
@@ -216,6 +217,9 @@ func showResendsSince(ctx context.Context, call Call, since time.Time) error {
 	})
 }
 
+// manyDocuments is how many a collection may have that is gone through without an index.
+const manyDocuments = 50_000
+
 // beginResend keeps what is to be sent again where the leaders find it.
 func beginResend(ctx context.Context, call Call, f resendFlags) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
@@ -240,32 +244,43 @@ func beginResend(ctx context.Context, call Call, f resendFlags) error {
 			ID: newResendID(), Group: f.group, Selection: f.selection, Rate: f.rate, Who: f.who, Why: f.why,
 			BeganAt: time.Now().UTC().Truncate(time.Millisecond), State: resend.Running, Parts: make([]resend.Part, c.Partitions),
 		}
-		if record.Total, record.Collection, err = selected(ctx, c, f.selection); err != nil {
+		of, err := selected(ctx, c, f.selection)
+		if err != nil {
 			return err
 		}
+		record.Total, record.Collection = of.total, of.collection
 		if !f.dry {
 			if record, err = resends.Begin(ctx, record); err != nil {
 				return err
 			}
 		}
 		view := viewResend(&record)
-		view.DryRun = f.dry
+		view.DryRun, view.Warnings = f.dry, of.warnings
 		view.waits(&record, c, scope)
 		return printView(call.Stdout, call.JSON, view)
 	})
 }
 
-// selected is how many documents of the source a selection has, negative where that
-// takes too long to find out, and the id of their collection, where it may be seen.
-// None are refused, and aggregates that are not there.
-func selected(ctx context.Context, c config.Config, s resend.Selection) (total int64, collection string, err error) {
+// selection is what a resend is of.
+type selection struct {
+	// total is how many documents there are, negative where that takes too long to find
+	// out.
+	total int64
+	// collection is the id of theirs, "" where it may not be seen.
+	collection string
+	warnings   []string
+}
+
+// selected looks for the documents of a selection. None are refused, and aggregates that
+// are not there.
+func selected(ctx context.Context, c config.Config, s resend.Selection) (of selection, err error) {
 	plan, err := c.Resend(s, 0)
 	if err != nil {
-		return 0, "", err
+		return of, err
 	}
 	client, err := config.ConnectWithin(c.MongoURI, config.CommandSelectTimeout)
 	if err != nil {
-		return 0, "", fmt.Errorf("prepare the source: %w", err)
+		return of, fmt.Errorf("prepare the source: %w", err)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.CloseTimeout)
@@ -274,21 +289,40 @@ func selected(ctx context.Context, c config.Config, s resend.Selection) (total i
 	}()
 	origin, err := c.Stream(client).Identify(ctx) // before it is counted
 	if err != nil {
-		return 0, "", err
+		return of, err
 	}
 	documents := client.Database(c.SourceDatabase).Collection(c.Collections()[0])
+	of.collection = origin.Collections[documents.Name()]
 	if err := allThere(ctx, c, documents, s.Aggregates); err != nil {
-		return 0, "", err
+		return of, err
 	}
 	found, err := matches(ctx, documents, plan.Filter)
 	if err == nil && !found {
 		err = fmt.Errorf("the selection matches nothing in %s.%s", c.SourceDatabase, documents.Name())
 	}
 	if err != nil {
-		return 0, "", err
+		return of, err
 	}
-	total, err = count(ctx, documents, plan.Filter)
-	return total, origin.Collections[documents.Name()], err
+	if of.total, err = count(ctx, documents, plan.Filter); err != nil {
+		return of, err
+	}
+	of.warnings, err = unserved(ctx, documents, plan)
+	return of, err
+}
+
+// unserved warns of a collection that has no index for a resend, which then goes through
+// all of it for each chunk: what is read has to show all that was sent meanwhile.
+func unserved(ctx context.Context, documents *mongo.Collection, plan backfill.Plan) ([]string, error) {
+	all, err := documents.EstimatedDocumentCount(ctx)
+	if err != nil || all <= manyDocuments {
+		return nil, err
+	}
+	index, err := backfill.Serving(ctx, documents, plan.Order)
+	if err != nil || index != nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("no index serves it, so it goes through the %d documents of %q once for each %d that it sends; "+
+		"publisher doctor names the index: the resend uses it from then on", all, documents.Name(), plan.Chunk)}, nil
 }
 
 // allThere returns an error where the source has nothing of an aggregate.

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -32,4 +34,22 @@ func sourceClock(ctx context.Context, c config.Config) (checkpoint.ClusterTime, 
 	}
 	defer disconnect()
 	return changestream.Latest(ctx, client)
+}
+
+// tryPosition asks whether the source goes on from a place by its token, for as long as
+// the source needs to find it. No answer is no refusal.
+func tryPosition(ctx context.Context, call Call, source changestream.Source, to checkpoint.Place) error {
+	err := source.CheckAfter(ctx, to.Token, func(took time.Duration) {
+		fmt.Fprintf(call.Stderr, "the source has looked for the position in its operation log for %s; nothing is changed before it has found it\n",
+			took.Round(time.Second))
+	})
+	at := to.Time().Time().Format(time.RFC3339)
+	if _, refused := errors.AsType[*changestream.HaltError](err); refused {
+		return fmt.Errorf("the source does not go on from the position: take it whole as checkpoint show prints it, "+
+			"or give its time, %s, from which ON_HISTORY_LOST decides (%w)", at, err)
+	}
+	if err != nil {
+		return fmt.Errorf("whether the source goes on from the position is not known, and nothing is changed: try again, or give its time, %s (%w)", at, err)
+	}
+	return nil
 }

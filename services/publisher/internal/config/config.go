@@ -101,7 +101,7 @@ type Config struct {
 
 	// MaxInFlight bounds the changes in memory, in number and in bytes.
 	MaxInFlight      int   `envconfig:"MAX_IN_FLIGHT" default:"4096" desc:"most changes in flight"`
-	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"33554432" desc:"most bytes in flight, source and message together"`
+	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes in flight, source and message together, of all partitions, each of which has its share; 0 takes half of what four fifths of GOMEMLIMIT or of the container's memory limit, 256 MiB where neither is set, leave beside 32 MiB and 16 MiB a partition, at most 32 MiB a partition"`
 	// Senders is how many sends run side by side.
 	Senders int `envconfig:"SENDERS" default:"256" desc:"most sends side by side, each of another aggregate"`
 	// BatchSize is how many messages of one aggregate go in one send.
@@ -140,6 +140,9 @@ func Load() (Config, error) {
 	c.InstanceID = cmp.Or(c.InstanceID, os.Getenv("HOSTNAME"), rand.Text())
 	c.StreamName = cmp.Or(c.StreamName, c.SourceDatabase+"."+cmp.Or(c.SourceCollection, wholeDatabase))
 	c.StateMongoURI = cmp.Or(c.StateMongoURI, c.MongoURI)
+	if err == nil {
+		c.MaxInFlightBytes = c.inFlightBytes(MemoryLimit())
+	}
 	return c, err
 }
 
@@ -197,7 +200,9 @@ func (c *Config) checkRanges() []*settings.Problem {
 	atLeast("PARK_LIMIT", c.ParkLimit, 0)
 	atLeast("PARTITIONS", int64(c.Partitions), 1)
 	atLeast("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1)
-	atLeast("MAX_IN_FLIGHT_BYTES", c.MaxInFlightBytes, 1<<20)
+	if least := int64(max(c.Partitions, 1)) * leastWindow; c.MaxInFlightBytes != 0 && c.MaxInFlightBytes < least {
+		problems = append(problems, settings.Problemf("MAX_IN_FLIGHT_BYTES", "is %d, neither 0 nor at least %d, 1 MiB for each partition", c.MaxInFlightBytes, least))
+	}
 	atLeast("SENDERS", int64(c.Senders), 1)
 	atLeast("BATCH_SIZE", int64(c.BatchSize), 1)
 	atLeast("COMPRESS_ABOVE", int64(c.CompressAbove), 0)

@@ -43,7 +43,7 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 	if rate > 0 {
 		plan.Chunk = min(plan.Chunk, rate) // a second's: for so long an idle stream may not tell how far it is
 	}
-	plan.Bytes = int(min(mostResentBytes, c.MaxInFlightBytes/resentShare))
+	plan.Bytes = int(min(mostResentBytes, c.WindowBytes()/resentShare))
 	var all bson.A
 	if len(s.Aggregates) > 0 {
 		var values bson.A

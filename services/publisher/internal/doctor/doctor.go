@@ -134,6 +134,8 @@ type Source struct {
 	// where the role may not read it.
 	History      time.Duration
 	HistoryKnown bool
+	// HistoryUncut says that nothing was removed from it yet: the source is young.
+	HistoryUncut bool
 	// Refusal is why the change stream could not be opened; empty when it could.
 	Refusal string
 	// WithoutImages are the collections that keep no pre-images.
@@ -148,7 +150,7 @@ func JudgeSource(src Source, s Settings) []Finding {
 	f.add(src.Refusal != "", Fault, "does not open the change stream: "+src.Refusal, "grant find and changeStream on it, and check SOURCE_FILTER and FULL_DOCUMENT")
 	f.add(!src.HistoryKnown, Warning, "does not let the role read the operation log, so nobody sees how much time an outage may take",
 		"grant find on local.oplog.rs")
-	f.add(src.HistoryKnown && src.History < history, Warning,
+	f.add(src.HistoryKnown && !src.HistoryUncut && src.History < history, Warning,
 		fmt.Sprintf("keeps %s of changes; a publisher that is down for longer loses its place", src.History.Round(time.Minute)),
 		"raise the size of the operation log (replSetResizeOplog), or its storage.oplogMinRetentionHours")
 	f.add(s.Images && len(src.WithoutImages) > 0, Fault,
@@ -168,16 +170,17 @@ type Copy struct {
 	Refusal string
 }
 
-// JudgeCopy judges what a copy of the source would cost.
+// JudgeCopy judges what a copy or a resend of the source would cost.
 func JudgeCopy(c Copy) []Finding {
-	f := &findings{subject: fmt.Sprintf("copy of %q", c.Database+"."+c.Collection)}
+	f := &findings{subject: fmt.Sprintf("copy or resend of %q", c.Database+"."+c.Collection)}
 	f.add(c.Refusal != "", Warning, "cannot be examined: "+c.Refusal, "grant find on it")
 	keys := make([]string, len(c.Order))
 	for i, field := range c.Order {
 		keys[i] = fmt.Sprintf("%q: 1", field)
 	}
 	f.add(c.Refusal == "" && !c.Served, Warning,
-		"has no index that serves it: it goes through the whole collection once for each 100,000 documents, which must take less than 45 s, and sorts their keys",
+		"has no index that serves it: a copy goes through the whole collection once for each 100,000 documents, a resend once for each 500, which must take less than 45 s, and sorts their keys; "+
+			"projector verify and projector rebuild have it gone through once for each 100 aggregates",
 		fmt.Sprintf("run db.getSiblingDB(%q).getCollection(%q).createIndex({%s}); where no two documents have the same values, a unique index without _id serves it, too. "+
 			"None serves it while a document has an array in one of the fields", c.Database, c.Collection, strings.Join(keys, ", ")))
 	return f.all

@@ -23,6 +23,7 @@ func healthyTopic() doctor.Topic {
 func TestDoctor_WhatIsWellIsNotFound(t *testing.T) {
 	t.Parallel()
 	found := doctor.JudgeTopic(healthyTopic(), settings)
+	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: time.Minute, HistoryUncut: true, WithoutImages: []string{"a"}}, settings)...)
 	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"a"}}, settings)...)
 	found = append(found, doctor.JudgeState(doctor.State{})...)
 	found = append(found, doctor.JudgeClock(9*time.Second)...)
@@ -62,7 +63,7 @@ func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"messages that vanish":         {topic(func(t *doctor.Topic) { t.Subscriptions[0].TimeToLive = time.Hour }), "DeadLetteringOnMessageExpiration"},
 		"mixed on a partitioned topic": {doctor.JudgeTopic(partitioned, mixed), "BATCHING=session"},
 		"a refused stream":             {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, Refusal: "no"}), "changeStream"},
-		"an oplog out of sight":        {source(doctor.Source{}), "local.oplog.rs"},
+		"an oplog that cannot be read": {source(doctor.Source{}), "local.oplog.rs"},
 		"a short oplog":                {source(doctor.Source{HistoryKnown: true, History: time.Hour}), "1h0m0s"},
 		"no pre-images":                {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"orders"}}), "changeStreamPreAndPostImages"},
 		"a state out of reach":         {doctor.JudgeState(doctor.State{Refusal: "no"}), "grant find"},

@@ -1,5 +1,5 @@
 // Package lease elects one leader among the instances that share a lease
-// record, and lets it lead no longer than it can prove that it may.
+// record. The leader leads only as long as it can prove that it may.
 //
 //	            free, over, or ours: take
 //	standby ───────────────────────────────▶ leading
@@ -15,14 +15,15 @@
 //     is left. No instance's wall clock takes part.
 //   - The leader's own clock can only make it stop sooner. It trusts its lease
 //     for RenewDeadline, counted on the monotonic clock from before the last
-//     good renewal was sent. That is shorter than the TTL by a margin that
-//     covers clocks running at different rates: TTL/RenewDeadline of it.
+//     good renewal was sent. That is shorter than the TTL by a margin that covers
+//     clocks running at different rates: they may differ by the factor
+//     TTL/RenewDeadline.
 //   - A renewal whose outcome is unknown counts as not made. It costs nothing
 //     until the deadline: a short outage of the store costs no leadership.
-//   - A holder is an instance id, an incarnation, random per process, and a
-//     tenure, another for each take. A renewal or release names all three, and
-//     neither ever creates the record, so whatever is late revives or frees
-//     nobody's lease.
+//   - A holder has three parts: an instance id; an incarnation, random per
+//     process; and a tenure, new with each take. A renewal or release names all
+//     three and never creates the record, so a late one neither revives nor frees
+//     anybody's lease.
 //   - One goroutine, Run, owns the lease: it alone takes, renews and releases,
 //     one call at a time. The release comes after the led work has returned.
 //

@@ -136,7 +136,7 @@ func TestMapping_AggregateIDsHaveOneTextForm(t *testing.T) {
 	}
 }
 
-func TestMapping_AChangeThatCanNotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
+func TestMapping_AChangeThatCannotBeMappedSaysWhichFieldIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		document bson.D

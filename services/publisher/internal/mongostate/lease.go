@@ -31,7 +31,7 @@ func (d *Database) Lease(name string) *Lease {
 }
 
 // leaseDocument is a lease record, with what was left of it by the server's
-// clock where the server was asked to reckon that.
+// clock where the server was asked to compute that.
 type leaseDocument struct {
 	LeaderID    string    `bson:"leaderId"`
 	Incarnation string    `bson:"incarnation"`
@@ -52,7 +52,7 @@ func (d leaseDocument) record(remaining time.Duration) lease.Record {
 	}
 }
 
-// Read implements lease.Store. The server reckons what is left: subtracting
+// Read implements lease.Store. The server computes what is left: subtracting
 // its own clock from the expiry that its own clock wrote.
 func (l *Lease) Read(ctx context.Context) (lease.Record, error) {
 	cursor, err := l.records.Aggregate(ctx, mongo.Pipeline{

@@ -14,7 +14,7 @@ func Of(aggregateID string, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// Snapshot is who is there, and who holds what.
+// Snapshot is which instances are there, and which partitions they hold.
 type Snapshot struct {
 	// Members are the instances that announced themselves.
 	Members []string
@@ -24,9 +24,9 @@ type Snapshot struct {
 	Holders []string
 }
 
-// Assign divides the partitions among the members: each gets the same number,
-// or one more, and keeps what it holds as far as that goes. None gets one that it
-// stands aside from, unless all do; then they are as even as single moves make it.
+// Assign divides the partitions among the members: each gets the same number, or one
+// more, and keeps what it holds as far as possible. None gets a partition that it stands
+// aside from, unless all do; the numbers are then as even as single moves make them.
 func Assign(p Snapshot) map[string][]int {
 	members := slices.Compact(slices.Sorted(slices.Values(p.Members)))
 	if len(members) == 0 {

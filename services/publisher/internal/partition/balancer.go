@@ -39,10 +39,10 @@ type Config struct {
 	Aside func(ctx context.Context) []int
 }
 
-// patience is how many snapshots in a row must say that a partition is not ours
+// confirmations is how many snapshots in a row must say that a partition is not ours
 // before it is given up, so that one that was taken in the middle of a move
 // moves nothing.
-const patience = 2
+const confirmations = 2
 
 // Balancer runs this instance's share of the partitions.
 type Balancer struct {
@@ -163,7 +163,7 @@ func (b *Balancer) follow(ctx context.Context, group *errgroup.Group, running ma
 		}
 		if slices.Contains(wanted, partition) {
 			c.strikes = 0
-		} else if c.strikes++; c.strikes == patience {
+		} else if c.strikes++; c.strikes == confirmations {
 			b.log.Info().Int("partition", partition).Msg("partition given up for another instance")
 			c.stop()
 		}

@@ -25,33 +25,34 @@
 //
 // What happens on failures:
 //
-//   - A send that fails for a reason that may pass closes a gate for all lanes.
-//     One send at a time tries again, with growing pauses, and opens it. The
+//   - A send that fails for a reason that may pass opens the circuit breaker of all lanes.
+//     One send at a time tries again, with growing pauses, and closes it. The
 //     same messages are sent again before any later one of their aggregates.
-//   - A topic that refuses messages for being too many gets them at a pace from
-//     then on, for all lanes together: see pace. The service counts them by the
-//     second and advises to wait for two or more, which alone would cost more than
-//     it refuses. So one message is tried within the second, four times at most,
-//     and the advice is followed when all of them are refused. Because the pace
-//     stays below the limit, and touches it only to learn where it is, that is
-//     one refusal in several seconds, and some more at once where many sends are
-//     under way.
+//   - A topic that throttles gets messages at a pace from then on, for all lanes
+//     together: see pace. The service counts messages by the second, and advises to
+//     wait for two seconds or more, which would cost more than what it refuses. So
+//     one message is tried again within the second, four times at most; when all
+//     tries are refused, the advice is followed. The pace stays below the limit and
+//     touches it only to learn where it is. That causes one refusal in several
+//     seconds, and a few more at once where many sends are under way.
 //   - A message that is too large is parked like a change that cannot be
 //     mapped, or stops the relay: StopOnUnmappable.
 //   - A message that fails again and again while others are accepted waits alone,
-//     with what comes after it in its aggregate, and is parked after Patience. Its
-//     class has to be one that can be a message's own: see trouble. An outage,
-//     throttling, a closed or a full topic park nothing, however long they last.
-//     Where nothing else is there to be sent, since all the others are finished or
-//     the window is full of its own aggregate, a message that was accepted before
-//     is sent once more: see proof. Where none was, one message is given up after
-//     a longer time if the service itself refuses it, and no second one.
-//   - A save that fails is tried again with the then latest watermark. One that
-//     is refused because of a later term ends the relay with ErrSuperseded.
-//   - A source that cannot go on, or has no more, ends the reading and nothing
-//     else: all that it gave is taken in, finished and saved. What it gave and
-//     what is finished are counted, and Run returns the source's error only when
-//     the two are equal; otherwise an *UnfinishedError.
+//     with what follows it in its aggregate, and is parked after Patience. This
+//     holds only for classes of errors that a message itself can cause: see trouble.
+//     An outage, throttling, a closed or a full topic park nothing, however long
+//     they last.
+//   - Where there is nothing else to send, because all other changes are finished or
+//     the window is full of the same aggregate, a message that was accepted before
+//     is sent once more as a probe: see proof. Where none was accepted yet, one
+//     message that the service itself refuses is given up after a longer time, and
+//     no second one.
+//   - A save that fails is tried again with the watermark of that time. One that is
+//     refused because of a later term ends the relay with ErrSuperseded.
+//   - A source that cannot go on, or has no more, ends only the reading: all that it
+//     gave is taken in, finished and saved. What it gave and what is finished are
+//     counted. Run returns the source's error when the two are equal, and otherwise
+//     an *UnfinishedError.
 //
 // What is not promised: that a message is sent once. After a crash, a lost
 // acknowledgement or a change of leader the same message is sent again, with the

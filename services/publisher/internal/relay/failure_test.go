@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -263,7 +264,7 @@ func TestFailure_AMessageThatIsTooLargeIsParkedAndItsAggregateGoesOn(t *testing.
 	})
 }
 
-func TestFailure_UnderThePolicyToStopAChangeThatCanNotBeSentEndsTheRelayInFrontOfIt(t *testing.T) {
+func TestFailure_UnderStopAChangeThatCannotBeSentEndsTheRelayInFrontOfIt(t *testing.T) {
 	t.Parallel()
 	for name, unsendable := range map[string]string{"unmappable": "unmappable", "too large": "large"} {
 		t.Run(name, func(t *testing.T) {
@@ -319,6 +320,54 @@ func TestPark_TooManyEndTheRelayInFrontOfTheNext(t *testing.T) {
 				}
 				if kept := r.parks.Kept(); len(kept) != 3 || r.checkpoint.Last() != 8 {
 					t.Errorf("parked %d with the checkpoint at %d, want 3 and 8", len(kept), r.checkpoint.Last())
+				}
+			})
+		})
+	}
+}
+
+// TestStatus_SaysWhatTheStateDatabaseDoesNotStore has it refuse a save, or a change that
+// is to be parked, for a minute.
+func TestStatus_SaysWhatTheStateDatabaseDoesNotStore(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"checkpoint": "save the checkpoint: ",
+		"park":       "park the change at position " + string(relaytest.Position(2)) + ": ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var down atomic.Bool
+				down.Store(true)
+				fault := func() error {
+					if down.Load() {
+						return relaytest.ErrInjected
+					}
+					return nil
+				}
+				r := newRig()
+				if name == "park" {
+					r.parks.Fault = fault
+				} else {
+					r.checkpoint.Fault = func(int) error { return fault() }
+				}
+				r.add(1, 1, each)
+				r.add(2, 2, func(int) string { return "unmappable" })
+				r.add(3, 3, each)
+				began := time.Now()
+				r.start(t)
+				time.Sleep(time.Minute)
+				got := r.Status().Unsaved
+				if got.Err == nil || !strings.HasPrefix(got.Err.Error(), want) || got.Since.Sub(began) > time.Second {
+					t.Errorf("after a minute it says %v since %s, want %q since the beginning, %s", got.Err, got.Since, want, began)
+				}
+				down.Store(false)
+				time.Sleep(time.Minute)
+				if got := r.Status().Unsaved; got.Err != nil || r.checkpoint.Last() != 3 {
+					t.Errorf("with the checkpoint at %d it says %v, want 3 and nothing", r.checkpoint.Last(), got.Err)
+				}
+				if err := r.stop(); err != nil {
+					t.Errorf("Run = %v, want nil", err)
 				}
 			})
 		})

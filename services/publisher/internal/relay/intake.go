@@ -161,11 +161,14 @@ func (r *Relay) park(ctx context.Context, parked Parked) error {
 // insist tries to keep a change until that is done, or ctx ends.
 func (r *Relay) insist(ctx context.Context, parked Parked, try func() error) error {
 	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
+	what := string(parked.Change.Position)
+	defer r.saves.note(what, nil)
 	for {
 		err := try()
 		if err == nil {
 			return nil
 		}
+		r.saves.note(what, fmt.Errorf("park the change at position %s: %w", what, err))
 		r.log.Warn().Err(err).Str("position", string(parked.Change.Position)).Msg("change not parked, trying again")
 		if err := retry.Wait(ctx); err != nil {
 			return err

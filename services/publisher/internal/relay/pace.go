@@ -37,7 +37,7 @@ const (
 // what was accepted in that second is all that the topic allows. From a little
 // below that the pace holds, then grows, slowly at first, until the next refusal.
 //
-// It is guarded by the gate's lock. The zero pace lets everything through.
+// It is guarded by the breaker's lock. The zero pace lets everything through.
 type pace struct {
 	rate    float64 // messages a second; 0 is no bound
 	tokens  float64 // messages that may go now

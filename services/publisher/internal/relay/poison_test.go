@@ -25,9 +25,9 @@ func (r *rig) poison(class relay.Class, n int) {
 	}
 }
 
-// TestSend_AMessageThatIsRefusedForEverIsParkedAndHoldsUpItsOwnAggregateOnly
+// TestSend_AMessageThatIsAlwaysRefusedIsParkedAndHoldsUpItsAggregateOnly
 // refuses one message in the midst of its aggregate's, and in a batch of them.
-func TestSend_AMessageThatIsRefusedForEverIsParkedAndHoldsUpItsOwnAggregateOnly(t *testing.T) {
+func TestSend_AMessageThatIsAlwaysRefusedIsParkedAndHoldsUpItsAggregateOnly(t *testing.T) {
 	t.Parallel()
 	for _, class := range []relay.Class{relay.Refused, relay.Transient} {
 		for _, mixed := range []bool{false, true} {

@@ -23,9 +23,9 @@ type Change struct {
 	Resent *Resent
 }
 
-// Resent is what a change is sent again for. Such a change is no part of the stream:
-// the checkpoint does not depend on it, and it is never parked, as the stream has
-// seen to it before, or will.
+// Resent says for which resend a change is sent again. Such a change is no part of the
+// stream: the checkpoint does not depend on it, and it is never parked, because the
+// stream has dealt with it before, or will.
 type Resent struct {
 	contract.Resend
 	// Behind is the last point of the stream before it; zero where there is none.
@@ -127,7 +127,7 @@ type Checkpointer interface {
 	Move(ctx context.Context, to checkpoint.Place) error
 }
 
-// Tracer follows changes for those who look for where time goes.
+// Tracer follows changes, to show where time goes.
 type Tracer interface {
 	// Begin begins to follow a change that was read at readAt, and may have its
 	// message say so.

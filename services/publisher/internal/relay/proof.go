@@ -62,7 +62,7 @@ func (p *proof) message() *contract.Message {
 
 // prove sends an accepted message once more where what is held has failed time
 // and again, and nothing was accepted since. When that fails, too, it is the
-// topic, and the gate knows. An error ends the relay.
+// topic, and the breaker knows. An error ends the relay.
 func (s *laneSender) prove(ctx context.Context) error {
 	repeat := s.proof.message()
 	if repeat == nil || !s.doubted() {
@@ -75,7 +75,7 @@ func (s *laneSender) prove(ctx context.Context) error {
 		}
 		defer s.lanes.settle(borrowed, 0)
 	}
-	pass, err := s.gate.pass(ctx, 1)
+	pass, err := s.breaker.pass(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *laneSender) prove(ctx context.Context) error {
 // doubted reports whether everything that is held has failed often enough, and
 // nothing was accepted since.
 func (s *laneSender) doubted() bool {
-	total, _ := s.gate.accepted()
+	total, _ := s.breaker.accepted()
 	silent := false
 	for _, p := range s.held {
 		if p.trouble == nil || p.trouble.failures < doubt {

@@ -79,8 +79,9 @@ type Relay struct {
 	watermark *watermark
 	lanes     *lanes
 	turns     *turns
-	gate      *gate
+	breaker   *breaker
 	proof     proof
+	saves     saves
 
 	given      uint64 // changes that the source gave; owned by the reader, then by Run
 	parked     atomic.Int64
@@ -97,16 +98,16 @@ func New(config Config, deps Deps) *Relay {
 		watermark: window,
 		lanes:     newLanes(len(window.ring)),
 		turns:     newTurns(config.Mixed),
-		gate:      newGate(),
+		breaker:   newBreaker(),
 	}
 }
 
-// Run publishes until stopping is closed, ctx ends, or it cannot go on. When
-// stopping is closed it reads no more, finishes what is in flight within
-// DrainTimeout, and returns nil; also when that takes longer, unless the last
-// save fails. When the source ends, it finishes everything
-// that was read, counts that it did, and returns the source's error. The checkpoint is saved a last time in any
-// case, unless a later term has it. It may be called once.
+// Run publishes until stopping is closed, ctx ends, or it cannot go on. When stopping is
+// closed, it reads no more, finishes what is in flight within DrainTimeout, and returns
+// nil; it also returns nil when that takes longer, unless the last save fails. When the
+// source ends, it finishes everything that was read, checks by counting that it did, and
+// returns the source's error. In any case it saves the checkpoint a last time, unless a
+// later term has it. It may be called once.
 func (r *Relay) Run(ctx context.Context, stopping <-chan struct{}) error {
 	work, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -192,9 +193,9 @@ func (r *Relay) sendAll(ctx context.Context) error {
 	return senders.Wait()
 }
 
-// UnfinishedError says that a source has ended, and that not everything that it
-// gave was sent or parked. It stands in the place of the source's own error, so
-// that nobody takes the stretch for done; a new relay begins behind what was saved.
+// UnfinishedError says that a source has ended before everything that it gave was sent
+// or parked. It replaces the source's own error, so that nobody takes those changes for
+// done; a new relay begins after what was saved.
 type UnfinishedError struct {
 	Given, Finished uint64
 	// End is why the source ended.
@@ -217,7 +218,7 @@ func (e *UnsendableError) Error() string {
 	return fmt.Sprintf("the change at position %s cannot be sent: %s", e.Position, e.Reason)
 }
 
-// OverparkedError is a change that cannot be sent, where no more may be parked.
+// OverparkedError is a change that cannot be sent when no more may be parked.
 type OverparkedError struct {
 	Position contract.Position
 	Reason   string

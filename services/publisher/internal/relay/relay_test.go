@@ -248,7 +248,7 @@ func TestRelay_AStuckAggregateDoesNotHoldUpOthersNorLetTheCheckpointPass(t *test
 	})
 }
 
-func TestRelay_NothingIsSentWhenTheLeaseCanNotBeTrusted(t *testing.T) {
+func TestRelay_NothingIsSentWhenTheLeaseCannotBeTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -478,7 +478,7 @@ func TestRelay_AStopThatTakesTooLongSavesWhatIsFinished(t *testing.T) {
 	}
 }
 
-func TestRelay_ASourceThatCanNotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {
+func TestRelay_ASourceThatCannotGoOnEndsTheRelayAfterWhatItGave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

@@ -36,6 +36,7 @@ func (r *Relay) saveRegularly(ctx context.Context, settled <-chan struct{}) erro
 			continue
 		}
 		err := r.save(ctx, now)
+		r.saves.note("checkpoint", err)
 		switch {
 		case err == nil:
 			savedAt, failing = time.Now(), false
@@ -66,7 +67,7 @@ func (r *Relay) save(ctx context.Context, now progress) error {
 	save, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	if err := r.deps.Checkpoint.Move(save, checkpoint.Place{Token: now.Token, Position: now.Position, Event: now.Event}); err != nil {
-		return err
+		return fmt.Errorf("save the checkpoint: %w", err)
 	}
 	r.savedMoves = now.moves
 	savedAt := time.Now()

@@ -113,10 +113,10 @@ type sent struct {
 	again bool
 }
 
-// sendOnce sends the items once, when the gate lets it. An error ends the relay.
+// sendOnce sends the items once, when the breaker lets it. An error ends the relay.
 func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 	again := s.troubled()
-	pass, err := s.gate.pass(ctx, len(s.items))
+	pass, err := s.breaker.pass(ctx, len(s.items))
 	if err != nil {
 		return sent{}, err
 	}
@@ -135,7 +135,7 @@ func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 	}
 	own := s.ownTrouble(accepted, failure)
 	if own {
-		s.gate.giveBack(pass)
+		s.breaker.giveBack(pass)
 	} else {
 		s.close(pass, accepted, failure)
 	}
@@ -147,7 +147,7 @@ func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 func (s *laneSender) transmit(ctx context.Context, pass ticket, size int) (int, *SendError, error) {
 	// Asked last: a pause of the process up to here must not lead to a send.
 	if err := s.deps.MayAct(); err != nil {
-		s.gate.giveBack(pass)
+		s.breaker.giveBack(pass)
 		return 0, nil, err
 	}
 	send, cancel := context.WithTimeout(ctx, SendTimeout(s.config.SendTimeout, size))
@@ -157,7 +157,7 @@ func (s *laneSender) transmit(ctx context.Context, pass ticket, size int) (int, 
 	s.deps.Counters.sends.Add(1)
 	s.deps.Counters.latency.Observe(time.Since(began).Seconds())
 	if ctx.Err() != nil {
-		s.gate.giveBack(pass)
+		s.breaker.giveBack(pass)
 		return accepted, nil, context.Cause(ctx)
 	}
 	failure := asSendError(err)
@@ -169,7 +169,7 @@ func (s *laneSender) transmit(ctx context.Context, pass ticket, size int) (int, 
 
 // close hands the ticket back with the outcome of its send.
 func (s *laneSender) close(pass ticket, accepted int, failure *SendError) {
-	if pause := s.gate.done(pass, accepted, failure); pause > 0 {
+	if pause := s.breaker.done(pass, accepted, failure); pause > 0 {
 		s.log.Warn().Err(failure.Err).Stringer("class", failure.Class).Dur("pause", pause).Msg("sending paused")
 	}
 }

@@ -76,6 +76,8 @@ type Status struct {
 	Reached Point
 	// Outage tells why nothing can be sent; the zero Outage when all is well.
 	Outage Outage
+	// Unsaved is what the state database has not stored for the longest time.
+	Unsaved Unsaved
 	// Pace is how many messages go in a second at most, since the topic has
 	// refused more; 0 when there is no bound.
 	Pace float64
@@ -84,12 +86,13 @@ type Status struct {
 // Status may be called from any goroutine.
 func (r *Relay) Status() Status {
 	count, bytes := r.watermark.unfinished()
-	outage, pace := r.gate.current()
+	outage, pace := r.breaker.current()
 	return Status{
 		InFlight:      count,
 		InFlightBytes: bytes,
 		Reached:       r.watermark.read().Point,
 		Outage:        outage,
+		Unsaved:       r.saves.longest(),
 		Pace:          pace,
 	}
 }

@@ -23,7 +23,7 @@ const (
 //
 // The first failure tells nothing: it counts as the topic's, as every failure
 // does of a class that is no message's fault. Only where sends of others were
-// accepted since the last failure, and the gate is open, is the next one the
+// accepted since the last failure, and the breaker is closed, is the next one the
 // messages' own. Then nobody else waits for them: the lanes of a batch are sent
 // apart, one message at a time, and a message that fails alone rests its lane. It
 // is parked when it has failed so for strikes times and Config.Patience. Where
@@ -53,8 +53,8 @@ func (s *laneSender) ownTrouble(accepted int, failure *SendError) bool {
 	if failure == nil || !failure.Class.mayBeTheMessages() {
 		return false
 	}
-	total, open := s.gate.accepted()
-	own := accepted == 0 && open // for a probe it is closed
+	total, closed := s.breaker.accepted()
+	own := accepted == 0 && closed // for a probe it is open
 	for _, p := range s.held {
 		own = own && p.trouble != nil && p.trouble.seen != total
 	}

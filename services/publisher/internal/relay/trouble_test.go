@@ -31,27 +31,27 @@ func TestTrouble_IsTheMessagesOwnOnlyWhileOthersAreAccepted(t *testing.T) {
 	t.Parallel()
 	const before, after = 1, 2
 	for name, tt := range map[string]struct {
-		gate     func(*gate) ticket // what the send was let through with
+		through  func(*breaker) ticket // what the send was let through with
 		seen     int64
 		accepted int
 		class    Class
 		want     bool
 	}{
-		"others were accepted":             {open, before, 0, Refused, true},
-		"the connection failed":            {open, before, 0, Transient, true},
-		"nothing was accepted since":       {open, after, 0, Refused, false},
-		"some of the send were accepted":   {open, before, 1, Refused, false},
-		"the topic is closed to us":        {open, before, 0, Blocked, false},
-		"an outage has begun meanwhile":    {closed, before, 0, Refused, false},
+		"others were accepted":             {whileClosed, before, 0, Refused, true},
+		"the connection failed":            {whileClosed, before, 0, Transient, true},
+		"nothing was accepted since":       {whileClosed, after, 0, Refused, false},
+		"some of the send were accepted":   {whileClosed, before, 1, Refused, false},
+		"the topic is closed to us":        {whileClosed, before, 0, Blocked, false},
+		"an outage has begun meanwhile":    {beforeItOpened, before, 0, Refused, false},
 		"the send is the probe of outages": {probing, before, 0, Refused, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGate()
-			g.took = after
-			pass := tt.gate(g)
+			b := newBreaker()
+			b.took = after
+			pass := tt.through(b)
 			s := laneSender{
-				Relay: &Relay{gate: g, log: zerolog.Nop()},
+				Relay: &Relay{breaker: b, log: zerolog.Nop()},
 				held:  []part{{lane: &lane{trouble: &trouble{seen: tt.seen, failures: 1}}, count: 1}},
 				items: []*item{{}},
 			}
@@ -62,21 +62,21 @@ func TestTrouble_IsTheMessagesOwnOnlyWhileOthersAreAccepted(t *testing.T) {
 	}
 }
 
-func open(g *gate) ticket {
-	t, _, _ := g.ask(1, false)
+func whileClosed(b *breaker) ticket {
+	t, _, _ := b.ask(1, false)
 	return t
 }
 
-// closed lets the send through before another one's failure closes the gate.
-func closed(g *gate) ticket {
-	t := open(g)
-	g.done(open(g), 0, &SendError{Class: Transient})
+// beforeItOpened lets the send through before another one's failure opens the breaker.
+func beforeItOpened(b *breaker) ticket {
+	t := whileClosed(b)
+	b.done(whileClosed(b), 0, &SendError{Class: Transient})
 	return t
 }
 
 // probing lets the send through as the probe of an outage.
-func probing(g *gate) ticket {
-	g.done(open(g), 0, &SendError{Class: Transient})
-	g.until = g.opened
-	return open(g)
+func probing(b *breaker) ticket {
+	b.done(whileClosed(b), 0, &SendError{Class: Transient})
+	b.until = b.closedAt
+	return whileClosed(b)
 }

@@ -97,7 +97,7 @@ func (p *Part) short(total int64) string {
 		"or changed so that they are not selected any more", p.Read, total)
 }
 
-// Failure is a change that was to be sent again and cannot be.
+// Failure is a change that cannot be sent again.
 type Failure struct {
 	AggregateID string `json:"aggregate_id,omitempty" bson:"aggregateId,omitempty"`
 	Reason      string `json:"reason"                 bson:"reason"`

@@ -55,6 +55,7 @@ type link struct {
 	turn    atomic.Uint32
 	users   sync.WaitGroup // sends; added to under Topic.mu while it is Topic.link
 	sending sync.WaitGroup
+	sends   chan func() // to those of sending that wait for another send
 }
 
 // tooLargeError says that a message is too large: it is only ever what a link
@@ -222,7 +223,7 @@ func (t *Topic) openLink(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := &link{client: client}
+	fresh := newLink(client)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range fresh.senders {
 		group.Go(func() error {
@@ -243,6 +244,10 @@ func (t *Topic) openLink(ctx context.Context) (*link, error) {
 	return fresh, nil
 }
 
+func newLink(client *azservicebus.Client) *link {
+	return &link{client: client, sends: make(chan func())}
+}
+
 // retire closes the link when nobody sends over it any more.
 func (l *link) retire() {
 	l.users.Wait()
@@ -254,6 +259,7 @@ func (l *link) close() {
 	defer cancel()
 	_ = l.client.Close(ctx) // the connection is given up in any case
 	l.users.Wait()          // none of them begins another send
+	close(l.sends)
 	l.sending.Wait()
 }
 
@@ -269,12 +275,27 @@ func (l *link) whole(ctx context.Context, send func(context.Context) error) erro
 		return ctx.Err()
 	}
 	done := make(chan error, 1)
-	l.sending.Go(func() { done <- send(context.WithoutCancel(ctx)) })
+	l.aside(func() { done <- send(context.WithoutCancel(ctx)) })
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", errCut, ctx.Err())
+	}
+}
+
+// aside does a send on a goroutine of its own, one that has done others where there is
+// one: the client goes so deep that a fresh one spends a good part of its time on a larger
+// stack.
+func (l *link) aside(send func()) {
+	select {
+	case l.sends <- send:
+	default:
+		l.sending.Go(func() {
+			for more := true; more; send, more = <-l.sends {
+				send()
+			}
+		})
 	}
 }
 

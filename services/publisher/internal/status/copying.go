@@ -39,7 +39,7 @@ type CopyRun struct {
 }
 
 // Copying shows a copy while it is made, and tells the log of it.
-func (b *Board) Copying(ctx context.Context, c *CopyRun, log zerolog.Logger, run func() error) error {
+func (b *Tracker) Copying(ctx context.Context, c *CopyRun, log zerolog.Logger, run func() error) error {
 	c.began, c.first = time.Now(), c.Progress.Copy().Copied
 	b.update(func() { b.copied = c })
 	defer b.update(func() { b.copied = nil })

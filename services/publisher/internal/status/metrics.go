@@ -32,12 +32,12 @@ func BuildInfo(version string) prometheus.Collector {
 	return info
 }
 
-// metrics reads the board whenever it is scraped, so that there is one set of
+// metrics reads the tracker whenever it is scraped, so that there is one set of
 // figures and not two.
-type metrics struct{ *Board }
+type metrics struct{ *Tracker }
 
-// Collector returns the metrics of a board.
-func Collector(b *Board) prometheus.Collector { return metrics{b} }
+// Collector returns the metrics of a tracker.
+func Collector(b *Tracker) prometheus.Collector { return metrics{b} }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("publisher_"+name, help, labels, nil)
@@ -50,7 +50,7 @@ var (
 	parkedDesc      = describe("changes_parked_total", "Changes parked because they could not be sent.")
 	parkedNowDesc   = describe("parked", "Changes of the stream that are parked, as known to the leader.")
 	sentDesc        = describe("messages_sent_total", "Messages that the topic accepted.")
-	resentDesc      = describe("messages_resent_total", "Messages among them that were sent again, for a resend.")
+	resentDesc      = describe("messages_resent_total", "Messages that the topic accepted and that were sent again, for a resend.")
 	unresentDesc    = describe("resend_failures_total", "Changes that were to be sent again for a resend, and cannot be.")
 	sendsDesc       = describe("sends_total", "Sends made, of one or more messages, whatever became of them.")
 	retriesDesc     = describe("send_retries_total", "Sends that failed and were made again.")
@@ -69,6 +69,7 @@ var (
 	claimingDesc    = describe("claiming_seconds", "How long this instance has led without publishing; absent while it publishes, and on a standby.")
 	resumingDesc    = describe("resuming_seconds", "How long the source has looked for the place to go on from; absent otherwise.")
 	unreadDesc      = describe("source_unread_seconds", "How long nothing could be read from the source; absent while it answers, and while nobody asks it.")
+	unsavedDesc     = describe("unsaved_seconds", "How long the state database has not stored a checkpoint or a change to be parked; absent while it does.")
 	outageDesc      = describe("outage_seconds", "How long sending has failed, by class; absent while it works.", "class")
 	haltedDesc      = describe("halted", "1 while publishing waits for an operator, by reason.", "reason")
 	gapsDesc        = describe("gaps", "Gaps in the stream's history that are in the ledger, by decision.", "decision")
@@ -79,7 +80,7 @@ var (
 	allDescriptions = []*prometheus.Desc{
 		readDesc, passedDesc, parkedDesc, parkedNowDesc, sentDesc, resentDesc, unresentDesc, sendsDesc, retriesDesc, failuresDesc, paceDesc, inFlightDesc, bytesDesc,
 		leaderDesc, termDesc, takeoversDesc, renewDesc, releaseDesc, reopenedDesc, checkpointDesc, lagDesc, outageDesc, haltedDesc,
-		claimingDesc, resumingDesc, unreadDesc, gapsDesc, copiedDesc, copyTotalDesc, copyLeftDesc, headroomDesc,
+		claimingDesc, resumingDesc, unreadDesc, unsavedDesc, gapsDesc, copiedDesc, copyTotalDesc, copyLeftDesc, headroomDesc,
 	}
 )
 
@@ -138,7 +139,7 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	if s.outage.Err != nil {
 		emit(outageDesc, prometheus.GaugeValue, time.Since(s.outage.Since).Seconds(), s.outage.Class.String())
 	}
-	for desc, since := range map[*prometheus.Desc]time.Time{claimingDesc: s.claiming, resumingDesc: s.resuming, unreadDesc: s.unread} {
+	for desc, since := range map[*prometheus.Desc]time.Time{claimingDesc: s.claiming, resumingDesc: s.resuming, unreadDesc: s.unread, unsavedDesc: s.unsaved} {
 		if !since.IsZero() {
 			emit(desc, prometheus.GaugeValue, time.Since(since).Seconds())
 		}

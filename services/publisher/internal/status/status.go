@@ -18,6 +18,8 @@ type Status struct {
 	Incarnation string     `json:"incarnation"`
 	Role        lease.Role `json:"role"`
 	State       string     `json:"state"`
+	// Ready is what /ready says: whether the process could publish if it had to.
+	Ready bool `json:"ready"`
 	// LastError is empty while all is well.
 	LastError string `json:"last_error,omitempty"`
 
@@ -29,17 +31,30 @@ type Status struct {
 	LeaseEndsInSeconds *float64 `json:"lease_ends_in_seconds,omitempty"`
 	Takeovers          int64    `json:"takeovers"`
 	RenewFailures      int64    `json:"renew_failures"`
+	// LeaseUnreadSince is since when the lease can be neither read nor renewed: what is
+	// known of the leader is as old; absent while it can.
+	LeaseUnreadSince *time.Time `json:"lease_unread_since,omitempty"`
+	// LeaseConflict is the stream that the holder of the lease leads where that is
+	// another one; absent where it is not.
+	LeaseConflict string `json:"lease_conflict,omitempty"`
 
 	Stream       string     `json:"stream"`
 	Term         int64      `json:"term,omitempty"`
 	Position     string     `json:"position,omitempty"`
 	CheckpointAt *time.Time `json:"checkpoint_at,omitempty"`
-	// ClaimingSince, ResumingSince and UnreadSince are since when a leader publishes
-	// nothing, since when the source looks for the place to go on from, and since
-	// when nothing can be read, by the process's clock; each is absent otherwise.
+	// ClaimingSince, HaltedSince, ResumingSince and UnreadSince are since when a leader
+	// publishes nothing, since when it waits for an operator, since when the source looks for the place to go on from, and since
+	// when nothing can be read, by the process's clock; StillSince since when the source answers and shows nothing newer,
+	// not even its time; UnsavedSince since when the state database does not store a checkpoint
+	// or a change to be parked. Each is absent otherwise.
 	ClaimingSince *time.Time `json:"claiming_since,omitempty"`
+	HaltedSince   *time.Time `json:"halted_since,omitempty"`
+	// HaltedReason is why it waits, as the metric publisher_halted says it.
+	HaltedReason  string     `json:"halted_reason,omitempty"`
 	ResumingSince *time.Time `json:"resuming_since,omitempty"`
 	UnreadSince   *time.Time `json:"unread_since,omitempty"`
+	StillSince    *time.Time `json:"still_since,omitempty"`
+	UnsavedSince  *time.Time `json:"unsaved_since,omitempty"`
 	// LagSeconds is absent until it is known; on an idle stream it is as much as the
 	// source lets pass between two notes of its time, 10 seconds by default.
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
@@ -64,6 +79,9 @@ type Status struct {
 	Passed  int64 `json:"passed"`
 	Parked  int64 `json:"parked"`
 	Retries int64 `json:"retries"`
+	// ParkedSince is since when there are parked changes, as far as this process has
+	// seen; absent while there are none.
+	ParkedSince *time.Time `json:"parked_since,omitempty"`
 	// SentPerSecond is the rate of the last ten seconds.
 	SentPerSecond float64 `json:"sent_per_second"`
 	InFlight      int     `json:"in_flight"`
@@ -83,8 +101,8 @@ type Status struct {
 	Troubles []admin.Trouble `json:"latest_troubles,omitempty"`
 }
 
-// Status is what the board shows now.
-func (b *Board) Status() Status {
+// Status is what the tracker shows now.
+func (b *Tracker) Status() Status {
 	s := b.snapshot()
 	status := Status{
 		Service:        "publisher",
@@ -93,6 +111,7 @@ func (b *Board) Status() Status {
 		Incarnation:    b.holder.Incarnation,
 		Role:           s.election.Role,
 		State:          s.state,
+		Ready:          s.unready() == nil,
 		Lease:          b.config.LeaseName,
 		Leader:         s.election.Record.Holder.ID,
 		LeaseExpiresAt: KnownTime(s.election.Record.ExpiresAt),
@@ -111,6 +130,11 @@ func (b *Board) Status() Status {
 		ClaimingSince:  KnownTime(s.claiming),
 		ResumingSince:  KnownTime(s.resuming),
 		UnreadSince:    KnownTime(s.unread),
+		StillSince:     KnownTime(s.still),
+		UnsavedSince:   KnownTime(s.unsaved),
+		HaltedSince:    KnownTime(s.haltedAt),
+		ParkedSince:    KnownTime(s.holding),
+		LeaseConflict:  s.election.Conflict,
 		SentPerSecond:  b.sending.PerSecond(),
 		InFlight:       s.relay.InFlight,
 		InFlightBytes:  s.relay.InFlightBytes,
@@ -118,12 +142,16 @@ func (b *Board) Status() Status {
 		OutageSince:    KnownTime(s.outage.Since),
 		Throttled:      b.counters.Failed(relay.Throttled),
 	}
+	status.LeaseUnreadSince = KnownTime(s.blind)
 	if status.Role == "" {
 		status.Role = lease.Standby // the election has not begun
 	}
 	if at := status.LeaseExpiresAt; at != nil {
 		left := max(time.Until(*at).Seconds(), 0)
 		status.LeaseEndsInSeconds = &left
+	}
+	if s.halted != nil {
+		status.HaltedReason = HaltReason(s.halted)
 	}
 	if s.err != nil {
 		status.LastError = b.secrets.Text(s.err.Error())

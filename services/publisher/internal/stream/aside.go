@@ -123,25 +123,25 @@ func (s *Stream) standAgain(ctx context.Context, found kept) {
 		s.log.Debug().Err(why).Msg("settings not compared with the stream's, standing aside as before")
 		return
 	}
-	s.board.StandAside(why)
+	s.tracker.StandAside(why)
 	if why == nil {
-		s.board.GapsAre(nil, nil)
+		s.tracker.GapsAre(nil, nil)
 		s.log.Info().Msg("the settings are those of the stream, standing for election again")
 	}
 }
 
 // Aside returns which partitions are left to other instances: those that this one
-// stands aside from, and, where there are any, those whose records say that it
-// would. Each is tried by somebody all the same where it is so for all instances.
+// stands aside from and, if there are any, those from which it would stand aside by their
+// records. A partition from which all instances stand aside is still tried by one.
 func Aside(ctx context.Context, parts []*Stream) []int {
-	if !slices.ContainsFunc(parts, func(part *Stream) bool { return part.board.Aside() != nil }) {
+	if !slices.ContainsFunc(parts, func(part *Stream) bool { return part.tracker.Aside() != nil }) {
 		return nil
 	}
 	origin, err := parts[0].config.Stream(parts[0].Source).Identify(ctx)
 	known := err == nil
 	var aside []int
 	for i, part := range parts {
-		if part.board.Aside() != nil || known && part.elector.State().Role != lease.Leader && part.would(ctx, origin) {
+		if part.tracker.Aside() != nil || known && part.elector.State().Role != lease.Leader && part.would(ctx, origin) {
 			aside = append(aside, i)
 		}
 	}

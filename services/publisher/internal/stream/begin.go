@@ -12,9 +12,9 @@ import (
 	"changerelay/services/publisher/internal/mongostate"
 )
 
-// Adoptable returns a halt where a checkpoint without a record is none of a stream that
-// is older than records. One that was claimed beside a record, or of a stream whose
-// beginning is in the ledger, had a record, with the settings that it is of.
+// Adoptable returns a halt unless a checkpoint without a record is of a stream that is
+// older than records. A checkpoint that was claimed beside a record, or whose stream has
+// its beginning in the ledger, had a record, which kept the stream's settings.
 func Adoptable(ctx context.Context, ledger *mongostate.Gaps, kept checkpoint.Checkpoint) error {
 	if !kept.Pinned() && !kept.Anew || kept.Retired {
 		return halt(changestream.CheckpointEmpty, "checkpoint %q has no place, and there is no record of its stream", kept.Stream)

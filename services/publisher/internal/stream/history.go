@@ -125,5 +125,5 @@ func (s *Stream) readLedger(ctx context.Context) {
 		s.log.Warn().Err(err).Msg("gaps not read")
 		return
 	}
-	s.board.GapsAre(latest, counts)
+	s.tracker.GapsAre(latest, counts)
 }

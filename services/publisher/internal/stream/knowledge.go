@@ -168,8 +168,8 @@ func (s *Stream) Look(ctx context.Context) {
 		return
 	}
 	s.knows.note(found)
-	s.board.Seen(found.record)
-	if s.board.Aside() != nil {
+	s.tracker.Seen(found.record)
+	if s.tracker.Aside() != nil {
 		s.standAgain(attempt, found)
 	}
 }
@@ -202,8 +202,8 @@ func (s *Stream) whileRecorded(ctx context.Context) (context.Context, context.Ca
 
 // awaitDecision waits, and looks whether an operator has decided meanwhile. It
 // returns false when ctx ends.
-func (s *Stream) awaitDecision(ctx context.Context, patience time.Duration) bool {
-	for until := time.Now().Add(patience); time.Now().Before(until); {
+func (s *Stream) awaitDecision(ctx context.Context, timeout time.Duration) bool {
+	for until := time.Now().Add(timeout); time.Now().Before(until); {
 		if !wait(ctx, lookInterval) {
 			return false
 		}

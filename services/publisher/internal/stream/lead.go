@@ -28,7 +28,7 @@ const (
 // lead publishes while the lease lasts. Each pass of its loop is a term of its
 // own, so whatever ended the one before has no say in the next.
 func (s *Stream) lead(ctx context.Context, tenure *lease.Tenure) error {
-	defer s.board.EndTerm()
+	defer s.tracker.EndTerm()
 	acting, stop := untilStopping(ctx, tenure.Stopping())
 	defer stop()
 	topic := servicebus.New(s.config.ServiceBusTopic, s.Dial)
@@ -58,11 +58,11 @@ func (s *Stream) lead(ctx context.Context, tenure *lease.Tenure) error {
 		case errors.Is(err, checkpoint.ErrSuperseded):
 			s.log.Warn().Err(err).Msg("superseded while holding the lease, claiming a new term")
 		case halting(err):
-			s.board.Halt(err)
+			s.tracker.Halt(err)
 			s.log.Error().Err(err).Dur("pause", haltPause).Msg("publishing halted")
 			s.keepHalt(acting, err)
 			if misfit(err) {
-				s.board.StandAside(err)
+				s.tracker.StandAside(err)
 				return fmt.Errorf("%w: %w", lease.ErrAside, err)
 			}
 			if !s.awaitDecision(acting, haltPause) {
@@ -70,7 +70,7 @@ func (s *Stream) lead(ctx context.Context, tenure *lease.Tenure) error {
 			}
 			continue
 		default:
-			s.board.Failed(err)
+			s.tracker.Failed(err)
 			s.log.Warn().Err(err).Msg("term ended, claiming a new one")
 		}
 		if !wait(acting, pause) {
@@ -87,7 +87,7 @@ func (s *Stream) watchOplog(ctx context.Context) {
 		if err != nil {
 			s.log.Debug().Err(err).Msg("head room of the operation log not known")
 		}
-		s.board.OldestIs(oldest)
+		s.tracker.OldestIs(oldest)
 		if !wait(ctx, oplogInterval) {
 			return
 		}
@@ -109,7 +109,7 @@ func (s *Stream) relayConfig(term, parkRoom int64) relay.Config {
 	return relay.Config{
 		Term:               term,
 		MaxInFlight:        s.config.MaxInFlight,
-		MaxInFlightBytes:   s.config.MaxInFlightBytes,
+		MaxInFlightBytes:   s.config.WindowBytes(),
 		Senders:            s.config.Senders,
 		BatchSize:          s.config.BatchSize,
 		BatchBytes:         batchBytes,

@@ -2,8 +2,8 @@
 // election, claims the checkpoint in a term of its own, and publishes from there.
 //
 // A term acts only for a stream whose record, checkpoint and source belong
-// together. Whatever does not halts it for an operator, and nothing is made anew in
-// its place. All that changes the stream's state is fenced by the term.
+// together. Where they do not, it halts for an operator, and makes nothing anew in
+// their place. Whatever changes the stream's state is fenced by the term.
 package stream
 
 import (
@@ -48,7 +48,7 @@ type Stream struct {
 	elector  *lease.Elector
 	holder   lease.Holder
 	counters *relay.Counters
-	board    *status.Board
+	tracker  *status.Tracker
 
 	index int // of a partition: which one
 	// whole is the stream's name, and wholeLease that of its lease, whatever
@@ -85,23 +85,23 @@ func (s *Stream) Partition(i int) *Stream {
 	part.config.LeaseName = mongostate.PartitionNames(s.wholeLease, s.config.Partitions)[i]
 	part.config.StreamName = mongostate.PartitionNames(s.whole, s.config.Partitions)[i]
 	part.stand()
-	part.board.Found()
+	part.tracker.Found()
 	return part
 }
 
 // stand makes what the stream takes part in the election with, and what it shows.
 func (s *Stream) stand() {
 	election := s.config.LeaseConfig()
-	election.Eligible = func() bool { return s.board.Aside() == nil }
+	election.Eligible = func() bool { return s.tracker.Aside() == nil }
 	s.holder = election.Holder
 	record := s.State.Lease(s.config.LeaseName)
 	s.elector = lease.New(election, record, record, s.log)
 	s.counters = relay.NewCounters(s.Latency)
-	s.board = status.NewBoard(s.config, s.Version, s.holder, s.elector, s.counters, s.Secrets)
+	s.tracker = status.NewTracker(s.config, s.Version, s.holder, s.elector, s.counters, s.Secrets)
 }
 
-// Board shows what the stream is doing.
-func (s *Stream) Board() *status.Board { return s.board }
+// Tracker shows what the stream is doing.
+func (s *Stream) Tracker() *status.Tracker { return s.tracker }
 
 // Run stands for election and publishes while it leads, until ctx ends.
 func (s *Stream) Run(ctx context.Context) error { return s.elector.Run(ctx, s.lead) }

@@ -46,7 +46,7 @@ func (s *Stream) term(ctx, acting context.Context, tenure *lease.Tenure, topic *
 	if err != nil {
 		return err
 	}
-	s.board.Claim(claimed.Checkpoint, s.record, s.shownParked(parked))
+	s.tracker.Claim(claimed.Checkpoint, s.record, s.shownParked(parked))
 	s.readLedger(acting)
 	var comparing sync.WaitGroup
 	defer comparing.Wait()
@@ -100,10 +100,13 @@ func (t *term) copy(ctx context.Context) error {
 	source := backfill.New(collection, t.config.Plan(place.Copy.Since), place, t.log)
 	progress := backfill.NewProgress(t.claimed, place)
 	t.log.Info().Int64("term", t.claimed.Term).Str("cause", place.Copy.Cause).Int64("copied", place.Copy.Copied).Msg("copying")
-	err := t.board.Copying(ctx, &status.CopyRun{Source: source, Progress: progress}, t.log, func() error {
+	err := t.tracker.Copying(ctx, &status.CopyRun{Source: source, Progress: progress}, t.log, func() error {
 		return t.publish(ctx, run{
 			source: source, saves: progress,
-			reading: func() changestream.State { return changestream.State{Err: source.State()} },
+			reading: func() changestream.State {
+				state := source.State()
+				return changestream.State{Err: state.Err, Unread: state.Unread}
+			},
 		})
 	})
 	if errors.Is(err, backfill.ErrDone) {
@@ -178,7 +181,7 @@ func (t *term) publish(ctx context.Context, r run) error {
 		Tracer:     t.Tracer,
 		Log:        t.log.With().Int64("term", t.claimed.Term).Logger(),
 	})
-	t.board.BeginRun(t.claimed.Checkpoint, loop, r.reading)
+	t.tracker.BeginRun(t.claimed.Checkpoint, loop, r.reading)
 	return t.unsendable(overparked(loop.Run(ctx, t.tenure.Stopping()), t.config.ParkLimit))
 }
 

@@ -9,7 +9,7 @@ import (
 	"changerelay/services/publisher/internal/backoff"
 )
 
-// Pauses of the gate.
+// Pauses of the circuit breaker.
 const (
 	firstPause    = 100 * time.Millisecond
 	longestPause  = 30 * time.Second
@@ -17,7 +17,7 @@ const (
 	// refusedPause is the longest pause after a refusal: the next message may be
 	// one that the service likes.
 	refusedPause = 500 * time.Millisecond
-	// steady is how long the gate must have been open for the next outage to
+	// steady is how long the breaker must have been closed for the next outage to
 	// begin with the first pause again.
 	steady = 5 * time.Second
 )
@@ -34,27 +34,27 @@ type Outage struct {
 	Since time.Time
 }
 
-// gate holds all senders back while sending fails. After a pause it lets a
+// breaker is the circuit breaker of all lanes: it is open while sending fails. After a pause it lets a
 // single one try: hundreds of lanes must not hammer a topic that is in trouble.
 // While the topic limits the rate, it lets messages through at the topic's pace.
-type gate struct {
-	mu      sync.Mutex
-	outage  Outage // guarded by mu; the gate is closed while Since is set
-	count   int64  // of outages
-	took    int64  // sends that were accepted
-	pace    pace
-	tries   int // that failed in this outage
-	until   time.Time
-	probing bool
-	pauses  backoff.Backoff
-	opened  time.Time
-	changed chan struct{} // closed, and replaced, when the gate changes
+type breaker struct {
+	mu       sync.Mutex
+	outage   Outage // guarded by mu; the breaker is open while Since is set
+	count    int64  // of outages
+	took     int64  // sends that were accepted
+	pace     pace
+	tries    int // that failed in this outage
+	until    time.Time
+	probing  bool
+	pauses   backoff.Backoff
+	closedAt time.Time
+	changed  chan struct{} // closed, and replaced, when the breaker changes
 
 	turn chan struct{} // holds a token while a sender waits for the pace
 }
 
-func newGate() *gate {
-	return &gate{
+func newBreaker() *breaker {
+	return &breaker{
 		pauses:  backoff.Backoff{Initial: firstPause, Max: longestPause},
 		changed: make(chan struct{}),
 		turn:    make(chan struct{}, 1),
@@ -70,15 +70,15 @@ type ticket struct {
 
 // pass waits until the holder may send some of n messages. At a pace, one waits
 // for it and the others for their turn, in order.
-func (g *gate) pass(ctx context.Context, n int) (ticket, error) {
+func (b *breaker) pass(ctx context.Context, n int) (ticket, error) {
 	queued := false
 	defer func() {
 		if queued {
-			<-g.turn
+			<-b.turn
 		}
 	}()
 	for {
-		t, pause, changed := g.ask(n, queued)
+		t, pause, changed := b.ask(n, queued)
 		switch {
 		case t.room > 0:
 			return t, nil
@@ -88,7 +88,7 @@ func (g *gate) pass(ctx context.Context, n int) (ticket, error) {
 			}
 		default:
 			select {
-			case g.turn <- struct{}{}:
+			case b.turn <- struct{}{}:
 				queued = true
 			case <-ctx.Done():
 				return ticket{}, context.Cause(ctx)
@@ -97,35 +97,35 @@ func (g *gate) pass(ctx context.Context, n int) (ticket, error) {
 	}
 }
 
-// ask returns a ticket that has room; or how long to wait, unless the gate
+// ask returns a ticket that has room; or how long to wait, unless the breaker
 // changes; or neither, where the holder has to be queued first.
-func (g *gate) ask(n int, queued bool) (ticket, time.Duration, chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := ticket{count: g.count}
+func (b *breaker) ask(n int, queued bool) (ticket, time.Duration, chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := ticket{count: b.count}
 	switch {
-	case !g.outage.Since.IsZero():
-		pause := time.Until(g.until)
-		if g.probing {
+	case !b.outage.Since.IsZero():
+		pause := time.Until(b.until)
+		if b.probing {
 			pause = longestPause
 		}
 		if pause > 0 {
-			return t, pause, g.changed
+			return t, pause, b.changed
 		}
-		g.probing, t.probe, t.room = true, true, n
-		if g.outage.Class == Throttled {
+		b.probing, t.probe, t.room = true, true, n
+		if b.outage.Class == Throttled {
 			t.room = 1
 		}
 		return t, 0, nil
-	case g.pace.rate == 0:
+	case b.pace.rate == 0:
 		t.room = n
 		return t, 0, nil
 	case !queued:
 		return t, 0, nil
 	}
-	room, pause := g.pace.take(time.Now(), n)
+	room, pause := b.pace.take(time.Now(), n)
 	t.room = room
-	return t, pause, g.changed
+	return t, pause, b.changed
 }
 
 // done takes the ticket back with the send's outcome: how many messages were
@@ -133,106 +133,106 @@ func (g *gate) ask(n int, queued bool) (ticket, time.Duration, chan struct{}) {
 // counts as none. It returns the pause that is to be told: 0 when the outcome
 // calls for none, belongs to an outage that is known already, or is the pace's
 // usual touch of the limit.
-func (g *gate) done(t ticket, accepted int, failure *SendError) time.Duration {
+func (b *breaker) done(t ticket, accepted int, failure *SendError) time.Duration {
 	now := time.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if failure == nil {
-		g.took++
+		b.took++
 	} else if failure.Class == TooLarge {
 		failure = nil
 	}
 	if failure == nil && t.probe {
-		g.reopen(now)
+		b.reset(now)
 	}
-	g.pace.accepted(now, accepted)
+	b.pace.accepted(now, accepted)
 	switch {
 	case failure == nil:
 		return 0
 	case t.probe:
-		g.probing = false
-		g.tries++
-	case g.outage.Since.IsZero() && t.count == g.count:
-		if failure.Class == Throttled || now.Sub(g.opened) > steady {
-			g.pauses.Reset()
+		b.probing = false
+		b.tries++
+	case b.outage.Since.IsZero() && t.count == b.count:
+		if failure.Class == Throttled || now.Sub(b.closedAt) > steady {
+			b.pauses.Reset()
 		}
-		g.count++
-		g.tries = 0
-		g.outage.Since = now
+		b.count++
+		b.tries = 0
+		b.outage.Since = now
 	default:
 		return 0
 	}
-	g.outage.Class, g.outage.Err = failure.Class, failure.Err
+	b.outage.Class, b.outage.Err = failure.Class, failure.Err
 	if failure.Class == Throttled {
-		g.pace.refuse(now, g.outage.Since, t.room)
+		b.pace.refuse(now, b.outage.Since, t.room)
 	}
-	return g.pause(now, failure)
+	return b.pause(now, failure)
 }
 
-func (g *gate) reopen(now time.Time) {
-	if g.outage.Class == Throttled {
-		g.pace.resume(now, now.Sub(g.outage.Since))
+func (b *breaker) reset(now time.Time) {
+	if b.outage.Class == Throttled {
+		b.pace.resume(now, now.Sub(b.outage.Since))
 	}
-	g.outage, g.probing, g.opened = Outage{}, false, now
-	g.announce()
+	b.outage, b.probing, b.closedAt = Outage{}, false, now
+	b.announce()
 }
 
 // giveBack takes back a ticket that was not used.
-func (g *gate) giveBack(t ticket) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (b *breaker) giveBack(t ticket) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if t.probe {
-		g.probing = false
-		g.announce()
+		b.probing = false
+		b.announce()
 	}
 }
 
 // pause sets when the next try is, and returns how long until then, or 0 where it
 // is not worth telling.
-func (g *gate) pause(now time.Time, failure *SendError) time.Duration {
+func (b *breaker) pause(now time.Time, failure *SendError) time.Duration {
 	var pause time.Duration
-	early := failure.Class == Throttled && g.tries < len(earlyPauses)
+	early := failure.Class == Throttled && b.tries < len(earlyPauses)
 	switch {
 	case early:
-		pause = earlyPauses[g.tries]
+		pause = earlyPauses[b.tries]
 	case failure.Class == Throttled:
-		pause = max(g.pauses.Next(), cmp.Or(failure.Wait, throttlePause))
+		pause = max(b.pauses.Next(), cmp.Or(failure.Wait, throttlePause))
 	case failure.Class == Refused:
-		pause = min(g.pauses.Next(), refusedPause)
+		pause = min(b.pauses.Next(), refusedPause)
 	default:
-		pause = g.pauses.Next()
+		pause = b.pauses.Next()
 	}
-	g.until = now.Add(pause)
-	g.announce()
-	if early && (g.tries > 0 || g.pace.rate > 0) {
+	b.until = now.Add(pause)
+	b.announce()
+	if early && (b.tries > 0 || b.pace.rate > 0) {
 		return 0
 	}
 	return pause
 }
 
-func (g *gate) announce() {
-	close(g.changed)
-	g.changed = make(chan struct{})
+func (b *breaker) announce() {
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
-// accepted returns how many sends were accepted, and whether the gate is open.
-func (g *gate) accepted() (count int64, open bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.took, g.outage.Since.IsZero()
+// accepted returns how many sends were accepted, and whether the breaker is closed.
+func (b *breaker) accepted() (count int64, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.took, b.outage.Since.IsZero()
 }
 
 // current returns the outage, and the pace in messages a second, 0 where there is
 // none. What the topic refuses for the rest of a window is no outage.
-func (g *gate) current() (Outage, float64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (b *breaker) current() (Outage, float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
-	outage := g.outage
+	outage := b.outage
 	if outage.Class == Throttled && now.Sub(outage.Since) < longestEnd {
 		outage = Outage{}
 	}
-	return outage, g.pace.current(now)
+	return outage, b.pace.current(now)
 }
 
 // sleep waits for d, or for wake, or for the end of ctx, whose cause it returns.

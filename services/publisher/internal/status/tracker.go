@@ -1,4 +1,4 @@
-// Package status shows what a stream is doing: a board that its loops write to, and
+// Package status shows what a stream is doing: a tracker that its loops write to, and
 // what /status, readiness and metrics read from it.
 package status
 
@@ -32,6 +32,10 @@ const overdue = time.Minute
 // poll takes a second while all is well.
 const unreadGrace = 3 * time.Second
 
+// stillGrace is how long the source's answers may lead no further before that is said:
+// an idle replica set notes its time every 10 seconds (periodicNoopIntervalSecs).
+const stillGrace = 30 * time.Second
+
 // States of a process, as /status says them.
 const (
 	stateStarting   = "starting"
@@ -39,6 +43,8 @@ const (
 	stateClaiming   = "claiming"
 	stateResuming   = "resuming"
 	stateUnread     = "not reading"
+	stateStill      = "standing still"
+	stateUnsaved    = "not saving"
 	statePublishing = "publishing"
 	stateBlocked    = "blocked"
 	StateHalted     = "halted"
@@ -46,8 +52,8 @@ const (
 	stateStopped    = "stopped"
 )
 
-// Board gathers what the process is doing, for the admin port.
-type Board struct {
+// Tracker gathers what the process is doing, for the admin port.
+type Tracker struct {
 	config   config.Config
 	version  string
 	holder   lease.Holder
@@ -73,12 +79,14 @@ type Board struct {
 	parkedAt  int64                     // guarded by mu: the counter at that time
 	reachedAt relay.Point               // guarded by mu: where the relay before this one ended
 	claiming  time.Time                 // guarded by mu: since when a leader has no relay, as far as was seen
-	failing   time.Time                 // guarded by mu: since when reading has an error, as far as was seen
+	blind     time.Time                 // guarded by mu: since when the lease can be neither read nor renewed, as far as was seen
+	stopping  time.Time                 // guarded by mu: since when it is halted, as far as was seen
+	holding   time.Time                 // guarded by mu: since when changes are parked, as far as was seen
 }
 
-// NewBoard returns the board of a stream that has not begun.
-func NewBoard(cfg config.Config, version string, holder lease.Holder, elector *lease.Elector, counters *relay.Counters, secrets *redact.Redactor) *Board {
-	return &Board{
+// NewTracker returns the tracker of a stream that has not begun.
+func NewTracker(cfg config.Config, version string, holder lease.Holder, elector *lease.Elector, counters *relay.Counters, secrets *redact.Redactor) *Tracker {
+	return &Tracker{
 		config:   cfg,
 		version:  version,
 		holder:   holder,
@@ -91,41 +99,41 @@ func NewBoard(cfg config.Config, version string, holder lease.Holder, elector *l
 }
 
 // Run samples how much is sent, until ctx ends.
-func (b *Board) Run(ctx context.Context) { b.sending.Run(ctx) }
+func (b *Tracker) Run(ctx context.Context) { b.sending.Run(ctx) }
 
-func (b *Board) update(change func()) {
+func (b *Tracker) update(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
 }
 
 // Found shows that the source answers.
-func (b *Board) Found() { b.update(func() { b.phase, b.err = "", nil }) }
+func (b *Tracker) Found() { b.update(func() { b.phase, b.err = "", nil }) }
 
 // NotFound shows why the source does not.
-func (b *Board) NotFound(e error) { b.update(func() { b.err = e }) }
+func (b *Tracker) NotFound(e error) { b.update(func() { b.err = e }) }
 
 // Draining shows that a stop was asked for.
-func (b *Board) Draining() { b.update(func() { b.phase = stateDraining }) }
+func (b *Tracker) Draining() { b.update(func() { b.phase = stateDraining }) }
 
 // Stopped shows that the process has stopped.
-func (b *Board) Stopped() { b.update(func() { b.phase = stateStopped }) }
+func (b *Tracker) Stopped() { b.update(func() { b.phase = stateStopped }) }
 
 // Halt shows what an operator has to decide about.
-func (b *Board) Halt(reason error) { b.update(func() { b.halted = reason }) }
+func (b *Tracker) Halt(reason error) { b.update(func() { b.halted = reason }) }
 
 // StandAside shows why the lease is left to others; nil where it is not.
-func (b *Board) StandAside(why error) { b.update(func() { b.misfit = why }) }
+func (b *Tracker) StandAside(why error) { b.update(func() { b.misfit = why }) }
 
 // Aside is why the lease is left to others; nil where it is not.
-func (b *Board) Aside() error {
+func (b *Tracker) Aside() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.misfit
 }
 
 // Failed shows why a term has ended: until the next one nothing is published.
-func (b *Board) Failed(e error) {
+func (b *Tracker) Failed(e error) {
 	b.update(func() {
 		b.err = e
 		if b.loop != nil {
@@ -139,7 +147,7 @@ func (b *Board) Failed(e error) {
 }
 
 // Claim shows a term that has claimed its checkpoint.
-func (b *Board) Claim(claimed checkpoint.Checkpoint, record checkpoint.Record, parked int64) {
+func (b *Tracker) Claim(claimed checkpoint.Checkpoint, record checkpoint.Record, parked int64) {
 	b.update(func() {
 		b.claimed, b.record = &claimed, record
 		b.parked, b.parkedAt = parked, b.counters.Parked()
@@ -147,7 +155,7 @@ func (b *Board) Claim(claimed checkpoint.Checkpoint, record checkpoint.Record, p
 }
 
 // BeginRun shows what publishes from a place on.
-func (b *Board) BeginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, reading func() changestream.State) {
+func (b *Tracker) BeginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, reading func() changestream.State) {
 	b.update(func() {
 		b.claimed, b.loop, b.reading = &claimed, loop, reading
 		b.err, b.halted, b.reachedAt = nil, nil, relay.Point{}
@@ -155,20 +163,20 @@ func (b *Board) BeginRun(claimed checkpoint.Checkpoint, loop *relay.Relay, readi
 }
 
 // Seen shows a standby's view of the stream.
-func (b *Board) Seen(record checkpoint.Record) {
+func (b *Tracker) Seen(record checkpoint.Record) {
 	b.update(func() { b.record = record })
 }
 
 // GapsAre shows the latest gaps of the ledger, and how many there are by decision.
-func (b *Board) GapsAre(latest []mongostate.Gap, counts map[string]int64) {
+func (b *Tracker) GapsAre(latest []mongostate.Gap, counts map[string]int64) {
 	b.update(func() { b.gaps, b.gapCount = latest, counts })
 }
 
 // OldestIs shows how far back the operation log reaches.
-func (b *Board) OldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.oldest = oldest }) }
+func (b *Tracker) OldestIs(oldest checkpoint.ClusterTime) { b.update(func() { b.oldest = oldest }) }
 
 // EndTerm shows that this process does not lead any more.
-func (b *Board) EndTerm() {
+func (b *Tracker) EndTerm() {
 	b.update(func() {
 		b.claimed, b.loop, b.reading, b.halted, b.err = nil, nil, nil, nil, nil
 		if b.misfit == nil { // who stands aside goes on saying what stopped it
@@ -180,7 +188,7 @@ func (b *Board) EndTerm() {
 }
 
 // Live fails when a leader acts far beyond its lease: its loops are stuck.
-func (b *Board) Live() error {
+func (b *Tracker) Live() error {
 	election := b.elector.State()
 	if election.Role == lease.Leader && time.Since(election.TrustedUntil) > overdue {
 		return errors.New("leading without a lease")
@@ -188,41 +196,7 @@ func (b *Board) Live() error {
 	return nil
 }
 
-// Ready fails while the process could not publish if it had to.
-func (b *Board) Ready() error { return b.snapshot().unready() }
-
-// unready returns why the process could not publish if it had to.
-func (s snapshot) unready() error {
-	long := func(since time.Time) bool { return !since.IsZero() && time.Since(since) > outageGrace }
-	switch {
-	case s.state == stateStarting, s.state == StateHalted, s.state == stateDraining, s.state == stateStopped:
-		return errors.New(s.state)
-	case s.outage.Err != nil && (s.outage.Class == relay.Blocked || s.outage.Class == relay.Refused || time.Since(s.outage.Since) > outageGrace):
-		return fmt.Errorf("sending fails: %w", s.outage.Err)
-	case long(s.claiming):
-		return fmt.Errorf("leading since %s without a claim: %w", clock(s.claiming), cmp.Or(s.err, errUnknown))
-	case long(s.resuming):
-		return fmt.Errorf("resuming since %s: the source looks for the place to go on from", clock(s.resuming))
-	case long(s.unread):
-		return fmt.Errorf("the source cannot be read since %s: %w", clock(s.unread), cmp.Or(s.err, errUnknown))
-	case s.election.Conflict != "":
-		return errors.New("the lease is used for another stream as well")
-	case s.election.LastError != "" && time.Since(s.election.ObservedAt) > outageGrace:
-		return errors.New("the lease cannot be read")
-	}
-	return nil
-}
-
-// errUnknown and errSilent stand for a reason that nobody has told yet.
-var (
-	errUnknown = errors.New("no answer yet")
-	errSilent  = errors.New("the source does not answer")
-)
-
-// clock is a time as people compare it with others.
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// snapshot is the board at one moment.
+// snapshot is the tracker at one moment.
 type snapshot struct {
 	election lease.State
 	state    string
@@ -234,10 +208,19 @@ type snapshot struct {
 	reopened int64
 	// claiming is since when a leader publishes nothing, resuming since when the
 	// source looks for the place to go on from, and unread since when nothing can be
-	// read; zero while they do not. The process's clock says so.
-	claiming, resuming, unread time.Time
+	// read; zero while they do not. Still is since when the source's answers lead no
+	// further. The process's clock says so.
+	claiming, resuming, unread, still time.Time
+	// unsaved is since when the state database does not store a checkpoint or a change
+	// to be parked; zero while it does.
+	unsaved time.Time
+	// blind is since when the lease can be neither read nor renewed, and haltedAt since
+	// when it is halted.
+	blind, haltedAt time.Time
 
-	parked   int64
+	parked int64
+	// holding is since when there are parked changes.
+	holding  time.Time
 	position string
 	lag      time.Duration
 	lagKnown bool
@@ -254,7 +237,7 @@ type snapshot struct {
 	headroomKnown bool
 }
 
-func (b *Board) snapshot() snapshot {
+func (b *Tracker) snapshot() snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := snapshot{election: b.elector.State(), err: b.err, halted: cmp.Or(b.halted, b.misfit)}
@@ -263,6 +246,7 @@ func (b *Board) snapshot() snapshot {
 		s.term = b.claimed.Term
 		s.relay = b.loop.Status()
 		s.outage = s.relay.Outage
+		s.notStored()
 		b.read(&s)
 	}
 	if b.claimed != nil {
@@ -270,6 +254,10 @@ func (b *Board) snapshot() snapshot {
 	}
 	b.claiming = b.first(b.claiming, s.election.Role == lease.Leader && b.loop == nil && s.halted == nil)
 	s.claiming = b.claiming
+	b.blind = b.first(b.blind, s.election.LastError != "")
+	b.holding = b.first(b.holding, s.parked > 0)
+	b.stopping = b.first(b.stopping, s.halted != nil)
+	s.blind, s.holding, s.haltedAt = b.blind, b.holding, b.stopping
 	s.copied, s.gaps, s.gapCount, s.began = b.copied.status(), b.gaps, b.gapCount, b.record.Began
 	s.state = b.stateOf(s)
 	switch {
@@ -280,6 +268,8 @@ func (b *Board) snapshot() snapshot {
 	case s.election.Conflict != "":
 		s.err = fmt.Errorf("lease %q is held for stream %q, not for %q: give each stream a LEASE_NAME of its own",
 			b.config.LeaseName, s.election.Conflict, b.config.StreamName)
+	case s.err == nil && !s.unsaved.IsZero():
+		s.err = s.relay.Unsaved.Err
 	case s.err == nil && s.election.LastError != "":
 		s.err = errors.New(s.election.LastError)
 	}
@@ -287,7 +277,7 @@ func (b *Board) snapshot() snapshot {
 }
 
 // first returns since when something is so, as far as was seen.
-func (*Board) first(since time.Time, so bool) time.Time {
+func (*Tracker) first(since time.Time, so bool) time.Time {
 	switch {
 	case !so:
 		return time.Time{}
@@ -299,15 +289,14 @@ func (*Board) first(since time.Time, so bool) time.Time {
 }
 
 // read fills in how reading goes.
-func (b *Board) read(s *snapshot) {
+func (b *Tracker) read(s *snapshot) {
 	reading := b.reading()
 	s.reopened, s.resuming, s.unread = reading.Reopened, reading.Opening, reading.Unread
-	b.failing = b.first(b.failing, reading.Err != nil)
-	if s.unread.IsZero() {
-		s.unread = b.failing // a copy says no more than that
-	}
 	if time.Since(s.unread) <= unreadGrace {
 		s.unread = time.Time{}
+	}
+	if s.still = reading.Still; time.Since(s.still) <= stillGrace || !s.unread.IsZero() {
+		s.still = time.Time{}
 	}
 	if s.err == nil {
 		s.err = reading.Err
@@ -315,10 +304,20 @@ func (b *Board) read(s *snapshot) {
 	if s.err == nil && !s.unread.IsZero() && s.resuming.IsZero() {
 		s.err = errSilent
 	}
+	if s.err == nil && !s.still.IsZero() {
+		s.err = errStill
+	}
+}
+
+// notStored fills in since when the state database does not store what it is told.
+func (s *snapshot) notStored() {
+	if since := s.relay.Unsaved.Since; time.Since(since) > unreadGrace {
+		s.unsaved = since
+	}
 }
 
 // reached fills in how far the stream is published, and since when it is not.
-func (b *Board) reached(s *snapshot) {
+func (b *Tracker) reached(s *snapshot) {
 	reached := s.relay.Reached
 	if reached.Token == nil {
 		reached = b.reachedAt
@@ -339,7 +338,7 @@ func (b *Board) reached(s *snapshot) {
 	}
 }
 
-func (b *Board) stateOf(s snapshot) string {
+func (b *Tracker) stateOf(s snapshot) string {
 	switch {
 	case b.phase != "":
 		return b.phase
@@ -355,6 +354,10 @@ func (b *Board) stateOf(s snapshot) string {
 		return stateResuming
 	case !s.unread.IsZero():
 		return stateUnread
+	case !s.unsaved.IsZero():
+		return stateUnsaved
+	case !s.still.IsZero():
+		return stateStill
 	default:
 		return statePublishing
 	}

@@ -32,12 +32,18 @@ func TestReady_FollowsFactsAndTheirAges(t *testing.T) {
 		"a source that is dead": {func(since time.Time) snapshot {
 			return snapshot{state: stateUnread, unread: since, err: failure}
 		}, true, "cannot be read since 20"},
+		"a token that stands still": {func(since time.Time) snapshot {
+			return snapshot{state: stateStill, still: since, err: errStill}
+		}, true, "nothing newer since 20"},
 		"sends that fail": {func(since time.Time) snapshot {
 			return snapshot{state: stateBlocked, outage: relay.Outage{Class: relay.Transient, Err: failure, Since: since}}
 		}, true, "sending fails"},
 		"a topic that is closed": {func(since time.Time) snapshot {
 			return snapshot{state: stateBlocked, outage: relay.Outage{Class: relay.Blocked, Err: failure, Since: since}}
 		}, false, "sending fails"},
+		"a state database that refuses": {func(since time.Time) snapshot {
+			return snapshot{state: stateUnsaved, unsaved: since, relay: relay.Status{Unsaved: relay.Unsaved{Err: failure, Since: since}}}
+		}, true, "does not store since 20"},
 		"a lease that cannot be read": {func(since time.Time) snapshot {
 			return snapshot{state: StateStandby, election: lease.State{LastError: "gone", ObservedAt: since}}
 		}, true, "lease cannot be read"},
@@ -56,22 +62,24 @@ func TestReady_FollowsFactsAndTheirAges(t *testing.T) {
 	}
 }
 
-func TestBoard_WhatReadsIsToldFromWhatFails(t *testing.T) {
+func TestTracker_WhatReadsIsToldFromWhatFails(t *testing.T) {
 	t.Parallel()
 	long := time.Now().Add(-time.Minute)
 	for name, tt := range map[string]struct {
 		reading changestream.State
-		failing time.Time // as seen before
 		want    string
 	}{
-		"a poll that has just begun":     {changestream.State{Unread: time.Now()}, time.Time{}, statePublishing},
-		"a stream that is being opened":  {changestream.State{Opening: long, Unread: long}, time.Time{}, stateResuming},
-		"a poll without an answer":       {changestream.State{Unread: long}, time.Time{}, stateUnread},
-		"errors for a moment":            {changestream.State{Err: errUnknown}, time.Time{}, statePublishing},
-		"errors for a minute, of a copy": {changestream.State{Err: errUnknown}, long, stateUnread},
-		"no errors any more":             {changestream.State{}, long, statePublishing},
+		"a poll that has just begun":    {changestream.State{Unread: time.Now()}, statePublishing},
+		"a stream that is being opened": {changestream.State{Opening: long, Unread: long}, stateResuming},
+		"a poll without an answer":      {changestream.State{Unread: long}, stateUnread},
+		"errors for a moment":           {changestream.State{Err: errUnknown, Unread: time.Now()}, statePublishing},
+		"errors for a minute":           {changestream.State{Err: errUnknown, Unread: long}, stateUnread},
+		"a token that moved of late":    {changestream.State{Still: time.Now().Add(-20 * time.Second)}, statePublishing},
+		"a token that stands still":     {changestream.State{Still: long, Unread: time.Now()}, stateStill},
+		"no answer at all since then":   {changestream.State{Still: long, Unread: long}, stateUnread},
+		"no errors any more":            {changestream.State{}, statePublishing},
 	} {
-		b := &Board{failing: tt.failing, reading: func() changestream.State { return tt.reading }, loop: &relay.Relay{}}
+		b := &Tracker{reading: func() changestream.State { return tt.reading }, loop: &relay.Relay{}}
 		s := snapshot{election: lease.State{Role: lease.Leader}}
 		b.read(&s)
 		if got := b.stateOf(s); got != tt.want {
@@ -80,12 +88,30 @@ func TestBoard_WhatReadsIsToldFromWhatFails(t *testing.T) {
 	}
 }
 
-// TestBoard_ATermThatEndedIsNotPublishing has a leader without a next term: the
+// TestTracker_WhatIsNotStoredIsSaidAfterAMoment looks at a state database that refuses.
+func TestTracker_WhatIsNotStoredIsSaidAfterAMoment(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		since time.Time
+		want  string
+	}{{time.Time{}, statePublishing}, {time.Now(), statePublishing}, {time.Now().Add(-time.Minute), stateUnsaved}} {
+		b := &Tracker{}
+		s := snapshot{election: lease.State{Role: lease.Leader}}
+		s.relay.Unsaved = relay.Unsaved{Err: errUnknown, Since: tt.since}
+		s.notStored()
+		b.loop = &relay.Relay{}
+		if got := b.stateOf(s); got != tt.want {
+			t.Errorf("since %s: state is %q, want %q", tt.since, got, tt.want)
+		}
+	}
+}
+
+// TestTracker_ATermThatEndedIsNotPublishing has a leader without a next term: the
 // place that it reached, and so the lag, stay known.
-func TestBoard_ATermThatEndedIsNotPublishing(t *testing.T) {
+func TestTracker_ATermThatEndedIsNotPublishing(t *testing.T) {
 	t.Parallel()
 	reached := time.Now().Add(-time.Hour)
-	b := &Board{
+	b := &Tracker{
 		loop:      relay.New(relay.Config{MaxInFlight: 1}, relay.Deps{}),
 		reachedAt: relay.Point{Token: []byte("t"), AsOf: reached},
 	}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"cmp"
+	"os"
+	"runtime/debug"
+)
+
+const (
+	// usualWindow is what a partition has in flight where memory allows it, and
+	// leastWindow where it does not.
+	usualWindow, leastWindow = 32 << 20, 1 << 20
+	// aside is what a publisher takes beside its windows, and eachPartition what one
+	// partition does: a batch of changes as the server sends it, or a chunk of a copy
+	// and the next one.
+	aside, eachPartition = 32 << 20, 16 << 20
+	// copies is how often a change is in memory: what the SDK makes of a message comes
+	// on top of it.
+	copies = 2
+	// usualLimit is what the process keeps to where nothing limits memory.
+	usualLimit = 256 << 20
+)
+
+// inFlightBytes bounds the bytes in flight of all partitions together so that the
+// process stays below a memory limit even where it leads every one of them; 0 is for
+// no limit.
+func (c *Config) inFlightBytes(limit int64) int64 {
+	if c.MaxInFlightBytes > 0 {
+		return c.MaxInFlightBytes
+	}
+	partitions := int64(c.Partitions)
+	rest := ours(cmp.Or(limit, usualLimit)) - aside - partitions*eachPartition
+	return partitions * min(max(rest/copies/partitions, leastWindow), usualWindow)
+}
+
+// ours is the part of a memory limit that the heap may take: what is not Go's needs
+// the rest, and Go's own limit is a soft one.
+func ours(limit int64) int64 { return limit / 5 * 4 }
+
+// WindowBytes bounds the bytes in flight of one partition.
+func (c *Config) WindowBytes() int64 { return c.MaxInFlightBytes / int64(max(c.Partitions, 1)) }
+
+// PaceCollector lets the heap grow between collections, up to a limit: what is alive
+// is little more than the windows, so at the usual pace a publisher under load would
+// collect dozens of times a second. Who sets GOGC or GOMEMLIMIT decides instead.
+func (c *Config) PaceCollector() {
+	const percent = 400
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetGCPercent(percent)
+	debug.SetMemoryLimit(c.softLimit(containerLimit()))
+}
+
+// softLimit is where the collector runs as often as it takes, in bytes of the heap.
+func (c *Config) softLimit(container int64) int64 {
+	windows := aside + copies*c.MaxInFlightBytes
+	if container == 0 {
+		return windows
+	}
+	return min(windows, ours(container))
+}

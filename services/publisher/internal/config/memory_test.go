@@ -1,0 +1,85 @@
+package config
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestInFlightBytes_FollowTheLimitOfMemory(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	for name, tt := range map[string]struct {
+		set, limit int64
+		partitions int
+		want       int64
+	}{
+		"no limit":                 {0, 0, 1, 32 * mib},
+		"no limit, four":           {0, 0, 4, (256*mib/5*4 - 96*mib) / 2},
+		"the deployment's":         {0, 512 * mib, 1, 32 * mib},
+		"the deployment's, four":   {0, 512 * mib, 4, 128 * mib},
+		"the deployment's, eight":  {0, 512 * mib, 8, (512*mib/5*4 - 160*mib) / 2},
+		"hardly any memory":        {0, 48 * mib, 1, mib},
+		"hardly any memory, three": {0, 48 * mib, 3, 3 * mib},
+		"set, whatever is there":   {100 * mib, 64 * mib, 8, 100 * mib},
+	} {
+		c := Config{MaxInFlightBytes: tt.set, Partitions: tt.partitions}
+		if got := c.inFlightBytes(tt.limit); got > tt.want || got < tt.want-16*int64(tt.partitions) {
+			t.Errorf("%s: got %d bytes, want %d", name, got, tt.want)
+		}
+	}
+}
+
+func TestWindowBytes_OfAllPartitionsAreWhatTheProcessMayHave(t *testing.T) {
+	t.Parallel()
+	c := Config{MaxInFlightBytes: 8 << 20, Partitions: 4}
+	if got := c.WindowBytes(); got != 2<<20 {
+		t.Errorf("got %d bytes in each of four windows, want a quarter of 8 MiB", got)
+	}
+}
+
+func TestSoftLimit_StaysBelowTheContainers(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	for name, tt := range map[string]struct {
+		bytes, container, want int64
+	}{
+		"no container":                    {32 * mib, 0, 96 * mib},
+		"one with room":                   {32 * mib, 512 * mib, 96 * mib},
+		"one that the windows would fill": {512 * mib, 512 * mib, 512 * mib / 5 * 4},
+	} {
+		c := Config{MaxInFlightBytes: tt.bytes}
+		if got := c.softLimit(tt.container); got != tt.want {
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+func TestPaceCollector_PacesUnlessTheEnvironmentDoesIt(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	c := Config{MaxInFlightBytes: 3 << 20}
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "off")
+			c.PaceCollector()
+			if got := debug.SetGCPercent(100); got != 100 {
+				t.Errorf("GOGC is %d, want what it was", got)
+			}
+			if got := debug.SetMemoryLimit(-1); got != limit {
+				t.Errorf("the memory limit is %d, want what it was: %d", got, limit)
+			}
+		})
+	}
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	c.PaceCollector()
+	if got := debug.SetGCPercent(100); got != 400 {
+		t.Errorf("GOGC is %d, want 400", got)
+	}
+	if got, want := debug.SetMemoryLimit(-1), c.softLimit(containerLimit()); got != want {
+		t.Errorf("the memory limit is %d, want %d", got, want)
+	}
+}
