@@ -34,6 +34,8 @@ type Source struct {
 	// Status returns what /status writes as JSON. It is called for each
 	// request, from any goroutine, and must not block.
 	Status func() any
+	// Sample returns what the page draws; nil for nothing. It must not block either.
+	Sample func() Sample
 	// Handlers are what else is served, by their patterns, as "GET /wait".
 	Handlers map[string]http.Handler
 }
@@ -42,6 +44,7 @@ type Source struct {
 type Server struct {
 	listener net.Listener
 	http     http.Server
+	history  *history
 }
 
 // New binds addr, host:port with port 0 for any.
@@ -50,10 +53,12 @@ func New(addr string, source Source) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on ADMIN_ADDR %q: %w", addr, err)
 	}
+	past := &history{sample: source.Sample}
 	return &Server{
 		listener: listener,
+		history:  past,
 		http: http.Server{
-			Handler:           handler(source),
+			Handler:           handler(source, past),
 			ReadHeaderTimeout: 5 * time.Second,
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       2 * time.Minute,
@@ -69,10 +74,16 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve the admin port: %w", err)
-	case <-ctx.Done():
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		s.history.take(time.Now())
+		select {
+		case err := <-served:
+			return fmt.Errorf("serve the admin port: %w", err)
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
 	}
 	// Requests are short; whoever is slower than this is cut off.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -86,7 +97,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-func handler(source Source) http.Handler {
+func handler(source Source, past *history) http.Handler {
 	health := healthcheck.NewHandler()
 	for name, check := range source.Live {
 		health.AddLivenessCheck(name, redact(check))
@@ -106,6 +117,7 @@ func handler(source Source) http.Handler {
 		// The reader went away: there is nobody left to tell.
 		_ = encoder.Encode(source.Status())
 	})
+	mux.Handle("GET /history", past)
 	for pattern, handler := range source.Handlers {
 		mux.Handle(pattern, handler)
 	}

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +68,7 @@ type App struct {
 	admin        *admin.Server
 	traces       *tracing.Provider // nil while traces are off
 	mongo        session.Outage
+	halted       seen // aggregates
 	beats        session.Outage
 	// declared are the projections of the configuration, and works tells by which
 	// records of rebuilds the projector works.
@@ -73,6 +76,8 @@ type App struct {
 	works    string
 	// warned are the documents that were warned of: see checkPositions.
 	warned map[string]bool
+	// lookEvery is how often it is looked whether the projector still belongs here.
+	lookEvery time.Duration
 }
 
 // New builds a projector and binds its admin port. It needs no server to be up. Its Run
@@ -102,25 +107,16 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 		collections: projections.Collections(),
 		declared:    declared,
 		works:       records.Signature(declared),
-		metrics:     watch.NewMetrics(),
+		metrics:     watch.NewMetrics(watch.NewProgress(projections, records.Filled(declared))),
 		warned:      map[string]bool{},
+		lookEvery:   10 * time.Second,
 	}
+	projections = projections.Telling(a.panicked)
 	a.phase.Store(starting)
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	store := cfg.ReadModel(projections)
-	_, store.ParkedBytes = cfg.Shares(config.MemoryLimit())
-	store.Ended = func(transactions int) {
-		a.metrics.TransactionsEnded.Add(int64(transactions))
-		a.log.Warn().Int("transactions", transactions).Msg("transactions of projectors that have died were in the way, and are ended")
-	}
-	store.WentBack = func() {
-		a.metrics.WentBack.Add(1)
-		a.log.Error().Msg("the read database lacks what this projector had noted in it: it was restored from before, or projector_processes was. " +
-			`What was completed since does not come again by itself: docs/operations.md, "The read database restored alone"`)
-	}
-	a.store = readmodel.New(a.client, store)
+	a.store = readmodel.New(a.client, a.readModel(projections))
 	a.halts = delivery.NewHalts(a.store.Halts)
 	for _, p := range projections {
 		// Which version readers see is not for a start to say.
@@ -132,9 +128,13 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 	process := cfg.InstanceID + "-" + rand.Text()[:10]
 	a.process = a.store.Process(process, cfg.InstanceID)
 	a.process.Works = a.works
+	a.process.Progress = func() []readmodel.Progress {
+		return slices.Collect(maps.Values(a.metrics.Projections(a.engine)))
+	}
 	deps := delivery.Deps{
-		Decider: projections, Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, Care: a.process, Brake: a.brake,
+		Decider: projections, Policed: cfg.Policed(projections), Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, CrashNotes: a.process, Brake: a.brake,
 		Filling: rebuild.Filled(cfg.Group, records, declared, a.store.Writes),
+		Records: &skipRecords{a.store.Skipped, cfg.Policed(projections).LeavesOut(), a.parked.Skipped},
 	}
 	if cfg.OnGap == config.GapWait {
 		deps.Versions, deps.Parked = a.store.AggregateVersions, a.store.Parked
@@ -164,6 +164,7 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 			status.Troubles = troubles.Latest()
 			return status
 		},
+		Sample:   a.sample,
 		Handlers: map[string]http.Handler{"GET /wait": watch.NewWaiter(a.store, records.Current(declared))},
 	})
 	if err != nil {
@@ -187,6 +188,12 @@ func (a *App) connect() error {
 	return err
 }
 
+// panicked logs a panic of a projection's code; the aggregate is halted for it.
+func (a *App) panicked(p *projection.PanicError) {
+	a.log.Error().Str("projection", p.Projection).Str("aggregate_id", p.AggregateID).Str("event_id", p.EventID).Str("event_type", p.EventType).
+		Str("panic", fmt.Sprint(p.Value)).Bytes("stack", p.Stack).Msg("a projection's code has panicked")
+}
+
 // AdminAddr is the address of the admin port.
 func (a *App) AdminAddr() string { return a.admin.Addr() }
 
@@ -205,6 +212,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.completing.Run(outlive)
 		return nil
 	})
+	group.Go(func() error { return a.metrics.Run(outlive) })
 	group.Go(func() error {
 		defer end()
 		return errors.Join(a.work(ctx), a.close(ctx))
@@ -340,7 +348,7 @@ func (a *App) setUp(ctx context.Context) error {
 	if err := a.store.Deploy(ctx, a.cfg.InstanceID); err != nil {
 		return err
 	}
-	// Before the first session: a brake that is on keeps it away, and after a death it must be known that care is due.
+	// Before the first session: a brake that is on keeps it away, and after a death attempts must be noted.
 	if err := a.brake.Look(ctx); err != nil {
 		return err
 	}
@@ -370,7 +378,7 @@ func (a *App) close(ctx context.Context) error {
 // Serve runs the projector until ctx ends. Where a rebuild begins, or goes on, it drains
 // and begins anew with what the records say.
 func Serve(ctx context.Context, version string, stderr io.Writer) error {
-	cfg, projections, err := config.Load()
+	cfg, projections, err := config.Load(ctx)
 	if err != nil {
 		return cli.Misconfigured(err)
 	}

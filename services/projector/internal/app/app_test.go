@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -27,11 +28,11 @@ import (
 // The tests of this package share one sandbox; each has a topic of its own.
 var servers *sandboxtest.Endpoints
 
-var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost", "positions", "kept", "discarded", "deadtried", "deadheld", "olderdiscard", "gone", "stray", "deadfull", "idle", "deadlate", "deaddiscard-before", "deaddiscard-after", "bothlost", "unnoted", "lostnote", "goneback", "emptied", "deadanswer-all", "deadanswer-one", "unprintable", "behindlost", "accounts", "accounts-too", "conditions", "exceeding", "articles", "rebuild", "rebuild-cancel", "rebuild-refused", "rebuild-arriving", "rebuild-keyed", "rebuild-taken", "rebuild-late", "rebuild-halted", "begins-report", "begins-wait", "begins-removed", "begins-live-own", "begins-live-keyed", "begins-emptied", "waits", "waits-not", "waits-group", "shape", "waits-aside", "waits-dead", "waits-deadother", "waits-earlier", "waits-too", "waits-keeper", "waits-taken", "waits-before", "waits-never", "pushes", "dashes", "verify", "verify-moves", "verify-waits", "verify-kept", "verify-halted", "verify-discarded", "verify-seen", "rebuild-two", "rebuild-cancel-late", "rebuild-waits", "rebuild-late-switch", "rebuild-beside", "rebuild-switches", "rebuild-by-hand", "rebuild-changed", "rebuild-wrong", "rebuild-again"}
+var topics = []string{"latest", "declared", "foreign", "poison", "restart", "replay", "replicas", "commands", "wait", "doctor", "ttl", "unreadable", "lasting", "types", "scope", "unfollowed", "deleted", "waiters", "deadwatch", "brake", "resume", "redead", "deadorder", "deadpassed", "deadgone", "deadpast", "named", "several", "heavy-amqp", "heavy-sdk", "schemas", "contradictory", "names", "gaps", "versions", "holes", "notholes", "owned", "owned-too", "place", "strange", "ledger", "doubt", "fed", "fed-too", "left", "deadothers", "group", "overtaken", "halfhalt", "rehalt", "lostparked", "forreturn", "versions-live", "place-too", "shared", "shared-too", "lost", "positions", "kept", "discarded", "deadtried", "deadheld", "olderdiscard", "gone", "stray", "deadfull", "idle", "deadlate", "deaddiscard-before", "deaddiscard-after", "bothlost", "unnoted", "lostnote", "goneback", "emptied", "deadanswer-all", "deadanswer-one", "unprintable", "behindlost", "accounts", "accounts-too", "conditions", "exceeding", "articles", "rebuild", "rebuild-cancel", "rebuild-refused", "rebuild-dead", "rebuild-arriving", "rebuild-keyed", "rebuild-taken", "rebuild-late", "rebuild-halted", "begins-report", "begins-wait", "begins-removed", "begins-live-own", "begins-live-keyed", "begins-emptied", "waits", "waits-not", "waits-group", "shape", "waits-aside", "waits-dead", "waits-deadother", "waits-earlier", "waits-too", "waits-keeper", "waits-taken", "waits-before", "waits-never", "pushes", "dashes", "verify", "verify-moves", "verify-anew", "verify-beside", "verify-waits", "verify-kept", "verify-halted", "verify-discarded", "verify-seen", "rebuild-two", "rebuild-cancel-late", "rebuild-waits", "rebuild-late-switch", "rebuild-beside", "rebuild-whose", "rebuild-own", "rebuild-answers", "rebuild-begun", "rebuild-switches", "rebuild-by-hand", "rebuild-changed", "rebuild-wrong", "rebuild-again", "ingo", "ingo-skip", "ingo-verify", "progress", "progress-none", "wait-position"}
 
 func TestMain(m *testing.M) {
 	var err error
-	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), rebuildKillTopics(), mendKillTopics(), redriveTopics, sourceTopics)...)); err != nil {
+	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), rebuildKillTopics(), mendKillTopics(), redriveTopics, sourceTopics, skippedTopics, slices.Collect(maps.Values(unconfirmed)))...)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -96,6 +97,7 @@ func start(t *testing.T, cfg config.Config, projections projection.Projections) 
 	if p.App, err = app.New(t.Context(), cfg, projections, "test", p.logs); err != nil {
 		t.Fatalf("new: %v", err)
 	}
+	p.LookEvery(500 * time.Millisecond)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()

@@ -10,6 +10,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/config"
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -212,7 +213,7 @@ func TestSwitch_IsRefusedForAVersionThatBeganLater(t *testing.T) {
 	for n := int64(3); n <= 4; n++ {
 		applied(t, v.new, 2, "a", n, "Happened")
 	}
-	const reason = `version 2 begins 1 aggregates later than version 1, and lacks what was before: "a"; build the read model anew from the beginning of the source`
+	const reason = `version 2 begins 1 aggregates later than version 1, and lacks what was before: "a"; ` + delivery.Rebuild
 	refusedFor(t, "orders", reason)
 	refusedFor(t, "totals", reason)
 	switchTo(t, "orders", "2", "--force")

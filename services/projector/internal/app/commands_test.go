@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,11 +16,23 @@ import (
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
-// runCommand runs a command and returns its lines.
+// runCommand runs a command and returns its lines, but for the sum of a redrive of all.
 func runCommand(t *testing.T, args ...string) (lines []map[string]any, err error) {
 	t.Helper()
+	lines, err = runWhole(t, args...)
+	return slices.DeleteFunc(lines, func(line map[string]any) bool { return line["still_halted"] != nil }), err
+}
+
+// runWhole runs a command and returns all of its lines.
+func runWhole(t *testing.T, args ...string) (lines []map[string]any, err error) {
+	t.Helper()
+	return runIn(t.Context(), t, args...)
+}
+
+func runIn(ctx context.Context, t *testing.T, args ...string) (lines []map[string]any, err error) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	_, err = command.Program("test").Do(t.Context(), args, &stdout, &stderr)
+	_, err = command.Program("test").Do(ctx, args, &stdout, &stderr)
 	if stderr.Len() > 0 {
 		err = fmt.Errorf("%w: %s", err, &stderr)
 	}

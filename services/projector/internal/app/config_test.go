@@ -39,7 +39,7 @@ const canary = "canary-7f3a91"
 
 func TestConfig_TheDefaultsAreValid(t *testing.T) {
 	environment(t)
-	cfg, projections, err := config.Load()
+	cfg, projections, err := config.Load(t.Context())
 	if err != nil {
 		t.Fatalf("got %v, want no problem", err)
 	}
@@ -106,7 +106,7 @@ func TestConfig_ServiceBusIsReachedInOneWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tt.pairs...)
-			_, _, err := config.Load()
+			_, _, err := config.Load(t.Context())
 			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), canary)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -117,7 +117,7 @@ func TestConfig_ServiceBusIsReachedInOneWay(t *testing.T) {
 // Both servers are unreachable and both connection strings hold the canary.
 func TestConfig_NoSecretIsShown(t *testing.T) {
 	environment(t, "LOG_LEVEL", "trace")
-	cfg, projections, err := config.Load()
+	cfg, projections, err := config.Load(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestDeadDiscard_OneWhoseRemovalHasNoAnswerIsCounted(t *testing.T) {
 			if !all {
 				which = number(letters[0])
 			}
-			const disposition = "\x00\x53\x15"
+			const disposition = "com.microsoft:update-disposition"
 			at := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
 			k := &killer{texts: [][]byte{[]byte(disposition)}, nth: 1, after: true, kill: func() {}}
 			t.Setenv("SERVICEBUS_CONNECTION_STRING", strings.Replace(servers.ServiceBus, at, k.listen(t, at), 1))

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -101,10 +100,7 @@ func TestDeadDiscard_RemovesNothingThatItCannotPrint(t *testing.T) {
 // There is no other copy of what is removed: however the command ends, it has printed
 // that.
 func TestDeadDiscard_KilledAtARemovalItHasPrintedWhatIsGone(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "projector")
-	if output, err := exec.Command("go", "build", "-o", binary, "changerelay/services/projector/cmd/projector").CombinedOutput(); err != nil {
-		t.Fatalf("build the projector: %v: %s", err, output)
-	}
+	binary := buildProjector(t)
 	for topic, after := range map[string]bool{"deaddiscard-before": false, "deaddiscard-after": true} {
 		t.Run(topic, func(t *testing.T) {
 			_, database := servers.Mongo(t, nil)
@@ -112,7 +108,7 @@ func TestDeadDiscard_KilledAtARemovalItHasPrintedWhatIsGone(t *testing.T) {
 			deadLetter(t, topic, "a")
 			deadLetter(t, topic, "a")
 			ranOnce(t, topic, database)
-			const disposition = "\x00\x53\x15"
+			const disposition = "com.microsoft:update-disposition"
 			at := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
 			k := &killer{texts: [][]byte{[]byte(disposition)}, nth: 1, after: after}
 			var discard *exec.Cmd

@@ -2,12 +2,10 @@ package app_test
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,8 +135,8 @@ var deadKills = []struct {
 	{name: "before the first is parked", texts: []string{"findAndModify", "halted_aggregates", "$inc"}, nth: 1, halted: true, known: true},
 	{name: "the first is parked", texts: []string{"commitTransaction"}, nth: 2, after: true, halted: true, known: true},
 	{name: "both are parked", texts: []string{"commitTransaction"}, nth: 3, after: true, halted: true, known: true},
-	{name: "before the first dead letter is taken away", bus: true, texts: []string{"\x00\x53\x15"}, nth: 1, halted: true, known: true},
-	{name: "a dead letter is taken away", bus: true, texts: []string{"\x00\x53\x15"}, nth: 1, after: true, halted: true, known: true},
+	{name: "before the first dead letter is taken away", bus: true, texts: []string{"com.microsoft:update-disposition"}, nth: 1, halted: true, known: true},
+	{name: "a dead letter is taken away", bus: true, texts: []string{"com.microsoft:update-disposition"}, nth: 1, after: true, halted: true, known: true},
 	{name: "before the first is applied", texts: []string{"update", "orders", "seen"}, nth: 1, halted: true, known: true},
 	{name: "the first is applied", texts: []string{"update", "orders", "seen"}, nth: 1, after: true, halted: true, known: true},
 	{name: "before the second is applied", texts: []string{"update", "orders", "seen"}, nth: 2, halted: true, known: true},
@@ -147,21 +145,12 @@ var deadKills = []struct {
 }
 
 // deadKillTopics are a topic for each step.
-func deadKillTopics() []string {
-	topics := make([]string, len(deadKills))
-	for i := range topics {
-		topics[i] = fmt.Sprintf("deadkill-%d", i)
-	}
-	return topics
-}
+func deadKillTopics() []string { return numbered("deadkill", len(deadKills)) }
 
 // Wherever a redrive of dead letters is killed, nothing is lost, what comes
 // meanwhile stays in order, and another run finishes it.
 func TestDeadRedrive_KilledAtAnyStepAnotherRunFinishesIt(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "projector")
-	if output, err := exec.Command("go", "build", "-o", binary, "changerelay/services/projector/cmd/projector").CombinedOutput(); err != nil {
-		t.Fatalf("build the projector: %v: %s", err, output)
-	}
+	binary := buildProjector(t)
 	for i := range deadKills {
 		t.Run(deadKills[i].name, func(t *testing.T) {
 			t.Parallel()

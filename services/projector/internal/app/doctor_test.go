@@ -121,21 +121,25 @@ func TestDoctor_TheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	client, database := servers.Mongo(t, nil)
 	environ(t, servers, "doctor", servers.MongoURI, database)
 	t.Setenv("TOMBSTONE_TTL", "30m")
-	if _, err := client.Database(database).Collection("parked_messages").InsertOne(t.Context(), bson.D{}); err != nil {
-		t.Fatal(err)
+	for _, collection := range []string{"parked_messages", "skipped_events"} {
+		if _, err := client.Database(database).Collection(collection).InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	found, unasked, _ := examined(t, servers)
 	wantAll(t, found,
 		`warning: subscription "projector" locks sessions for 10s`, "without a trace", "fault: subscription \"projector\" lets messages live for 1h0m0s, and TOMBSTONE_TTL",
-		`topic "doctor" has no duplicate detection`, `lacks indexes on ["projector_processes" "apply_attempts" "applied_positions" "latest"]`, "0 halted aggregates and 1 parked messages")
+		`topic "doctor" has no duplicate detection`, `lacks indexes on ["projector_processes" "apply_attempts" "applied_positions" "skipped_events" "latest"]`, "0 halted aggregates and 1 parked messages", "1 records of skipped events")
 	if unasked != "" {
 		t.Errorf("not examined: %s", unasked)
 	}
 
 	topic := "sound-" + database
 	management := layOut(t, topic)
-	if err := client.Database(database).Collection("parked_messages").Drop(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, collection := range []string{"parked_messages", "skipped_events"} {
+		if err := client.Database(database).Collection(collection).Drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("SERVICEBUS_TOPIC", topic)
 	if lines, err := runCommand(t, "setup"); err != nil {

@@ -48,4 +48,9 @@ func TestEmptied_AnOperatorIsToldOfACollectionThatWasEmptied(t *testing.T) {
 	if emptied := p.Status().Emptied; !slices.Equal(emptied, []string{"all"}) {
 		t.Errorf("the next one: got %v, want that it knows from the start", emptied)
 	}
+	// The command of docs/operations.md.
+	if _, err := db.Collection(projection.Owners).DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "$seen:all"}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "nothing is reported without the note", func() bool { return len(p.Status().Emptied) == 0 })
 }

@@ -105,11 +105,15 @@ func TestFaults_AProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 
 	p := start(t, cfg, parse(t))
 	state := func() string { return p.Status().State }
-	until(t, "it waits for MongoDB and says why", func() bool {
-		return state() == "waiting for MongoDB" && p.Status().LastError != ""
+	until(t, "it waits for MongoDB and says why, and since when", func() bool {
+		s := p.Status()
+		return s.State == "waiting for MongoDB" && s.LastError != "" && s.OutageSince != nil && !s.Ready
 	})
 	mongoWay.Open(t)
-	until(t, "it waits for Service Bus", func() bool { return state() == "waiting for Service Bus" })
+	until(t, "it waits for Service Bus, and says since when", func() bool {
+		s := p.Status()
+		return s.State == "waiting for Service Bus" && s.OutageSince != nil && !s.Ready
+	})
 	busWay.Open(t)
 	db := client.Database(database)
 	until(t, "the messages are applied", func() bool { return complete(t, db, 1, 5) })
@@ -127,8 +131,8 @@ func TestFaults_AProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 		busWay.Open(t)
 	}
 	until(t, "all messages are applied", func() bool { return complete(t, db, 1, 65) })
-	until(t, "it runs", func() bool { return state() == "running" })
-	until(t, "no message waits", func() bool { return p.Status().OldestUnapplied == nil })
+	until(t, "it runs", func() bool { return state() == "running" && p.Status().OutageSince == nil && p.Status().Ready })
+	until(t, "no message waits", func() bool { return p.Status().OldestUnapplied == nil && p.Status().InFlight == 0 })
 	until(t, "it says how fast it is", func() bool { return p.Status().CompletedPerSecond > 0 })
 	checkOrder(t, db, 65)
 	if s := p.Status(); s.Parked != 0 || s.DeadLettered != 0 || s.LastError == "" {

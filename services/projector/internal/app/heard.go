@@ -43,8 +43,14 @@ func (h heardHold) Apply(ctx context.Context, messages []session.Message) ([]ses
 // paused tells that no more sessions are to be taken.
 func (a *App) paused() bool { return a.brake.On() || a.process.Silent() != nil }
 
-// belongs tells, after a silence, whether what the projector writes is still its own.
-func (a *App) belongs(ctx context.Context) error { return a.store.CheckOwner(ctx, a.collections) }
+// belongs tells, after a silence, whether what the projector writes is still its own, and
+// all that it has to write: nobody has waited for it to work by what rebuilds have decided.
+func (a *App) belongs(ctx context.Context) error {
+	if err := a.store.CheckOwner(ctx, a.collections); err != nil {
+		return err
+	}
+	return a.checkRecords(ctx)
+}
 
 // beaten is told how each attempt went to say that the process lives.
 func (a *App) beaten(err error) {

@@ -127,7 +127,7 @@ func TestMove_IsRefusedWhereTheSubscriptionThatIsLeftCannotBeLookedAt(t *testing
 // What is dead-lettered there is no message that waits, and is lacking all the same. The
 // way back that the ledger names works: in the new environment, with the subscription
 // that was left.
-func TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft(t *testing.T) {
+func TestMove_IsRefusedWhileTheSubscriptionThatIsLeftHasDeadLetters(t *testing.T) {
 	for _, group := range []string{"", "other"} {
 		t.Run("to the group "+group, func(t *testing.T) {
 			from := "waits-dead" + group

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,21 +25,12 @@ var mendKills = []struct {
 	{name: "replaced", texts: []string{"commitTransaction"}, after: true},
 }
 
-func mendKillTopics() []string {
-	topics := make([]string, len(mendKills))
-	for i := range topics {
-		topics[i] = fmt.Sprintf("mendkill-%d", i)
-	}
-	return topics
-}
+func mendKillTopics() []string { return numbered("mendkill", len(mendKills)) }
 
 // Wherever the rebuild of an aggregate is killed, readers see the old document or the
 // new one, and the same command comes to its end.
 func TestRebuildOfAggregates_KilledAtAnyStepAnotherRunFinishesIt(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "projector")
-	if output, err := exec.Command("go", "build", "-o", binary, "changerelay/services/projector/cmd/projector").CombinedOutput(); err != nil {
-		t.Fatalf("build the projector: %v: %s", err, output)
-	}
+	binary := buildProjector(t)
 	for i, s := range mendKills {
 		t.Run(s.name, func(t *testing.T) {
 			v := newVerifying(t, mendKillTopics()[i])

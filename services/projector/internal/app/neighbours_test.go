@@ -34,7 +34,7 @@ func TestConfig_LeavesVariablesOfOthersAlone(t *testing.T) {
 			t.Setenv(other[1], "x")
 		}
 	}
-	_, _, err = config.Load()
+	_, _, err = config.Load(t.Context())
 	if err != nil && strings.Contains(err.Error(), "is no setting") {
 		t.Errorf("got %v, want no other's variable taken for a mistyped one", err)
 	}

@@ -8,18 +8,18 @@ import (
 	"changerelay/services/projector/internal/readmodel"
 )
 
-// placeEvery is how often it is looked whether the projector still belongs here.
-const placeEvery = 10 * time.Second
-
 // keepPlace looks into the ledger until ctx ends, or until what the projector writes is another's:
 // one that stood still while it was moved must not go on. Nor must one whose positions are lost, which
 // nobody can note again. What is lost of what else it had noted it notes again.
 func (a *App) keepPlace(ctx context.Context) error {
-	ticker := time.NewTicker(placeEvery)
+	ticker := time.NewTicker(a.lookEvery)
 	defer ticker.Stop()
 	for {
 		a.ledger.Look(ctx, a.store)
 		a.verified.Look(ctx, a.store)
+		if err := a.metrics.Look(ctx, a.store); err != nil && ctx.Err() == nil {
+			a.log.Warn().Err(err).Msg("which projections halt aggregates would go unseen")
+		}
 		select {
 		case <-ctx.Done():
 			return nil

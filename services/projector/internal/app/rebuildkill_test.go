@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bytes"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -36,21 +35,12 @@ var rebuildKills = []struct {
 	{name: "before it is done", texts: []string{"update", "$rebuild:orders:1"}, nth: 5},
 }
 
-func rebuildKillTopics() []string {
-	topics := make([]string, len(rebuildKills))
-	for i := range topics {
-		topics[i] = fmt.Sprintf("rebuildkill-%d", i)
-	}
-	return topics
-}
+func rebuildKillTopics() []string { return numbered("rebuildkill", len(rebuildKills)) }
 
 // Wherever a rebuild is killed, readers see all of the old documents or all of the new
 // ones, and the same command comes to its end.
 func TestRebuild_KilledAtAnyStepAnotherRunFinishesIt(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "projector")
-	if output, err := exec.Command("go", "build", "-o", binary, "changerelay/services/projector/cmd/projector").CombinedOutput(); err != nil {
-		t.Fatalf("build the projector: %v: %s", err, output)
-	}
+	binary := buildProjector(t)
 	for i := range rebuildKills {
 		t.Run(rebuildKills[i].name, func(t *testing.T) {
 			t.Parallel()

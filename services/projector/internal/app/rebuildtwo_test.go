@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -272,4 +274,61 @@ func TestRebuild_WhatReadersSeeByHandIsNotDropped(t *testing.T) {
 	r.change(t, bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 2}}}})
 	stopsFor(t, ends(t, r.begin(t)), "readers see version 2, which is to be dropped")
 	r.readers(t, "orders_v2: 2 3 [1 2]")
+}
+
+// busy has the publisher's command line refuse to resend, since it resends for a group.
+func (r *rebuilding) busy(t *testing.T, group string) {
+	t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\ncd %s\ncase $2 in\nstatus) cat status 2>/dev/null || true;;\n"+
+		"*) [ $4 != %[2]q ] || why=$8; echo '{\"id\":\"r0\",\"state\":\"running\",\"group\":%[2]q,\"why\":\"'$why'\"}' >status; echo another resend of the stream has not ended >&2; exit 1;;\nesac\n", r.dir, group)
+	if err := os.WriteFile(r.publisher, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+}
+
+// A second command for the same projection, or for another one, says whose rebuild is under
+// way, where the publisher only says that it resends something.
+func TestRebuild_BesideAnotherItSaysWhoseThatIs(t *testing.T) {
+	r := newRebuilding(t, "rebuild-whose")
+	send(t, r.topic, happens("a", 1, 2)...)
+	r.awaitSees(t, "orders", "a", "2 3 [1 2]")
+	r.busy(t, "/orders_v2")
+	_, err := runCommand(t, r.args()...)
+	if err == nil || !strings.Contains(err.Error(), `a rebuild is under way of projection "orders", begun by `) || !strings.Contains(err.Error(), "(a test)") || !strings.Contains(err.Error(), "publisher resend status") || strings.Contains(err.Error(), "another resend") {
+		t.Errorf("the same projection: got %v, want whose it is, and how to see it", err)
+	}
+	r.busy(t, "/orders_v2")
+	_, err = runCommand(t, "rebuild", "--projection", "totals", "--why", "another", "--publisher", r.publisher)
+	if err == nil || !strings.Contains(err.Error(), `one resend at a time, and a rebuild is under way of projection "orders", begun by `) {
+		t.Errorf("another one: got %v, want whose it is", err)
+	}
+	r.busy(t, "")
+	if err := os.Remove(filepath.Join(r.dir, "status")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = runCommand(t, r.args()...); err == nil || !strings.Contains(err.Error(), "another resend of the stream has not ended") {
+		t.Errorf("no rebuild's: got %v, want what the publisher says", err)
+	}
+}
+
+// Of two commands that begin at the same moment one does, and the other says who has.
+func TestRebuild_BegunByAnotherItSaysWho(t *testing.T) {
+	r := newRebuilding(t, "rebuild-begun")
+	send(t, r.topic, happens("a", 1, 2)...)
+	r.awaitSees(t, "orders", "a", "2 3 [1 2]")
+	p := pause(t, []string{"insert", "$rebuild:orders:1"}, r.args()...)
+	<-p.reached
+	first := make(chan outcome, 1)
+	go func() {
+		lines, err := runCommand(t, r.args()...)
+		first <- outcome{lines, err}
+	}()
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	o := p.ends(t)
+	refusedBeforeIt(t, o)
+	if o.err == nil || !strings.Contains(o.err.Error(), `a rebuild is under way of projection "orders", begun by `) {
+		t.Errorf("got %v, want who has begun it", o.err)
+	}
+	r.cancels(t)
+	refusedBeforeIt(t, <-first)
 }

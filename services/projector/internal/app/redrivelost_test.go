@@ -18,7 +18,7 @@ import (
 )
 
 // redriveTopics are those of the tests of redrives.
-var redriveTopics = []string{"halfapplied", "acceptgap", "acceptlost", "anycase", "otherbody", "otherbody-json", "intheway", "interrupted", "discardnamed"}
+var redriveTopics = append(redriveKillTopics(), "halfapplied", "acceptgap", "acceptlost", "anycase", "otherbody", "otherbody-json", "intheway", "interrupted", "discardnamed")
 
 // keyedElse counts in documents of aggregates, and one kind of events in one of all
 // of them.

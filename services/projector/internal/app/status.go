@@ -2,9 +2,12 @@ package app
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"changerelay/services/projector/internal/admin"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/session"
 	"changerelay/services/projector/internal/watch"
 )
 
@@ -23,6 +26,7 @@ const (
 	waitingForMongo      = "waiting for MongoDB"
 	waitingForServiceBus = "waiting for Service Bus"
 	braked               = "stopped by HALT_LIMIT"
+	stoppedByEvent       = "stopped by an event"
 	silent               = "cannot say that it lives"
 )
 
@@ -32,7 +36,9 @@ type Status struct {
 	Version  string `json:"version"`
 	Instance string `json:"instance"`
 	State    string `json:"state"`
-	Started  string `json:"started"`
+	// Ready is what /ready says: whether the process takes part.
+	Ready   bool   `json:"ready"`
+	Started string `json:"started"`
 
 	Topic        string `json:"topic"`
 	Subscription string `json:"subscription"`
@@ -48,7 +54,12 @@ type Status struct {
 	PassedBy        int64  `json:"passed_by"`
 	Parked          int64  `json:"parked"`
 	// Discarded came again after an operator had discarded their events.
-	Discarded    int64 `json:"discarded"`
+	Discarded int64 `json:"discarded"`
+	// Skipped counts events that this process has skipped, for each projection that did,
+	// SkippedEvents those that the group has records of; absent until known.
+	Skipped       int64  `json:"skipped"`
+	SkippedEvents *int64 `json:"skipped_events,omitempty"`
+
 	DeadLettered int64 `json:"dead_lettered"`
 	Completed    int64 `json:"completed"`
 	// CompletedPerSecond is the rate of the last ten seconds.
@@ -57,9 +68,17 @@ type Status struct {
 	// process has received and not settled; absent while there is none.
 	OldestUnapplied *time.Time `json:"oldest_unapplied,omitempty"`
 
+	// InFlight are messages that this process has received and not settled.
+	InFlight int `json:"in_flight"`
+	// OutageSince is since when what State waits for does not answer; absent while
+	// all does.
+	OutageSince *time.Time `json:"outage_since,omitempty"`
+
 	// HaltBrake says why no more sessions are taken; absent while they are.
 	HaltBrake        string `json:"halt_brake,omitempty"`
 	HaltedAggregates *int   `json:"halted_aggregates,omitempty"`
+	// HaltedSince is since when aggregates are halted, as far as this process has seen.
+	HaltedSince *time.Time `json:"halted_since,omitempty"`
 	// ParkedMessages are all that the group has; absent until known.
 	ParkedMessages *int64 `json:"parked_messages,omitempty"`
 	// HaltsPutBack counts aggregates that this process found with parked messages and
@@ -76,6 +95,9 @@ type Status struct {
 	// they began later here; absent until known.
 	Incomplete *int64   `json:"incomplete_aggregates,omitempty"`
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+
+	// Projections is how far each projection is, by name.
+	Projections map[string]readmodel.Progress `json:"projections"`
 
 	VersionGaps   int64 `json:"version_gaps"`
 	Inversions    int64 `json:"inversions"`
@@ -120,6 +142,7 @@ func (a *App) Status() Status {
 		PassedBy:         d.PassedBy.Load(),
 		Parked:           d.Parked.Load(),
 		Discarded:        d.Discarded.Load(),
+		Skipped:          d.Skipped.Load(),
 		DeadLettered:     e.DeadLettered.Load(),
 		Completed:        e.Completed.Load(),
 		VersionGaps:      d.VersionGaps.Load(),
@@ -133,19 +156,30 @@ func (a *App) Status() Status {
 		AcceptsFailed:    e.AcceptsFailed.Load(),
 		AcceptsHung:      e.AcceptsHung.Load(),
 	}
+	s.Projections = a.metrics.Projections(a.engine)
+	for name, of := range s.Projections {
+		of.Projection = "" // it is the key
+		s.Projections[name] = of
+	}
 	if n, known := a.waiting.Sessions(); known {
 		s.SessionsWaiting = &n
 	}
-	s.CompletedPerSecond = a.completing.PerSecond()
+	s.CompletedPerSecond, s.InFlight = a.completing.PerSecond(), a.engine.InHand()
+	s.Ready = a.ready() == nil
+	if since := a.outageSince(); !since.IsZero() {
+		since = since.UTC()
+		s.OutageSince = &since
+	}
 	if at, some := a.engine.Oldest(); some {
 		at = at.UTC()
 		s.OldestUnapplied = &at
 	}
 	if n, known := a.halts.Count(); known {
-		s.HaltedAggregates = &n
+		s.HaltedAggregates, s.HaltedSince = &n, a.halted.since(n > 0)
 	}
 	s.Emptied, s.Incomplete = a.emptied.Collections(), a.lacks.Aggregates()
 	s.WentBack = a.metrics.WentBack.Load()
+	s.SkippedEvents = a.parked.Skipped()
 	s.ParkedMessages, s.HaltsPutBack, s.ParkedGone = a.parked.Messages(), a.parked.PutBack.Load(), a.parked.Gone.Load()
 	if err := a.brake.Err(); err != nil {
 		s.HaltBrake = err.Error()
@@ -162,12 +196,24 @@ func (a *App) Status() Status {
 	return s
 }
 
+// sample is what the page draws.
+func (a *App) sample() admin.Sample {
+	s := a.Status()
+	sample := admin.Sample{PerSecond: s.CompletedPerSecond, InFlight: s.InFlight}
+	if s.OldestUnapplied != nil {
+		sample.BehindSeconds = max(time.Since(*s.OldestUnapplied).Seconds(), 0)
+	}
+	return sample
+}
+
 func (a *App) state() string {
 	switch p := a.phase.Load().(phase); {
 	case a.mongo.Current() != nil && p == starting:
 		return waitingForMongo
 	case p != running:
 		return string(p)
+	case a.brake.Stopped():
+		return stoppedByEvent
 	case a.brake.On():
 		return braked
 	case a.engine.Accepting().Current() != nil, a.engine.Settling().Current() != nil:
@@ -178,6 +224,36 @@ func (a *App) state() string {
 		return silent
 	}
 	return string(running)
+}
+
+// outageSince is since when what the state says is waited for does not answer; zero
+// where nothing is.
+func (a *App) outageSince() time.Time {
+	for _, one := range []*session.Outage{&a.mongo, a.engine.Accepting(), a.engine.Settling(), a.engine.Applying()} {
+		if since := one.Since(); !since.IsZero() {
+			return since
+		}
+	}
+	return time.Time{}
+}
+
+// seen is since when something is so, as far as was looked.
+type seen struct {
+	mu sync.Mutex
+	at *time.Time // guarded by mu; nil while it is not so
+}
+
+func (s *seen) since(so bool) *time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !so:
+		s.at = nil
+	case s.at == nil:
+		now := time.Now().UTC()
+		s.at = &now
+	}
+	return s.at
 }
 
 // lastError is the last failure, of one that lasts before one that is over.

@@ -31,7 +31,7 @@ const verifiable = `projections:
     on: {Happened: {inc: {events: 1, sum: data.n}, push: {seen: data.n}}, Erased: {delete: true}}
   - name: states
     collection: states
-    on: {Happened: {when: data.n != 2, set: {last: data.n, before: 'state?.last ?? 0'}}, Failed: {set: {last: data.gone}}}
+    on: {Happened: {when: data.n != 2, set: {last: data.n, before: 'state?.last ?? 0'}}, Failed: {set: {last: data.gone}}, Erased: {delete: true}}
   - name: totals
     collection: totals
     key: '"all"'
@@ -48,14 +48,16 @@ type verifying struct {
 	publisher   string
 	cfg         config.Config
 	projections projection.Projections
-	stop        func()
+	// built are those of the program's code.
+	built projection.Projections
+	stop  func()
 }
 
-func newVerifying(t *testing.T, topic string) *verifying {
+func newVerifying(t *testing.T, topic string, built ...projection.Projection) *verifying {
 	t.Helper()
 	client, database := servers.Mongo(t, nil)
 	dir := t.TempDir()
-	v := &verifying{t: t, db: client.Database(database), topic: topic, dir: dir, publisher: filepath.Join(dir, "publisher"), cfg: configured(t, topic, database)}
+	v := &verifying{t: t, db: client.Database(database), topic: topic, dir: dir, publisher: filepath.Join(dir, "publisher"), cfg: configured(t, topic, database), built: built}
 	// What it prints the first time is that of 1, where there is such a directory.
 	script := fmt.Sprintf(`#!/bin/sh
 cd %s; from=now; if [ -d 1 ]; then mv 1 first; from=first; fi
@@ -68,8 +70,8 @@ for a; do case $a in --all|--sample) cat $from/* 2>/dev/null;; --aggregate=*) ca
 	}
 	onTopic(t, topic, database, verifiable)
 	v.cfg.Projections = os.Getenv("PROJECTIONS")
-	v.projections = load(t, v.cfg.Projections)
-	if _, err := runCommand(t, "setup"); err != nil {
+	v.projections = slices.Concat(built, load(t, v.cfg.Projections))
+	if _, err := runIn(config.BuiltWith(t.Context(), built), t, "setup"); err != nil {
 		t.Fatal(err)
 	}
 	v.stop = keep(t, v.cfg, v.projections)
@@ -158,7 +160,7 @@ func (v *verifying) remove(collection, id string) {
 // found runs verify, and returns the differences that it prints, and its last line.
 func (v *verifying) found(args ...string) (differences map[string]string, last map[string]any, err error) {
 	v.t.Helper()
-	lines, err := runCommand(v.t, append([]string{"verify"}, args...)...)
+	lines, err := runIn(config.BuiltWith(v.t.Context(), v.built), v.t, append([]string{"verify"}, args...)...)
 	differences = map[string]string{}
 	for _, l := range lines {
 		if l["difference"] == nil {
@@ -276,8 +278,8 @@ func TestVerify_FindsWhatWasDoneByHandAndOffersWhatMendsIt(t *testing.T) {
 		t.Errorf("noted are %s differences, want those of the sample, %d", got, len(want))
 	}
 	commands, _ := last["commands"].([]any)
-	if len(commands) != 3 || !strings.Contains(fmt.Sprint(commands[1]), "--force --aggregate twin") {
-		t.Fatalf("offered: got %v, want a command for each projection, and one for what the source has nothing of", commands)
+	if len(commands) != 2 || strings.Contains(fmt.Sprint(commands), "twin") || last["doubtful"] != 1.0 {
+		t.Fatalf("offered: got %v, want a command for each projection, and none for what the source has nothing of", last)
 	}
 	if lines, err := runCommand(t, "rebuild", "--aggregate", "twin", "--why", "a test", "--publisher", v.publisher); err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("of what the source has nothing of: got %v and %v, want it left", lines, err)
@@ -291,6 +293,11 @@ func TestVerify_FindsWhatWasDoneByHandAndOffersWhatMendsIt(t *testing.T) {
 			t.Errorf("%s: got %v and %v", command, lines, err)
 		}
 		v.wantNothingLeft()
+	}
+	// The document may be all there is of it, so it is printed.
+	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--aggregate", "twin", "--force", "--why", "a test", "--publisher", v.publisher)
+	if err != nil || len(lines) != 2 || lines[0]["was"].(map[string]any)["sum"] != 6.0 || lines[0]["partly"] != "the source has nothing of the aggregate" {
+		t.Errorf("forced: got %v and %v, want the document that was removed", lines, err)
 	}
 	differences, _, _ = v.found("--publisher", v.publisher, "--wait", "1ms")
 	wantDifferences(t, differences, map[string]string{fmt.Sprintf("orders {\"$oid\":%q}", stranger["_id"].(bson.ObjectID).Hex()): "extra"})
@@ -408,8 +415,47 @@ func TestVerify_OfAFileComparesWhatHasNotChangedSince(t *testing.T) {
 		t.Error("verify: got no error")
 	}
 	wantDifferences(t, differences, map[string]string{"orders altered": "altered"})
-	if last["moved_on"] != 4.0 {
-		t.Errorf("the sum: got %v, want 4 documents that have moved on", last)
+	if last["moved_on"] != 4.0 || last["documents"] != 4.0 {
+		t.Errorf("the sum: got %v, want 4 documents that have moved on, and 4 compared", last)
+	}
+	// Nothing says that it is of another source, or older than every document.
+	before, err := readmodel.New(v.db.Client(), readmodel.Config{Database: v.db.Name()}).Comparison.LastVerified(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	strange := line(t, event("strange", 1, "Strange", `{}`)) // nothing follows it
+	for name, text := range map[string]string{"empty": `{"end":{"messages":0,"unmappable":0}}`, "another": strange + `{"end":{"messages":1,"unmappable":0}}`} {
+		_, last, err = v.found("--events", file(t, name, text+"\n"))
+		if err == nil || !strings.Contains(err.Error(), "no document was compared") || last["verified"] != false {
+			t.Errorf("of a file that is %s: got %v and %v, want that nothing was compared", name, last, err)
+		}
+	}
+	after, err := readmodel.New(v.db.Client(), readmodel.Config{Database: v.db.Name()}).Comparison.LastVerified(t.Context())
+	if err != nil || !after.At.Equal(before.At) {
+		t.Errorf("noted: got %v and %v, want what was noted before: %v", after, err, before)
+	}
+}
+
+// A deleted document that a later event makes anew, of its state, is lost with that event.
+func TestVerify_FindsThatADeletedDocumentIsToBeMadeAnew(t *testing.T) {
+	v := newVerifying(t, "verify-anew")
+	gone := append(happens("anew", 1), event("anew", 2, "Erased", `{}`))
+	v.has("now", gone...)
+	send(t, v.topic, gone...)
+	v.awaitSequence("states", "anew", 2)
+	v.awaitSequence("orders_v1", "anew", 2)
+	v.wantEqual()
+	v.has("now", append(gone, happens("anew", 3)...)...)
+	differences, _, err := v.found("--publisher", v.publisher, "--wait", "1ms")
+	if err == nil {
+		t.Error("verify: got no error")
+	}
+	wantDifferences(t, differences, map[string]string{"orders anew": "behind", "states anew": "behind"})
+	if lines, err := runCommand(t, "rebuild", "--aggregate", "anew", "--why", "a test", "--publisher", v.publisher); err != nil || lines[len(lines)-1]["replaced"] != 2.0 {
+		t.Errorf("rebuild: got %v and %v, want both documents replaced", lines, err)
+	}
+	if got := v.sees("states", "anew")["last"]; got != int32(3) {
+		t.Errorf("got the state %v, want that of the event", got)
 	}
 }
 
@@ -524,7 +570,7 @@ func TestVerify_ComparesWhatReadersSee(t *testing.T) {
 		}
 	}
 	store := readmodel.New(v.db.Client(), readmodel.Config{Database: v.db.Name()})
-	if err := store.Stand(t.Context(), version.Other(7)); err != nil {
+	if err := store.SwitchView(t.Context(), version.Other(7)); err != nil {
 		t.Fatal(err)
 	}
 	if last := v.wantEqual(); last["not_compared"].(map[string]any)["orders"] == nil {
@@ -533,7 +579,7 @@ func TestVerify_ComparesWhatReadersSee(t *testing.T) {
 	if _, err := runCommand(t, "verify", "--publisher", v.publisher, "--projection", "orders"); !errors.Is(err, cli.ErrUsage) {
 		t.Errorf("of that alone: got %v, want it refused", err)
 	}
-	if err := store.Stand(t.Context(), &version); err != nil {
+	if err := store.SwitchView(t.Context(), &version); err != nil {
 		t.Fatal(err)
 	}
 	v.wantEqual()
@@ -554,5 +600,31 @@ func TestVerify_ComparesWhatReadersSee(t *testing.T) {
 	send(t, v.topic, happens("a", 2)...)
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "a rebuild has begun") {
 		t.Errorf("while a rebuild began: got %v, want that it is to be run again", err)
+	}
+}
+
+// The documents of one projection do not go beyond an event that another one cannot apply:
+// once that halts the aggregate, its redrive would be refused for what is ahead.
+func TestMend_GoesNotBeyondWhatAnotherProjectionCannotApply(t *testing.T) {
+	v := newVerifying(t, "verify-beside")
+	v.happen("a", 1, 2)
+	v.awaitSequence("orders_v1", "a", 2)
+	v.awaitSequence("states", "a", 2)
+	v.set("orders_v1", "a", "sum", 99)
+	v.has("now", append(happens("a", 1, 2), event("a", 3, "Failed", `{}`), happens("a", 4)[0])...)
+	args := []string{"rebuild", "--aggregate", "a", "--projection", "orders", "--why", "a test", "--publisher", v.publisher}
+	if lines, err := runCommand(t, args...); err == nil || !strings.Contains(err.Error(), `projection "states"`) {
+		t.Errorf("got %v and %v, want it left for what the other one cannot apply", lines, err)
+	}
+	if got := v.sees("orders_v1", "a")["sum"]; got != int32(99) {
+		t.Errorf("got the sum %v, want it left", got)
+	}
+	v.has("now", append(happens("a", 1, 2), event("a", 3, "Another", `{}`), happens("a", 4)[0])...)
+	v.set("states", "a", "last", 99)
+	if lines, err := runCommand(t, args...); err != nil || lines[len(lines)-1]["replaced"] != 1.0 {
+		t.Errorf("once it can: got %v and %v, want the one document replaced", lines, err)
+	}
+	if got := v.sees("states", "a")["last"]; got != int32(99) {
+		t.Errorf("got the other projection's %v, want it left as it was", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
 )
 
@@ -44,6 +45,8 @@ func TestWait_AWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
 		"aggregate=a&version=1":                                http.StatusBadRequest,
 		"aggregate=a&version=1&projection=none":                http.StatusBadRequest,
 		"aggregate=a&version=1&projection=orders&timeout=1":    http.StatusBadRequest,
+		"aggregate=a&version=1&projection=orders&timeout=26s":  http.StatusBadRequest,
+		"aggregate=a&version=-1&projection=orders":             http.StatusBadRequest,
 		"aggregate=a&version=1&projection=orders&timeout=50ms": http.StatusGatewayTimeout,
 		"aggregate=a&version=1&projection=totals&timeout=50ms": http.StatusGatewayTimeout,
 	} {
@@ -72,6 +75,42 @@ func TestWait_AWriterWaitsUntilItsEventCanBeRead(t *testing.T) {
 		"aggregate=a&version=2&projection=orders":              http.StatusOK,
 		"aggregate=a&version=4&projection=orders&timeout=50ms": http.StatusGatewayTimeout,
 		"aggregate=b&version=1&projection=orders&timeout=50ms": http.StatusGatewayTimeout,
+	} {
+		if got, err := ask(t.Context(), p, query); err != nil || got != want {
+			t.Errorf("%s: got %d and %v, want %d", query, got, err, want)
+		}
+	}
+}
+
+// A source that numbers no versions is waited for by the cluster time of the write, as its
+// reply tells it, or by the position of the change.
+func TestWait_ByPositionWhereTheSourceNumbersNoVersions(t *testing.T) {
+	t.Parallel()
+	_, database := servers.Mongo(t, nil)
+	p := start(t, configured(t, "wait-position", database), projection.Projections{projection.Latest{Collection: "latest"}})
+	at := func(seconds uint32) contract.Event {
+		e := event("a", int64(seconds), "Happened", `{}`)
+		e.Version, e.Position = contract.Version{}, contract.StreamPosition(seconds, 7, "82AB")
+		e.Sequence = contract.SequenceOf(e.Version, e.Position)
+		return e
+	}
+	numbered := event("n", 1, "Happened", `{}`)
+	send(t, "wait-position", at(0x6921d1e1), at(0x6921d1e3), numbered)
+	until(t, "the events are applied", func() bool { return p.Status().Applied == 3 })
+	for query, want := range map[string]int{
+		"aggregate=a&position=6921d1e300000007":              http.StatusOK, // that of the last write
+		"aggregate=a&position=6921d1e300000007.82AB":         http.StatusOK,
+		"aggregate=a&position=6921d1e200000001":              http.StatusOK, // of an earlier one
+		"aggregate=a&position=6921d1e300000008&timeout=50ms": http.StatusGatewayTimeout,
+		"aggregate=b&position=6921d1e300000007&timeout=50ms": http.StatusGatewayTimeout,
+		"aggregate=n&position=6921d1e300000007&timeout=50ms": http.StatusGatewayTimeout, // it is numbered
+		"aggregate=n&version=1":                              http.StatusOK,
+		"aggregate=a&version=1&timeout=50ms":                 http.StatusGatewayTimeout, // it is not
+		"aggregate=a&position=6921D1E300000007":              http.StatusBadRequest,
+		"aggregate=a&position=6921d1e3":                      http.StatusBadRequest,
+		"aggregate=a&position=6921d1e300000007.xy":           http.StatusBadRequest,
+		"aggregate=a&position=6921d1e300000007&version=1":    http.StatusBadRequest,
+		"aggregate=a": http.StatusBadRequest,
 	} {
 		if got, err := ask(t.Context(), p, query); err != nil || got != want {
 			t.Errorf("%s: got %d and %v, want %d", query, got, err, want)

@@ -36,11 +36,14 @@ func Program(version string) cli.Program {
 				},
 			},
 			{
-				Use: "validate FILE", Short: "check a file of projections", Args: cli.Takes(1, 1),
-				RunE: func(c *cobra.Command, args []string) error { return validate(args[0], c.OutOrStdout()) },
+				Use: "validate [FILE]", Short: "check a file of projections, or those of the program and of PROJECTIONS", Args: cli.Takes(0, 1),
+				RunE: func(c *cobra.Command, args []string) error {
+					return validate(c.Context(), strings.Join(args, ""), c.OutOrStdout())
+				},
 			},
 			tryCommand(),
 			parkedCommands(),
+			skippedCommands(),
 			haltsCommands(),
 			deadCommands(),
 			sourcesCommands(),
@@ -103,13 +106,13 @@ func admitted(c *cobra.Command, admit func(s *scope, ctx context.Context) error,
 
 func tryCommand() *cobra.Command {
 	var event string
-	c := &cobra.Command{Use: "try FILE --event FILE", Short: "print the updates that an event would make, without any server", Args: cli.Takes(1, 1)}
+	c := &cobra.Command{Use: "try [FILE] --event FILE", Short: "print the updates that an event would make by a file of projections, or by those of the program and of PROJECTIONS, without any server", Args: cli.Takes(0, 1)}
 	c.Flags().StringVar(&event, "event", "", "the file of the event")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if event == "" {
 			return cli.Usagef("try needs --event FILE")
 		}
-		return try(c.Context(), args[0], event, c.OutOrStdout())
+		return try(c.Context(), strings.Join(args, ""), event, c.OutOrStdout(), c.ErrOrStderr())
 	}
 	return c
 }
@@ -163,7 +166,7 @@ func discardCommand() *cobra.Command {
 func haltsCommands() *cobra.Command {
 	group := &cobra.Command{Use: "halts", Short: "decide about halted aggregates"}
 	group.AddCommand(changing(&cobra.Command{
-		Use: "resume", Short: "go on with the aggregates that are halted, where HALT_LIMIT has stopped the projectors",
+		Use: "resume", Short: "go on with what is halted and skipped, where HALT_LIMIT or an event has stopped the projectors",
 	}, func(ctx context.Context, s *scope, _ []string) error { return s.resume(ctx) }))
 	return group
 }
@@ -256,7 +259,7 @@ func moveCommand() *cobra.Command {
 const healthTimeout = 3 * time.Second
 
 func health(ctx context.Context) error {
-	cfg, _, err := config.Load()
+	cfg, _, err := config.Load(ctx)
 	if err != nil {
 		return cli.Misconfigured(err)
 	}

@@ -17,15 +17,19 @@ import (
 
 // deadLine is a dead letter as it is printed.
 type deadLine struct {
-	SequenceNumber int64         `json:"sequence_number"`
-	MessageID      string        `json:"message_id"`
-	SessionID      string        `json:"session_id,omitempty"`
-	Subject        string        `json:"subject,omitempty"`
-	Reason         string        `json:"reason"`
-	Description    string        `json:"description"`
-	EnqueuedAt     time.Time     `json:"enqueued_at"`
-	BodyBytes      int           `json:"body_bytes"`
-	Message        *shownMessage `json:"message,omitempty"`
+	SequenceNumber int64     `json:"sequence_number"`
+	MessageID      string    `json:"message_id"`
+	SessionID      string    `json:"session_id,omitempty"`
+	Subject        string    `json:"subject,omitempty"`
+	Reason         string    `json:"reason"`
+	Description    string    `json:"description"`
+	EnqueuedAt     time.Time `json:"enqueued_at"`
+	BodyBytes      int       `json:"body_bytes"`
+	// LackedBy are the projections that lack the event of one that was dead-lettered because
+	// they could not apply it: none, once it was applied after all. It is absent where the
+	// read database does not say.
+	LackedBy *[]string     `json:"lacked_by,omitempty"`
+	Message  *shownMessage `json:"message,omitempty"`
 	// DryRun tells that a discard would have removed it.
 	DryRun bool `json:"dry_run,omitempty"`
 }
@@ -81,7 +85,13 @@ func onDeadLetters(ctx context.Context, stdout io.Writer, command deadCommandFun
 }
 
 func listDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder) error {
-	return letters.Peek(ctx, func(d servicebus.DeadLetter) error { return lines.Encode(line(d)) })
+	var records lackRecords
+	defer records.close(ctx)
+	return letters.Peek(ctx, func(d servicebus.DeadLetter) error {
+		one := line(d)
+		one.LackedBy = records.of(ctx, &d)
+		return lines.Encode(one)
+	})
 }
 
 func showDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder, number int64) error {

@@ -57,6 +57,7 @@ func (s *scope) returnDead(ctx context.Context, letters *servicebus.DeadLetters,
 		}
 	}
 	r := &returning{scope: s, letters: letters, gaps: s.gaps(), tried: map[string]bool{}}
+	r.summary.Step, r.summary.DryRun = "done", s.flags.DryRun
 	if s.flags.DryRun {
 		return r.run(ctx, places, number, all)
 	}
@@ -100,14 +101,18 @@ func (r *returning) run(ctx context.Context, places []place, number int64, all b
 	gaps := r.gaps
 	gaps.Returning = true
 	errs = append(errs, delivery.RedriveAll(ctx, r.projections, r.store.Writes, r.store.Parked, gaps, left, r.redriven))
+	if all {
+		errs = append(errs, r.lines.Encode(r.summary))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if !all && r.gone > 0 {
+	fates := r.summary.Fates
+	if !all && fates[delivery.ReturnGone] > 0 {
 		return fmt.Errorf("%w any more: somebody else has dealt with dead letter %d meanwhile", errNoDeadLetter, number)
 	}
-	if r.refused > 0 || r.halted > 0 {
-		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, r.refused, r.halted)
+	if refused := fates[delivery.ReturnRefused] + fates[delivery.ReturnDiscarded] + fates[delivery.ReturnSettled]; refused > 0 || r.summary.StillHalted > 0 {
+		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, refused, r.summary.StillHalted)
 	}
 	return nil
 }
@@ -148,9 +153,9 @@ func byAggregate(places []place) [][]place {
 // returning is a run of returnDead.
 type returning struct {
 	*scope
-	letters               *servicebus.DeadLetters
-	gaps                  delivery.Gaps
-	refused, gone, halted int
+	letters *servicebus.DeadLetters
+	gaps    delivery.Gaps
+	summary returnSummary
 	// left are the aggregates that an earlier run has left halted: one that was killed
 	// after it had taken their dead letters away, or before it had halted more, or
 	// that stopped before a message.
@@ -212,7 +217,7 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 }
 
 // staying are the fates of those for which nothing is halted.
-var staying = []delivery.ReturnFate{delivery.ReturnRefused, delivery.ReturnDiscarded, delivery.ReturnGone}
+var staying = []delivery.ReturnFate{delivery.ReturnRefused, delivery.ReturnDiscarded, delivery.ReturnSettled, delivery.ReturnGone}
 
 // judge tells what is to become of one dead letter, which it looks at.
 func (r *returning) judge(ctx context.Context, work *delivery.PutBack, p place) (delivery.Return, error) {
@@ -230,9 +235,7 @@ func (r *returning) judge(ctx context.Context, work *delivery.PutBack, p place) 
 
 // redriven prints what became of an aggregate.
 func (r *returning) redriven(one delivery.Redriven) error {
-	if !one.Lifted {
-		r.halted++
-	}
+	r.summary.add(one)
 	return r.lines.Encode(one)
 }
 
@@ -258,12 +261,7 @@ func (r *returning) remove(ctx context.Context, done []*delivery.Letter) error {
 }
 
 func (r *returning) print(one delivery.Return) error {
-	switch one.Fate {
-	case delivery.ReturnRefused, delivery.ReturnDiscarded:
-		r.refused++
-	case delivery.ReturnGone:
-		r.gone++
-	}
+	r.summary.tell(&one)
 	return r.lines.Encode(returned{
 		SequenceNumber: one.Letter.SequenceNumber, MessageID: one.Letter.ID,
 		AggregateID: one.Letter.Event.AggregateID, Sequence: one.Letter.Event.Sequence,

@@ -33,7 +33,7 @@ type examination struct {
 // wrong with them; o says how to reach the management API,
 // where that is not as the settings say.
 func Examine(ctx context.Context, stdout io.Writer, asJSON bool, o azcore.ClientOptions) error {
-	cfg, projections, err := config.Load()
+	cfg, projections, err := config.Load(ctx)
 	if err != nil {
 		return cli.Misconfigured(err)
 	}

@@ -81,7 +81,7 @@ func (s *scope) putRight(ctx context.Context, declared *projection.Version) erro
 		}
 		r, err := s.store.Hold(ctx, records.Of(declared))
 		if err == nil {
-			if err := acting(ctx, since, func(ctx context.Context) error { return s.store.Stand(ctx, declared.Other(r.Seen())) }); err != nil {
+			if err := acting(ctx, since, func(ctx context.Context) error { return s.store.SwitchView(ctx, declared.Other(r.Seen())) }); err != nil {
 				return err
 			}
 			return s.store.Revise(ctx, r, r.Noted())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"changerelay/pkg/contract"
@@ -17,8 +18,9 @@ import (
 // holes is what may be missing in a version although it is further on: what is
 // halted or parked in its group, and what is dead-lettered in the subscription that
 // feeds it and in those that did, which no position shows. What cannot be looked at
-// may be there.
-func (s *scope) holes(ctx context.Context) ([]string, error) {
+// may be there. What is dead-lettered for one of the reasons comes is none: the version
+// is given it in another way.
+func (s *scope) holes(ctx context.Context, comes ...string) ([]string, error) {
 	var reasons []string
 	halted, err := s.store.Halts.CountHalted(ctx)
 	if err != nil {
@@ -39,7 +41,7 @@ func (s *scope) holes(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for i, feed := range feeds {
-		found := deadEvents(ctx, feed)
+		found := deadEvents(ctx, feed, comes)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -60,7 +62,8 @@ func (s *scope) holes(ctx context.Context) ([]string, error) {
 type foundDead struct {
 	letters    int
 	aggregates map[string]bool
-	unseen     error // why it cannot be looked at
+	comes      []string // reasons of those that do not count
+	unseen     error    // why it cannot be looked at
 }
 
 // reason is what that says against a version, "" for nothing.
@@ -81,6 +84,9 @@ func (f *foundDead) add(d servicebus.DeadLetter) {
 	if d.Reason == delivery.ReasonForeign {
 		return
 	}
+	if slices.Contains(f.comes, d.Reason) {
+		return
+	}
 	f.letters++
 	aggregate := d.SessionID
 	if event, placed := contract.Place(d.Message.Message); placed {
@@ -91,10 +97,10 @@ func (f *foundDead) add(d servicebus.DeadLetter) {
 
 // deadEvents looks for dead letters that are events, in a subscription of the
 // environment's namespace.
-func deadEvents(ctx context.Context, feed readmodel.Feed) *foundDead {
+func deadEvents(ctx context.Context, feed readmodel.Feed, comes []string) *foundDead {
 	ctx, cancel := context.WithTimeout(ctx, watch.DeadTime)
 	defer cancel()
-	found := &foundDead{aggregates: map[string]bool{}}
+	found := &foundDead{aggregates: map[string]bool{}, comes: comes}
 	cfg, err := config.LoadBus()
 	if err == nil {
 		cfg.Topic, cfg.Subscription = feed.Topic, feed.Subscription

@@ -74,7 +74,7 @@ var errNotMoved = errors.New("not moved: let the projectors that were there run 
 // subscription what feeds the group. Where messages wait in a subscription that is left,
 // or may, it takes leave.
 func move(ctx context.Context, stdout io.Writer, dry, leave bool) error {
-	cfg, declared, err := config.Load()
+	cfg, declared, err := config.Load(ctx)
 	if err != nil {
 		return cli.Misconfigured(err)
 	}

@@ -86,26 +86,27 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 	if err != nil {
 		return err
 	}
-	halted := 0
+	summary := redriveSummary{Step: "done", DryRun: s.flags.DryRun}
 	each := func(done delivery.Redriven) error {
-		if !done.Lifted {
-			halted++
-		}
+		summary.add(done)
 		done.PutBack = slices.Contains(putBack, done.AggregateID)
 		return s.lines.Encode(done)
 	}
 	if s.flags.DryRun {
-		halted, err = s.rehearseAll(ctx, aggregates, lost)
+		err = s.rehearseAll(ctx, aggregates, lost, &summary)
 	} else {
 		err = s.accepting(ctx, "parked redrive", aggregates, func(gaps delivery.Gaps) error {
 			return delivery.RedriveAll(ctx, s.projections, s.store.Writes, s.store.Parked, gaps, aggregates, each)
 		})
 	}
+	if aggregate == "" {
+		err = errors.Join(err, s.lines.Encode(summary))
+	}
 	if err != nil {
 		return err
 	}
-	if halted > 0 {
-		return fmt.Errorf("%w: %d", errHalted, halted)
+	if summary.StillHalted > 0 {
+		return fmt.Errorf("%w: %d", errHalted, summary.StillHalted)
 	}
 	return nil
 }
@@ -193,25 +194,22 @@ func (s *scope) halted(ctx context.Context, aggregate string, putBack []string) 
 	return []string{aggregate}, err
 }
 
-// rehearseAll rehearses redrives, and counts those that would stop. The halts that are
-// lost would be put back first.
-func (s *scope) rehearseAll(ctx context.Context, aggregates []string, lost []delivery.LostHalt) (halted int, err error) {
-	for _, aggregate := range aggregates {
-		var lifted bool
-		of := slices.IndexFunc(lost, func(l delivery.LostHalt) bool { return l.Event.AggregateID == aggregate })
+// rehearsalsAtOnce is how many aggregates are rehearsed side by side: each has a few
+// messages in memory.
+const rehearsalsAtOnce = 4
+
+// rehearseAll rehearses redrives. The halts that are lost would be put back first.
+func (s *scope) rehearseAll(ctx context.Context, aggregates []string, lost []delivery.LostHalt, summary *redriveSummary) error {
+	return delivery.InOrder(ctx, len(aggregates), rehearsalsAtOnce, func(i int) (rehearsed, error) {
+		of := slices.IndexFunc(lost, func(l delivery.LostHalt) bool { return l.Event.AggregateID == aggregates[i] })
 		if of >= 0 && lost[of].Deleted && !s.flags.AcceptLost {
-			err = s.lines.Encode(rehearsed{AggregateID: aggregate, DryRun: true, FailedEventID: lost[of].Event.ID, Reason: lost[of].Stops()})
-		} else {
-			lifted, err = s.rehearse(ctx, aggregate)
+			return rehearsed{AggregateID: aggregates[i], DryRun: true, FailedEventID: lost[of].Event.ID, Reason: lost[of].Stops()}, nil
 		}
-		if err != nil {
-			return halted, err
-		}
-		if !lifted {
-			halted++
-		}
-	}
-	return halted, nil
+		return s.rehearse(ctx, aggregates[i])
+	}, func(r rehearsed) error {
+		summary.add(delivery.Redriven{Applied: r.WouldApply, PassedBy: r.PassedBy, Lost: r.WouldLose, Lifted: r.Reason == "", Reason: r.Reason})
+		return s.lines.Encode(r)
+	})
 }
 
 // rehearsed is what a redrive would do, as far as that shows without a write.
@@ -226,12 +224,12 @@ type rehearsed struct {
 	Reason        string `json:"reason,omitempty"`
 }
 
-// rehearse prints what a redrive would do; false where it would stop.
-func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, err error) {
+// rehearse says what a redrive would do, and why it would stop, if it would.
+func (s *scope) rehearse(ctx context.Context, aggregate string) (rehearsed, error) {
 	r := rehearsed{AggregateID: aggregate, DryRun: true}
 	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.projections, s.store.Parked, s.gaps(), aggregate)
 	if err != nil {
-		return false, err
+		return r, err
 	}
 	r.FailedEventID, r.Reason = failed, reason
 	err = s.store.Parked.Each(ctx, aggregate, func(p readmodel.ParkedMessage) error {
@@ -247,10 +245,7 @@ func (s *scope) rehearse(ctx context.Context, aggregate string) (lifted bool, er
 	if rehearsal != nil {
 		r.WouldApply, r.PassedBy, r.WouldLose = rehearsal.Applied, rehearsal.PassedBy, rehearsal.Lost
 	}
-	if printErr := s.lines.Encode(r); err == nil {
-		err = printErr
-	}
-	return r.Reason == "", err
+	return r, err
 }
 
 // errNotParked tells that there is nothing to show or to discard.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -177,7 +176,7 @@ func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
 	for {
 		done, err := r.step(ctx)
 		if err != nil || done {
-			return err
+			return r.overtaken(ctx, err)
 		}
 	}
 }
@@ -273,7 +272,7 @@ func (r *rebuilding) againstBegin(ctx context.Context) (refused []string, highes
 	if all == 0 {
 		refused = append(refused, "no projector runs")
 	}
-	holes, err := r.holes(ctx)
+	holes, err := r.holes(ctx, recorded)
 	return append(refused, holes...), highest, err
 }
 
@@ -282,121 +281,6 @@ func (r *rebuilding) current() int {
 		return r.record.Current
 	}
 	return r.declared.Number
-}
-
-// revise stores the next state of the record, and waits until every projector that
-// lives works by it.
-func (r *rebuilding) revise(ctx context.Context, next rebuild.Record) error {
-	if err := r.note(ctx, next); err != nil {
-		return err
-	}
-	return r.known(ctx)
-}
-
-// note stores the next state of the record, unless somebody else has gone on with it. It
-// waits for a command that has it for itself.
-func (r *rebuilding) note(ctx context.Context, next rebuild.Record) error {
-	return r.whenFree(ctx, func() error {
-		err := r.store.Revise(ctx, r.record, next)
-		if err == nil {
-			r.record = next
-		}
-		return err
-	})
-}
-
-// whenFree changes the record once no other command has it for itself.
-func (r *rebuilding) whenFree(ctx context.Context, change func() error) error {
-	return r.until(ctx, func() (bool, *rebuildStep, error) {
-		err := change()
-		if errors.Is(err, readmodel.ErrHeld) {
-			return false, &rebuildStep{Step: string(r.record.State), Waiting: []string{"another command, which changes what readers see, or has died at it"}}, nil
-		}
-		return true, nil, err
-	})
-}
-
-// known waits until every projector that lives works by the record.
-func (r *rebuilding) known(ctx context.Context) error {
-	return r.while(ctx, func(records rebuild.Records) (bool, *rebuildStep, error) {
-		others, all, err := r.store.Elsewhere(ctx, records.Signature(r.scope.declared))
-		if err != nil {
-			return false, nil, err
-		}
-		if all == 0 {
-			others = []string{"any projector"}
-		}
-		for i := range others {
-			others[i] += " to begin anew"
-		}
-		return len(others) == 0, &rebuildStep{Step: string(r.record.State), Waiting: others}, nil
-	})
-}
-
-// stored are the records; readmodel.ErrRevised where somebody else has gone on with this
-// one.
-func (r *rebuilding) stored(ctx context.Context) (rebuild.Records, error) {
-	records, err := r.store.Rebuilds(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if stored := records.Of(&r.declared); stored.Revision != r.record.Revision || stored.Turn != r.record.Turn {
-		return nil, readmodel.ErrRevised
-	}
-	return records, nil
-}
-
-// while is until, and ends with readmodel.ErrRevised once somebody else has gone on.
-func (r *rebuilding) while(ctx context.Context, done func(rebuild.Records) (bool, *rebuildStep, error)) error {
-	return r.until(ctx, func() (bool, *rebuildStep, error) {
-		records, err := r.stored(ctx)
-		if err != nil {
-			return false, nil, err
-		}
-		return done(records)
-	})
-}
-
-// until looks again and again until something is done, and prints what it waits for.
-func (r *rebuilding) until(ctx context.Context, done func() (bool, *rebuildStep, error)) error {
-	ticker := time.NewTicker(lookAtRebuild)
-	defer ticker.Stop()
-	for {
-		is, step, err := done()
-		if err != nil || is {
-			return err
-		}
-		if err := r.say(step); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
-}
-
-// say prints a step, unless it was the last one that was printed.
-func (r *rebuilding) say(step *rebuildStep) error {
-	step.Projection, step.DryRun = r.o.name, r.flags.DryRun
-	step.From, step.To = r.current(), r.record.Next
-	line, err := json.Marshal(step)
-	if err != nil {
-		return fmt.Errorf("print a step: %w", err)
-	}
-	if string(line) == r.said {
-		return nil
-	}
-	r.said = string(line)
-	return r.lines.Encode(step)
-}
-
-func (r *rebuilding) refuse(step string, refused []string) error {
-	if err := r.say(&rebuildStep{Step: step, Refused: refused}); err != nil {
-		return err
-	}
-	return errUnfinished
 }
 
 // rehearse prints what would be next.

@@ -31,11 +31,14 @@ type resendStatus struct {
 	ID          string   `json:"id"`
 	State       string   `json:"state"`
 	Group       string   `json:"group,omitempty"`
+	Why         string   `json:"why,omitempty"`
 	Documents   *int64   `json:"documents,omitempty"`
 	Sent        int64    `json:"sent"`
 	Failed      int64    `json:"failed"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
+	// Selection is what it is of; absent where that is everything.
+	Selection json.RawMessage `json:"selection,omitempty"`
 }
 
 // States of a resend that the publisher has ended.
@@ -55,11 +58,7 @@ func (r *rebuilding) address() string { return rebuild.Address(r.cfg.Group, r.ne
 
 // ask are the arguments that ask the publisher for the resend.
 func (r *rebuilding) ask() []string {
-	why := fmt.Sprintf("rebuild of projection %s", r.o.name)
-	if r.record.Why != "" {
-		why += ": " + r.record.Why
-	}
-	return []string{"resend", "--all", "--group", r.address(), "--rate", strconv.Itoa(r.o.rate), "--why", why, "--json"}
+	return []string{"resend", "--all", "--group", r.address(), "--rate", strconv.Itoa(r.o.rate), "--why", r.record.Purpose(), "--json"}
 }
 
 // asked is the command to be run in the publisher's environment.
@@ -93,11 +92,16 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 		}
 		return nil, errUnfinished
 	}
+	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
 		status, err := r.resent(ctx)
-		if err != nil {
+		switch {
+		case err != nil && answered: // a resend may take days, and outlasts an answer that fails
+			return false, &rebuildStep{Step: "resend", Waiting: []string{"the publisher's command line: " + err.Error()}}, nil
+		case err != nil:
 			return false, nil, err
 		}
+		answered = true
 		if status == nil || status.State == resendCancelled {
 			if _, err := r.stored(ctx); err != nil {
 				return false, nil, err // it was cancelled with the rebuild
@@ -118,30 +122,44 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	return refused, err
 }
 
-// resent is the last resend for the next version; nil where there is none.
+// resent is the last resend of everything for the next version that this rebuild has asked
+// for, or somebody since; nil where it has asked for none.
 func (r *rebuilding) resent(ctx context.Context) (*resendStatus, error) {
-	output, err := r.publisher(ctx, "resend", "status", "--all", "--json")
-	all, readErr := readStatus(output)
-	if readErr != nil {
-		return nil, readErr
+	all, err := r.resends(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && len(all) == 0 {
-		// So it ends where nothing was ever resent, too. Where it is for another reason,
-		// asking for the resend says so.
-		return nil, nil
+	var last *resendStatus
+	for i := range all {
+		s := &all[i]
+		if s.Group != r.address() || len(s.Selection) > 0 {
+			continue
+		}
+		if last == nil {
+			last = s
+		}
+		if s.Why == r.record.Purpose() {
+			return last, nil
+		}
 	}
-	at := slices.IndexFunc(all, func(s resendStatus) bool { return s.Group == r.address() })
-	if at < 0 {
-		return nil, nil
+	return nil, nil
+}
+
+// resends are all resends of the publisher's stream, the last one first.
+func (r *rebuilding) resends(ctx context.Context) ([]resendStatus, error) {
+	// Without a time, that there are none would be an error among others.
+	output, err := r.publisher(ctx, "resend", "status", "--since", time.Time{}.Format(time.RFC3339), "--json")
+	if err != nil {
+		return nil, err
 	}
-	return &all[at], nil
+	return readStatus(output)
 }
 
 // askFor asks for the resend.
 func (r *rebuilding) askFor(ctx context.Context) (*resendStatus, error) {
 	output, err := r.publisher(ctx, r.ask()...)
 	if err != nil {
-		return nil, err
+		return nil, r.busy(ctx, err)
 	}
 	all, err := readStatus(output)
 	if err == nil && len(all) != 1 {
@@ -151,6 +169,34 @@ func (r *rebuilding) askFor(ctx context.Context) (*resendStatus, error) {
 		return nil, err
 	}
 	return &all[0], nil
+}
+
+// busy is why the publisher does not resend for the next version: another command has asked
+// for that at the same time, or it resends for another rebuild. refusal is what it says
+// itself.
+func (r *rebuilding) busy(ctx context.Context, refusal error) error {
+	all, err := r.resends(ctx)
+	if err != nil {
+		return refusal
+	}
+	at := slices.IndexFunc(all, func(s resendStatus) bool { return !s.ended() })
+	if at < 0 {
+		return refusal
+	}
+	if all[at].Why == r.record.Purpose() {
+		return underWay(&r.record)
+	}
+	records, err := r.store.Rebuilds(ctx)
+	if err != nil {
+		return refusal
+	}
+	for _, p := range r.scope.declared {
+		v, is := projection.VersionOf(p)
+		if record := records.Of(&v); is && record.Next != 0 && all[at].Group == rebuild.Address(r.cfg.Group, v.Other(record.Next)) {
+			return fmt.Errorf("the publisher makes one resend at a time, and %w", underWay(&record))
+		}
+	}
+	return refusal
 }
 
 // cancelResend cancels the resend for the next version where it is under way.

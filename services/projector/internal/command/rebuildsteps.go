@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/rebuild"
@@ -26,7 +27,7 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if err := r.arrived(ctx); err != nil {
 		return err
 	}
-	lacks, err := r.against(ctx, r.next(), r.record.Current, r.o.wait)
+	lacks, err := r.against(ctx, r.next(), r.record.Current, r.o.wait, recorded)
 	if err != nil {
 		return err
 	}
@@ -40,6 +41,11 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	}
 	return r.decide(ctx, r.forced(refused...), follow)
 }
+
+// recorded is why messages are dead-lettered whose events do not speak against a rebuild:
+// they are resent as all others are. What the next version cannot apply either is recorded
+// as skipped by it.
+const recorded = delivery.ReasonNotApplied
 
 func (r *rebuilding) next() *projection.Version { return r.declared.Other(r.record.Next) }
 
@@ -62,7 +68,7 @@ func (r *rebuilding) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	refused, err := r.holes(ctx)
+	refused, err := r.holes(ctx, recorded)
 	if err != nil {
 		return err
 	}
@@ -93,7 +99,7 @@ func (r *rebuilding) show(ctx context.Context) error {
 		return r.refuse("switch", []string{r.elsewhere(live)})
 	}
 	done := switched{Projection: r.o.name, From: r.record.Current, To: r.record.Next}
-	if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait); err != nil {
+	if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait, recorded); err != nil {
 		return err
 	}
 	if len(done.Refused) > 0 && !r.o.force {
@@ -187,7 +193,7 @@ func (r *rebuilding) abandon(ctx context.Context) error {
 	}
 	if live == r.record.Next {
 		// It was written on, so it has what readers have seen since.
-		back := func(ctx context.Context) error { return r.store.Stand(ctx, r.declared.Other(r.record.Current)) }
+		back := func(ctx context.Context) error { return r.store.SwitchView(ctx, r.declared.Other(r.record.Current)) }
 		if err := acting(ctx, since, back); err != nil {
 			return r.righted(ctx, err)
 		}

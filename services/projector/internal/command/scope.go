@@ -37,7 +37,7 @@ type scope struct {
 func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Context, s *scope) error) error {
 	s := &scope{lines: json.NewEncoder(stdout)}
 	var err error
-	if s.declared, err = s.cfg.Load(); err != nil {
+	if s.declared, err = s.cfg.Load(ctx); err != nil {
 		return cli.Misconfigured(err)
 	}
 	return onReadDatabase(ctx, s.cfg.Service(), s.declared, func(db *database) error {

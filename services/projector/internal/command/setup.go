@@ -20,7 +20,7 @@ import (
 // setUp creates what the projector needs in the read database, so that its own
 // role need not be allowed to.
 func setUp(ctx context.Context, stdout io.Writer, dry bool) error {
-	cfg, declared, err := config.Load()
+	cfg, declared, err := config.Load(ctx)
 	if err != nil {
 		return cli.Misconfigured(err)
 	}
@@ -65,7 +65,7 @@ func setUp(ctx context.Context, stdout io.Writer, dry bool) error {
 func present(ctx context.Context, store *readmodel.Store, projections projection.Projections) (unchecked []string, err error) {
 	var unseen []error
 	for _, view := range declaredViews(projections) {
-		made, err := store.Present(ctx, view)
+		made, err := store.EnsureView(ctx, view)
 		if errors.Is(err, readmodel.ErrUnseen) {
 			unseen = append(unseen, err)
 			continue

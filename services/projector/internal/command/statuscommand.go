@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/watch"
 )
@@ -18,12 +19,19 @@ type GroupView struct {
 	// Feed is what feeds the group; absent where no projector has started.
 	Feed *readmodel.Feed `json:"feed,omitempty"`
 	// Projectors are those that live, or fell silent within the last day.
-	Projectors       []readmodel.Member `json:"projectors"`
-	HaltedAggregates int64              `json:"halted_aggregates"`
-	ParkedMessages   int64              `json:"parked_messages"`
+	Projectors []readmodel.Member `json:"projectors"`
+	// Projections is how far each is, as the projectors that live have last said, within
+	// about ten seconds.
+	Projections      []readmodel.Progress `json:"projections"`
+	HaltedAggregates int64                `json:"halted_aggregates"`
+	ParkedMessages   int64                `json:"parked_messages"`
 	// ParkedGone counts messages that were parked and are gone, though nobody has
 	// redriven or discarded them.
 	ParkedGone int64 `json:"parked_gone,omitempty"`
+	// SkippedEvents are those that projections lack because they have skipped them, and
+	// Stopped is the event that stops the projectors; absent where none does.
+	SkippedEvents int64  `json:"skipped_events"`
+	Stopped       string `json:"stopped_by_event,omitempty"`
 	// Emptied are read collections that were emptied or dropped, though no event did.
 	Emptied []string `json:"emptied_collections,omitempty"`
 	// Incomplete counts aggregates, by projection, that lack what was resent of them.
@@ -50,6 +58,9 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	if view.Projectors, err = s.store.Members(ctx); err != nil {
 		return err
 	}
+	if view.Projections, err = s.progress(ctx, view.Projectors); err != nil {
+		return err
+	}
 	if view.HaltedAggregates, err = s.store.Halts.CountHalted(ctx); err != nil {
 		return err
 	}
@@ -61,6 +72,17 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 		return err
 	}
 	view.ParkedGone = gone.Messages()
+	if view.SkippedEvents, err = s.store.Skipped.Count(ctx); err != nil {
+		return err
+	}
+	stop, err := s.store.Halts.Stopped(ctx)
+	if err != nil {
+		return err
+	}
+	if stop != nil {
+		view.Stopped = stop.Event.ID
+		view.Warnings = append(view.Warnings, (&delivery.BrakeError{Stop: stop}).Error())
+	}
 	if view.Ledger.Latest, view.Ledger.Lines, err = s.store.LatestDecision(ctx); err != nil {
 		return err
 	}
@@ -101,6 +123,21 @@ func (s *scope) status(ctx context.Context, stdout io.Writer, asJSON bool) error
 	return encoder.Encode(view)
 }
 
+// progress is how far each projection is, with the aggregates that are halted because of
+// it.
+func (s *scope) progress(ctx context.Context, members []readmodel.Member) ([]readmodel.Progress, error) {
+	halted, err := s.store.Halts.CountBy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := readmodel.Summed(members)
+	for i := range all {
+		n := halted[all[i].Projection]
+		all[i].HaltedAggregates = &n
+	}
+	return all, nil
+}
+
 func (v *GroupView) warn() {
 	lives := false
 	for _, m := range v.Projectors {
@@ -114,6 +151,9 @@ func (v *GroupView) warn() {
 	}
 	if v.ParkedGone > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d messages that were parked are gone, and nobody has redriven or discarded them: see projector parked list", v.ParkedGone))
+	}
+	if v.SkippedEvents > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d events were skipped, and documents lack them: see projector skipped list", v.SkippedEvents))
 	}
 	if v.Incomplete > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d aggregates lack what was resent of them, since they had begun here later: see projector incomplete list", v.Incomplete))

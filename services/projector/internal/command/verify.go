@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,8 +28,11 @@ const (
 )
 
 // errDiffers makes a verification's exit status tell that documents differ, or that
-// nobody can say of some.
-var errDiffers = errors.New("documents are not what the source makes of them")
+// nobody can say of some; errNothing tells that none was compared.
+var (
+	errDiffers = errors.New("documents are not what the source makes of them")
+	errNothing = errors.New("no document was compared: the file has no event of any, or all have changed since it was made")
+)
 
 // verifyOptions are the arguments of projector verify.
 type verifyOptions struct {
@@ -47,8 +49,10 @@ type verified struct {
 	// NotCompared are projections that cannot be, with the reasons.
 	NotCompared map[string]string `json:"not_compared,omitempty"`
 	Seconds     float64           `json:"seconds"`
-	// Commands mend what differs.
+	// Commands mend what differs. Nothing is offered where the document may be the better
+	// one, of which Doubtful counts how many there are.
 	Commands []string `json:"commands,omitempty"`
+	Doubtful int      `json:"doubtful,omitempty"`
 }
 
 func verifyCommand() *cobra.Command {
@@ -109,7 +113,7 @@ func (s *scope) verify(ctx context.Context, o verifyOptions) error {
 	if o.publisher != "" {
 		source = publishedEvents{o.publisher, o.rate}
 	}
-	offer := offers{publisher: o.publisher, of: map[offer][]string{}}
+	offer := offers{publisher: o.publisher, of: map[string][]string{}, wrong: map[string]int{}}
 	run := rand.Text()
 	began := time.Now()
 	v := verify.New(verify.Config{Run: run, Targets: targets, Wait: o.wait, Most: o.most, Kept: o.events != ""}, source, s.store.Comparison,
@@ -124,7 +128,9 @@ func (s *scope) verify(ctx context.Context, o verifyOptions) error {
 	if err := s.undisturbed(ctx); err != nil {
 		return err
 	}
-	if len(o.aggregates)+len(o.projections) == 0 {
+	// An empty read model of an empty source is right, but a file may be of another one.
+	nothing := o.events != "" && summary.Documents == 0
+	if len(o.aggregates)+len(o.projections) == 0 && !nothing {
 		found := readmodel.Verified{At: time.Now().UTC(), By: cli.Operator(), Aggregates: summary.Aggregates, Differences: summary.Count()}
 		if err := s.store.Comparison.NoteVerified(ctx, &found); err != nil {
 			return err
@@ -132,12 +138,18 @@ func (s *scope) verify(ctx context.Context, o verifyOptions) error {
 	}
 	differs := summary.Count() > 0 || len(o.aggregates) > 0 && summary.MovedOn > 0
 	err = s.lines.Encode(verified{
-		Verified: !differs, Summary: summary, NotCompared: not, Seconds: time.Since(began).Seconds(), Commands: offer.commands(s),
+		Verified: !differs && !nothing, Summary: summary, NotCompared: not, Seconds: time.Since(began).Seconds(),
+		Commands: offer.commands(s), Doubtful: offer.doubtful,
 	})
-	if err == nil && differs {
-		err = errDiffers
+	switch {
+	case err != nil:
+		return err
+	case nothing:
+		return errNothing
+	case differs:
+		return errDiffers
 	}
-	return err
+	return nil
 }
 
 // forgetRecomputed removes what a run has left, and runs that died.
@@ -234,23 +246,25 @@ func reasons(not map[string]string) (all []string) {
 // offers are the commands that mend what differs.
 type offers struct {
 	publisher string
-	of        map[offer][]string // aggregates
-}
-
-// offer is what several aggregates are mended by.
-type offer struct {
-	projection string
-	force      bool // the source does not have all of them
+	of        map[string][]string // aggregates, by the names of projections
+	// wrong counts those of a projection that are not only behind.
+	wrong map[string]int
+	// doubtful counts those of which the document may be the better one.
+	doubtful int
 }
 
 func (o *offers) add(v *verify.Verdict) {
-	if v.Mendable() {
-		by := offer{v.Projection, !v.Whole()}
-		o.of[by] = append(o.of[by], v.Aggregate)
+	switch {
+	case !v.Mendable():
+	case v.Partly != "":
+		o.doubtful++
+	default:
+		o.of[v.Projection] = append(o.of[v.Projection], v.Aggregate)
+		if v.Difference != verify.Behind {
+			o.wrong[v.Projection]++
+		}
 	}
 }
-
-func (o offer) order() string { return fmt.Sprint(o.projection, o.force) }
 
 // commands are to be copied: those for single aggregates, or where there are many, and it
 // has a version, that which builds a projection anew.
@@ -260,18 +274,14 @@ func (o *offers) commands(s *scope) (all []string) {
 		publisher = "publisher"
 	}
 	tail := fmt.Sprintf(" --why 'verify found them different' --publisher %s", quoted(publisher))
-	for _, by := range slices.SortedFunc(maps.Keys(o.of), func(a, b offer) int { return cmp.Compare(a.order(), b.order()) }) {
-		aggregates, name := o.of[by], by.projection
+	for _, name := range slices.Sorted(maps.Keys(o.of)) {
 		versioned := slices.ContainsFunc(versionsOf(s.declared), func(v projection.Version) bool { return v.Projection == name })
-		if len(aggregates) > mostOffered && versioned && !by.force {
+		if o.wrong[name] > mostOffered && versioned {
 			all = append(all, s.anew(name)+tail)
 			continue
 		}
-		for some := range slices.Chunk(aggregates, mostOffered) {
+		for some := range slices.Chunk(o.of[name], mostOffered) {
 			words := []string{s.anew(name)}
-			if by.force {
-				words = append(words, "--force")
-			}
 			for _, aggregate := range some {
 				words = append(words, "--aggregate", quoted(aggregate))
 			}

@@ -116,7 +116,7 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 // present has readers see a version, with a line in the ledger where something
 // speaks against it.
 func (s *scope) present(ctx context.Context, version *projection.Version, done *switched) error {
-	show := func() error { return s.store.Stand(ctx, version) }
+	show := func() error { return s.store.SwitchView(ctx, version) }
 	if len(done.Refused) == 0 {
 		return show()
 	}
@@ -143,8 +143,8 @@ func (s *scope) find(name string, number int) (*projection.Version, error) {
 }
 
 // against is what speaks against readers seeing a version instead of another. Its
-// holes come last: what it was waited for may have become one.
-func (s *scope) against(ctx context.Context, version *projection.Version, from int, wait time.Duration) ([]string, error) {
+// holes come last: what it was waited for may have become one. comes is as for holes.
+func (s *scope) against(ctx context.Context, version *projection.Version, from int, wait time.Duration, comes ...string) ([]string, error) {
 	lacks, err := s.lacks(ctx, version, from, wait)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *scope) against(ctx context.Context, version *projection.Version, from i
 	if err != nil {
 		return nil, err
 	}
-	holes, err := s.holes(ctx)
+	holes, err := s.holes(ctx, comes...)
 	return slices.Concat(lacks, begins, holes), err
 }
 

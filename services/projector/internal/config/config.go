@@ -4,9 +4,11 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,12 +89,15 @@ type Config struct {
 	HaltAfter time.Duration `envconfig:"HALT_AFTER" default:"5m" desc:"how long the events of one aggregate may fail to be stored, for a reason that is not known to last, while those of others are stored; then it is halted"`
 
 	// HaltLimit and HaltWindow bound how many aggregates are halted in how short a time.
-	HaltLimit  int           `envconfig:"HALT_LIMIT" default:"100" desc:"how many aggregates may be halted within HALT_WINDOW, by all replicas together; then no more sessions are taken until somebody decides; 0 for any number"`
+	HaltLimit  int           `envconfig:"HALT_LIMIT" default:"100" desc:"how many aggregates may be halted, or events skipped, within HALT_WINDOW, by all replicas together; then no more sessions are taken until somebody decides; 0 for any number"`
 	HaltWindow time.Duration `envconfig:"HALT_WINDOW" default:"10m" desc:"the time that HALT_LIMIT is for"`
 
 	// OnGap and GapWait say what becomes of events behind a missing version.
 	OnGap   string        `envconfig:"ON_GAP" default:"report" desc:"where a version of an aggregate is missing; report: count it and go on, wait: wait for it, then halt the aggregate until it comes"`
 	GapWait time.Duration `envconfig:"GAP_WAIT" default:"10s" desc:"with ON_GAP=wait, how long an event waits for the one before it, from when it was enqueued"`
+
+	// OnError is for what a projection's own onError does not say.
+	OnError string `envconfig:"ON_ERROR" default:"halt" desc:"what becomes of an event that a projection cannot apply, where its onError does not say: skip, deadletter, halt or stop; or one for each class, such as evaluate=skip,store=halt,crash=deadletter"`
 
 	// CrashLimit is a count of processes.
 	CrashLimit int `envconfig:"CRASH_LIMIT" default:"3" desc:"processes that may die while they apply a message before it is parked; counted from the second death on"`
@@ -117,12 +122,12 @@ type Config struct {
 
 // Load reads the environment and the file of projections. The error holds
 // every problem there is.
-func Load() (Config, projection.Projections, error) {
+func Load(ctx context.Context) (Config, projection.Projections, error) {
 	var cfg Config
 	var projections projection.Projections
 	err := settings.Load(&cfg, func() []*settings.Problem {
 		problems := cfg.check()
-		loaded, err := cfg.projections()
+		loaded, err := cfg.projections(ctx)
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				problems = append(problems, settings.Problemf("PROJECTIONS", "%s", line))
@@ -135,15 +140,26 @@ func Load() (Config, projection.Projections, error) {
 	return cfg, projections, err
 }
 
-func (c *Config) projections() (projection.Projections, error) {
+// projections are those of the program and those that PROJECTIONS declares; without any,
+// one that keeps the latest data.
+func (c *Config) projections(ctx context.Context) (projection.Projections, error) {
+	built := builtIn(ctx)
 	if c.Projections == "" {
-		return projection.Projections{projection.Latest{Collection: c.LatestCollection}}, nil
+		if len(built) == 0 {
+			built = projection.Projections{projection.Latest{Collection: c.LatestCollection}}
+		}
+		return built, built.Check()
 	}
 	var paths []string
 	for path := range strings.SplitSeq(c.Projections, ",") {
 		paths = append(paths, strings.TrimSpace(path))
 	}
-	return projection.LoadAll(paths)
+	declared, err := projection.LoadAll(paths)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(built, declared)
+	return all, all.Check()
 }
 
 // feed is the subscription with the namespace's host name, which ports and ways to
@@ -240,10 +256,19 @@ func (c *Config) check() []*settings.Problem {
 	if problem := gapProblem(c.OnGap); problem != nil {
 		problems = append(problems, problem)
 	}
+	if _, err := projection.ParsePolicy(c.OnError); err != nil {
+		bad("ON_ERROR", "%s", err)
+	}
 	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil {
 		bad("LOG_LEVEL", "is %q, not one of trace, debug, info, warn, error", c.LogLevel)
 	}
 	return append(problems, c.checkTraces()...)
+}
+
+// Policed are projections under their policies, and under ON_ERROR.
+func (c *Config) Policed(projections projection.Projections) projection.Policed {
+	standard, _ := projection.ParsePolicy(c.OnError) // checked when the configuration was read
+	return projection.Policed{Projections: projections, Default: standard}
 }
 
 // Values of ON_GAP.
@@ -289,6 +314,7 @@ func (c *Config) Engine() session.Config {
 	e.AcceptTime = c.AcceptTime
 	e.BatchSize = c.BatchSize
 	e.MaxBytes, _ = c.Shares(MemoryLimit())
+	e.RestBytes, e.Copies = eachSession, copies
 	e.HoldTime = c.HoldTime
 	e.HoldMessages = c.HoldMessages
 	e.KeepTime = c.KeepTime

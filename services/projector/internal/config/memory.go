@@ -2,11 +2,8 @@ package config
 
 import (
 	"cmp"
-	"math"
 	"os"
 	"runtime/debug"
-
-	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const (
@@ -26,24 +23,6 @@ const (
 	usualLimit = 256 << 20
 	leastBytes = 4 << 20
 )
-
-// MemoryLimit is how much memory this process may take, in bytes: GOMEMLIMIT, or
-// what its container has; 0 for no limit.
-func MemoryLimit() int64 {
-	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
-		return limit
-	}
-	return containerLimit()
-}
-
-// containerLimit is the memory limit of the control group, 0 for none.
-func containerLimit() int64 {
-	limit, err := memlimit.FromCgroup()
-	if err != nil || limit > math.MaxInt64 {
-		return 0 // there is none, or this system has no control groups
-	}
-	return int64(limit)
-}
 
 // inFlightBytes bounds the bytes of messages in flight so that the process stays
 // below a memory limit; 0 is for none.
@@ -71,8 +50,8 @@ func (c *Config) Shares(limit int64) (messages, parked int64) {
 // often as it takes near the container's limit, or near what the process is to take
 // at most where there is none. Who sets GOGC or GOMEMLIMIT decides instead. What is
 // returned must be kept: it is never touched, so it takes no memory, and counts as
-// alive when the next collection is reckoned. It comes after the bytes in flight are
-// reckoned, since memoryLimit would take its limit for one that was set.
+// alive when the next collection is scheduled. It comes after the bytes in flight are
+// computed, since memoryLimit would take its limit for one that was set.
 func (c *Config) PaceCollector() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil

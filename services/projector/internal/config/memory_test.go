@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -36,18 +35,6 @@ func TestShares_AreTheBytesInFlightTogether(t *testing.T) {
 		if messages, parked := c.Shares(0); messages != want[0] || parked != want[1] {
 			t.Errorf("ON_GAP=%s: got %d and %d, want %v", onGap, messages, parked, want)
 		}
-	}
-}
-
-func TestMemoryLimit_IsTheOneThatIsSet(t *testing.T) {
-	before := debug.SetMemoryLimit(300 << 20)
-	defer debug.SetMemoryLimit(before)
-	if got := MemoryLimit(); got != 300<<20 {
-		t.Errorf("got %d, want that of GOMEMLIMIT", got)
-	}
-	debug.SetMemoryLimit(math.MaxInt64)
-	if got := MemoryLimit(); got != containerLimit() {
-		t.Errorf("got %d, want that of the container", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -25,11 +26,11 @@ type Read struct {
 
 // Load reads the environment and the projections. The error holds every problem
 // there is.
-func (c *Read) Load() (projection.Projections, error) {
+func (c *Read) Load(ctx context.Context) (projection.Projections, error) {
 	var projections projection.Projections
 	err := settings.Load(c, func() (problems []*settings.Problem) {
 		var err error
-		if projections, err = c.Service().projections(); err != nil {
+		if projections, err = c.Service().projections(ctx); err != nil {
 			problems = append(problems, settings.Problemf("PROJECTIONS", "%s", err))
 		}
 		return problems

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"slices"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
@@ -19,8 +20,9 @@ type batch struct {
 	items     []item
 	end       int
 	rest      rest
-	// reason is why the item at the end does not go on.
-	reason string
+	// reason is why the item at the end does not go on, blamed the projection that is to
+	// blame, if one is.
+	reason, blamed string
 	// err is why the rest has no verdicts and comes again.
 	err error
 
@@ -44,6 +46,8 @@ const (
 	behind
 	// poisoned: its first item cannot be applied, which halts the aggregate.
 	poisoned
+	// stopping: its first item cannot be applied, which stops all projectors.
+	stopping
 	// gapped: a version is missing before its first item. That halts the aggregate as well,
 	// and does not count for the brake.
 	gapped
@@ -63,6 +67,8 @@ type item struct {
 	// fills: the event is for a version that is filled, and for nothing else. It is
 	// taken in its place in the session or waits there: what is parked is the group's.
 	fills bool
+	// skipped are the writes of an item that no projection decides about; nil for none.
+	skipped []projection.Write
 	// first and count say which writes are the item's.
 	first, count int
 	// span follows the attempt; nil where nobody traces, and once it has ended.
@@ -83,7 +89,19 @@ func (b *batch) cut(n int) { b.items, b.end = b.items[:n], n }
 
 // stop ends the batch before item n.
 func (b *batch) stop(n int, rest rest, reason string) {
-	b.end, b.rest, b.reason, b.err = n, rest, reason, nil
+	b.end, b.rest, b.reason, b.blamed, b.err = n, rest, reason, "", nil
+}
+
+// refuse ends the batch before item n, which is not applied, and blames whom a
+// *projection.Failure blames.
+func (b *batch) refuse(n int, why error) {
+	b.stop(n, poisoned, why.Error())
+	if failure, is := errors.AsType[*projection.Failure](why); is {
+		b.blamed = failure.Projection
+		if failure.Action == projection.Stop {
+			b.rest = stopping
+		}
+	}
 }
 
 // fail ends the batch before item n with an error.
@@ -129,10 +147,21 @@ func (b *batch) stored() int {
 	return min(b.owner(known), b.end)
 }
 
-// outcome sums up the writes of an item: applied when any was.
+// outcome sums up the writes of an item: applied when any was. One that is skipped by those
+// alone that have applied it before is a repeat.
 func (b *batch) outcome(it *item) Outcome {
-	first, end := min(it.first, len(b.outcomes)), min(it.first+it.count, len(b.outcomes))
-	return summed(b.writes[first:end], b.outcomes[first:end])
+	outcomes := b.outcomesOf(it)
+	writes := b.writes[it.first : it.first+len(outcomes)]
+	sum := summed(writes, outcomes)
+	if sum == Unknown && skipping(writes) && slices.Contains(outcomes, Repeated) {
+		return Repeated
+	}
+	return sum
+}
+
+// outcomesOf are those of an item's writes, as far as they are known.
+func (b *batch) outcomesOf(it *item) []Outcome {
+	return b.outcomes[min(it.first, len(b.outcomes)):min(it.first+it.count, len(b.outcomes))]
 }
 
 // summed sums up the outcomes of writes; Unknown where no document is asked for.

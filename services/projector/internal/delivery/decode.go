@@ -30,6 +30,9 @@ func (d *decoder) take(_ context.Context, b *batch) {
 		it := &b.items[i]
 		it.decode(it.message.Message)
 		it.fills = it.event != nil && fills(contract.ResendOf(it.message.Message), d.filling)
+		if it.change != nil {
+			it.change.Fills = it.fills
+		}
 	}
 	b.trace(d.tracer, began)
 }

@@ -22,15 +22,22 @@ const (
 	Unknown Outcome = iota
 	// Applied: it is stored, by this call.
 	Applied
-	// Repeated: it, or a later one of its document, was stored before.
+	// Repeated: it, or a later one of its document, was stored before. Of a write that skips
+	// its event: the projection has applied it.
 	Repeated
+	// Recorded: the projection has skipped the event before, and there is a record of it.
+	Recorded
 )
 
-// RejectedError is a write that the store refuses for what it says, now and later.
+// RejectedError is a write that the store refuses for its content, now and later.
 type RejectedError struct {
 	// Index is the write's place among those handed over.
 	Index  int
 	Reason string
+	// Class is projection.Evaluate or projection.Store where the projection's policy
+	// decides about the event; "" where the order of the aggregate is in doubt, which
+	// nothing but a halt is for.
+	Class projection.Class
 }
 
 func (e *RejectedError) Error() string { return e.Reason }
@@ -71,6 +78,8 @@ type Halt struct {
 	// Event is the one that failed, without its data.
 	Event  contract.Event
 	Reason string
+	// Projection is the one that is to blame; "" where none is.
+	Projection string
 	// Uncounted keeps the halt from counting for the brake.
 	Uncounted bool
 	// Deleted tells that it was stored before, and was deleted with all that was
@@ -97,12 +106,28 @@ type Decider interface {
 	Followers(eventType string) []string
 }
 
+// Policed decides under the policies of projections.
+type Policed interface {
+	// Decide is that of a Decider, and skips the event for projections that cannot
+	// decide. The error is a *projection.Failure where their policies do not.
+	Decide(c *projection.Change) ([]projection.Write, error)
+	// Skip are the writes that stand in the place of those of a projection, or, where it
+	// is "", of all that follow the event; or such an error.
+	Skip(c *projection.Change, class projection.Class, reason, name string) ([]projection.Write, error)
+}
+
 // Observer is told what is done, from many goroutines.
 type Observer interface {
 	// Stored reports one call of Store.Write and how long it took.
 	Stored(writes int, took time.Duration)
 	// Readable reports an event whose writes have just become readable.
 	Readable(e *contract.Event)
+	// Projected reports an event that is dealt with: its writes, those of each projection
+	// together, and what became of them. fills tells that it is for a version that is
+	// filled alone.
+	Projected(e *contract.Event, fills bool, writes []projection.Write, outcomes []Outcome)
+	// Halted reports an aggregate that is halted because of a projection.
+	Halted(name string)
 }
 
 // Counts is what was done since the process began. Fields may be read at any time.
@@ -111,6 +136,9 @@ type Counts struct {
 	Applied, Repeated, PassedBy, Parked, Refused atomic.Int64
 	// Discarded counts messages that came again after their events were discarded.
 	Discarded atomic.Int64
+	// Skipped counts events that were skipped, for each projection that skipped one, and
+	// DeadLettered those among them whose messages are in the dead letters.
+	Skipped, DeadLettered atomic.Int64
 	// Halts counts halted aggregates; VersionGaps versions that were not seen
 	// between two consecutive events of an aggregate.
 	Halts, VersionGaps atomic.Int64
@@ -137,15 +165,19 @@ type Config struct {
 
 // Deps are what a handler works with.
 type Deps struct {
-	Decider  Decider
+	Decider Decider
+	// Policed decides about events that fail; nil where each halts its aggregate.
+	Policed  Policed
 	Store    Store
 	Parking  Parking
 	Halts    *Halts
 	Observer Observer
 	Log      zerolog.Logger
 
-	// Care finds what processes die of; nil for none.
-	Care Care
+	// CrashNotes finds what processes die of; nil for none.
+	CrashNotes CrashNotes
+	// Records are those of events that were skipped; nil where there are none.
+	Records Records
 	// Versions have an event applied only after the one with the version before it.
 	// Where that one is missing, later ones wait for it; then the aggregate is halted,
 	// and what is Parked is applied once the missing one has come. Without Versions,

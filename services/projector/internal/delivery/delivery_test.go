@@ -77,8 +77,8 @@ func happened(t *testing.T, aggregate string, versions ...int64) []session.Messa
 
 // observer notes what became readable.
 type observer struct {
-	mu       sync.Mutex
-	readable []string
+	mu                          sync.Mutex
+	readable, projected, halted []string
 }
 
 func (*observer) Stored(int, time.Duration) {}
@@ -87,6 +87,22 @@ func (o *observer) Readable(e *contract.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.readable = append(o.readable, e.ID)
+}
+
+// Projected implements delivery.Observer.
+func (o *observer) Projected(e *contract.Event, fills bool, writes []projection.Write, outcomes []delivery.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range writes {
+		o.projected = append(o.projected, fmt.Sprintf("%s %s %d %t", e.ID, writes[i].Projection, outcomes[i], fills))
+	}
+}
+
+// Halted implements delivery.Observer.
+func (o *observer) Halted(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.halted = append(o.halted, name)
 }
 
 type fixture struct {
@@ -144,9 +160,9 @@ func group(name string) setting {
 	return func(c *delivery.Config, _ *delivery.Deps) { c.Group = name }
 }
 
-// careful has messages parked that limit processes died of.
-func careful(care delivery.Care, limit int) setting {
-	return func(c *delivery.Config, d *delivery.Deps) { c.CrashLimit, d.Care = limit, care }
+// withCrashNotes has messages parked that limit processes died of.
+func withCrashNotes(notes delivery.CrashNotes, limit int) setting {
+	return func(c *delivery.Config, d *delivery.Deps) { c.CrashLimit, d.CrashNotes = limit, notes }
 }
 
 func (f *fixture) fields(t *testing.T, collection, id string) string {

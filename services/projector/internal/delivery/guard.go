@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Care remembers what processes were about to do when they died. The broker
+// CrashNotes remember what processes were about to do when they died. The broker
 // does not: the messages of a dead process come again as if they were new.
-// Messages go by their ids.
-type Care interface {
-	// Careful tells whether a process has died lately. Only then is it worth
+// Messages are known by their ids.
+type CrashNotes interface {
+	// CrashedLately tells whether a process has died lately. Only then is it worth
 	// while to write down what is about to be done.
-	Careful() bool
+	CrashedLately() bool
 	// Deaths are the batches of the aggregate that processes had in hand when they
 	// died, each without the messages that were dealt with since.
 	Deaths(ctx context.Context, aggregate string) ([][]string, error)
@@ -30,7 +30,7 @@ type Care interface {
 // process may die of reading a message. An aggregate of which a process has died goes
 // message by message, and no other such one beside it.
 type guard struct {
-	care  Care
+	notes CrashNotes
 	limit int
 	// suspects holds the place for the one batch that may be of those which
 	// processes died of, so that the next death tells which one it is.
@@ -41,14 +41,14 @@ type guard struct {
 }
 
 func (g *guard) take(ctx context.Context, b *batch) {
-	if g.care != nil && g.care.Careful() {
+	if g.notes != nil && g.notes.CrashedLately() {
 		g.note(ctx, b)
 	}
 }
 
 // note notes what is about to be done, or that the first message is not tried.
 func (g *guard) note(ctx context.Context, b *batch) {
-	deaths, err := g.care.Deaths(ctx, b.aggregate)
+	deaths, err := g.notes.Deaths(ctx, b.aggregate)
 	if len(deaths) > 0 {
 		select {
 		case g.suspects <- struct{}{}:
@@ -58,7 +58,7 @@ func (g *guard) note(ctx context.Context, b *batch) {
 		}
 	}
 	if g.part(b, deaths); err == nil && b.deadly == "" {
-		err = g.care.Note(ctx, b.aggregate, ids(b.items))
+		err = g.notes.Note(ctx, b.aggregate, ids(b.items))
 	}
 	if g.noted = err == nil; err != nil {
 		b.fail(0, err)
@@ -89,7 +89,7 @@ func (g *guard) part(b *batch, deaths [][]string) {
 // clear notes what was dealt with, once the batch has its verdicts.
 func (g *guard) clear(ctx context.Context, b *batch) {
 	if g.noted {
-		b.err = errors.Join(b.err, g.care.Clear(ctx, b.aggregate, ids(b.items[:len(b.verdicts)])))
+		b.err = errors.Join(b.err, g.notes.Clear(ctx, b.aggregate, ids(b.items[:len(b.verdicts)])))
 	}
 	if g.alone {
 		<-g.suspects

@@ -14,22 +14,22 @@ import (
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
 
-// care keeps notes for a row of processes, each the successor of one that died.
-type care struct {
+// crashNotes keeps notes for a row of processes, each the successor of one that died.
+type crashNotes struct {
 	mu      sync.Mutex
 	process int                         // guarded by mu
 	notes   map[string]map[int][]string // guarded by mu: messages, by aggregate and process
 }
 
-func newCare() *care { return &care{notes: map[string]map[int][]string{}} }
+func newCrashNotes() *crashNotes { return &crashNotes{notes: map[string]map[int][]string{}} }
 
-func (c *care) Careful() bool {
+func (c *crashNotes) CrashedLately() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process > 0
 }
 
-func (c *care) Deaths(_ context.Context, aggregate string) ([][]string, error) {
+func (c *crashNotes) Deaths(_ context.Context, aggregate string) ([][]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var deaths [][]string
@@ -41,7 +41,7 @@ func (c *care) Deaths(_ context.Context, aggregate string) ([][]string, error) {
 	return deaths, nil
 }
 
-func (c *care) Note(_ context.Context, aggregate string, messages []string) error {
+func (c *crashNotes) Note(_ context.Context, aggregate string, messages []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.notes[aggregate] == nil {
@@ -51,7 +51,7 @@ func (c *care) Note(_ context.Context, aggregate string, messages []string) erro
 	return nil
 }
 
-func (c *care) Clear(_ context.Context, aggregate string, done []string) error {
+func (c *crashNotes) Clear(_ context.Context, aggregate string, done []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for process, messages := range c.notes[aggregate] {
@@ -77,7 +77,7 @@ func (d deadly) Decide(c *projection.Change) ([]projection.Write, error) {
 // A message that kills its process comes again as if it were new: the broker
 // counts nothing. It is found within a few deaths wherever it stands in its
 // batch, and parked; no other is with it but what follows it.
-func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) {
+func TestGuard_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		batch, place int64
@@ -86,7 +86,7 @@ func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) 
 		t.Run(fmt.Sprintf("at %d of %d with a limit of %d", tt.place, tt.batch, tt.limit), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store, c := readmodeltest.NewFake(), newCare()
+				store, c := readmodeltest.NewFake(), newCrashNotes()
 				decider := deadly{parse(t, counting), fmt.Sprintf("b-%d", tt.place)}
 				var versions, parked []int64
 				for n := range tt.batch {
@@ -96,7 +96,7 @@ func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) 
 				// life applies all messages until the process dies, and tells whether it did.
 				life := func() (died bool) {
 					defer func() { died = recover() != nil }()
-					h := newHandler(decider, store, careful(c, tt.limit))
+					h := newHandler(decider, store, withCrashNotes(c, tt.limit))
 					for _, aggregate := range []string{"a", "b", "c"} {
 						messages := happened(t, aggregate, versions...)
 						verdicts, err := h.Hold(aggregate).Apply(t.Context(), messages)
@@ -115,7 +115,7 @@ func TestCare_AMessageThatKillsItsProcessIsParkedWhereverItStands(t *testing.T) 
 					c.process++
 					c.mu.Unlock()
 				}
-				// The first death makes the others careful, and counts for nothing.
+				// The first death makes the others take notes, and counts for nothing.
 				if most := 1 + max(tt.limit, 2); deaths > most {
 					t.Errorf("deaths: got %d, want no more than %d", deaths, most)
 				}
@@ -161,9 +161,9 @@ func (s *slow) Decide(c *projection.Change) ([]projection.Write, error) {
 }
 
 // What could not be stored is as suspect as before, and what is noted of it stays.
-func TestCare_AFailureThatPassesClearsNobody(t *testing.T) {
+func TestGuard_AFailureThatPassesClearsNobody(t *testing.T) {
 	t.Parallel()
-	store, c := readmodeltest.NewFake(), newCare()
+	store, c := readmodeltest.NewFake(), newCrashNotes()
 	if err := c.Note(t.Context(), "a", []string{"a-1", "a-2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestCare_AFailureThatPassesClearsNobody(t *testing.T) {
 		}
 		return nil
 	}
-	h := newHandler(parse(t, counting), store, careful(c, 3))
+	h := newHandler(parse(t, counting), store, withCrashNotes(c, 3))
 	if verdicts, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); !errors.Is(err, errDown) || len(verdicts) != 0 {
 		t.Fatalf("got %v and %v, want the failure", verdicts, err)
 	}
@@ -184,17 +184,17 @@ func TestCare_AFailureThatPassesClearsNobody(t *testing.T) {
 }
 
 // With two suspects side by side the next death would not tell which it was.
-func TestCare_SuspectsGoOneAfterTheOther(t *testing.T) {
+func TestGuard_SuspectsGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, c, decider := readmodeltest.NewFake(), newCare(), &slow{Projections: parse(t, counting)}
+		store, c, decider := readmodeltest.NewFake(), newCrashNotes(), &slow{Projections: parse(t, counting)}
 		for _, aggregate := range []string{"a", "b", "c"} {
 			if err := c.Note(t.Context(), aggregate, []string{aggregate + "-1", aggregate + "-2"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.process = 1
-		h := newHandler(decider, store, careful(c, 3))
+		h := newHandler(decider, store, withCrashNotes(c, 3))
 		var holds sync.WaitGroup
 		for _, aggregate := range []string{"a", "b", "c"} {
 			messages := happened(t, aggregate, 1, 2)

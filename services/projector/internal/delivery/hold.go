@@ -30,16 +30,21 @@ func (h *Handler) Hold(sessionID string) session.Applier {
 	v := &versions{store: h.deps.Versions, aggregate: sessionID}
 	one := &hold{
 		Handler: h, aggregate: sessionID, versions: v,
-		guard:    guard{care: h.deps.Care, limit: h.config.CrashLimit, suspects: h.suspects},
+		guard:    guard{notes: h.deps.CrashNotes, limit: h.config.CrashLimit, suspects: h.suspects},
 		verdicts: verdicts{versions: v, counts: &h.counts, observer: h.deps.Observer, log: h.deps.Log},
+	}
+	skips := &skips{policed: h.deps.Policed, brake: h.deps.Brake}
+	var decider decides = h.deps.Decider
+	if h.deps.Policed != nil {
+		decider = h.deps.Policed
 	}
 	one.parker = parker{verdicts: &one.verdicts, versions: v, deps: &h.deps}
 	one.stages = [...]stage{
 		&one.guard,
 		&decoder{filling: h.deps.Filling, tracer: h.deps.Tracer},
-		&screen{halts: h.deps.Halts, versions: v, wait: h.config.GapWait},
-		&projector{decider: h.deps.Decider, filling: h.deps.Filling, by: by},
-		&writer{store: h.deps.Store, observer: h.deps.Observer, lasting: &h.lasting, versions: v},
+		&screen{halts: h.deps.Halts, versions: v, skips: skips, wait: h.config.GapWait},
+		&projector{decider: decider, filling: h.deps.Filling, skips: skips, by: by},
+		&writer{store: h.deps.Store, observer: h.deps.Observer, lasting: &h.lasting, versions: v, skips: skips, mending: mending{records: h.deps.Records, aggregate: sessionID}},
 	}
 	return one
 }

@@ -63,7 +63,7 @@ func (g *Gaps) overtaken(ctx context.Context, parked ParkedMessages, m *ParkedMe
 	if m.Behind && !m.Returned {
 		return due, "", nil
 	}
-	_, beyond, other, err := compare(ctx, parked, writes)
+	_, beyond, other, err := compare(ctx, parked, writes, nil)
 	if err != nil || beyond == "" {
 		return due, other, err
 	}
@@ -120,14 +120,14 @@ func wasDeleted(aggregate, eventID string) string {
 		"It is right as well where a command of an older release has lifted the halt: that leaves its note", aggregate, eventID, Rebuild)
 }
 
-// Unhalted is where halts are lost, if something has gone wrong.
+// Unhalted finds halts that are lost, if something has gone wrong.
 type Unhalted interface {
 	// Unhalted are the lost halts of the aggregates, or of all where none is given:
 	// those under which messages are parked, and those that were deleted with these.
 	Unhalted(ctx context.Context, aggregates ...string) ([]LostHalt, error)
 }
 
-// Rehalt puts lost halts back of aggregates, or of all where none is given, and
+// Rehalt puts back lost halts of the aggregates, or of all where none is given, and
 // returns which. With wait it returns once every replica knows of them.
 func Rehalt(ctx context.Context, store Unhalted, parking Parking, wait bool, aggregates ...string) ([]string, error) {
 	lost, err := store.Unhalted(ctx, aggregates...)

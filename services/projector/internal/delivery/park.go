@@ -42,7 +42,7 @@ func (p *parker) leave(b *batch) {
 }
 
 // halt halts the aggregate at the first item of the rest, and parks it with all that
-// follow. For one that was discarded nothing stops.
+// follow, or stops the projectors before it. For one that was discarded nothing stops.
 func (p *parker) halt(ctx context.Context, b *batch) {
 	it := &b.items[b.end]
 	discarded, err := p.deps.Parking.Discarded(ctx, it.event)
@@ -52,6 +52,8 @@ func (p *parker) halt(ctx context.Context, b *batch) {
 	case discarded:
 		p.verdicts.discarded(it)
 		b.verdicts = append(b.verdicts, session.Verdict{})
+	case b.rest == stopping && p.deps.Brake != nil:
+		b.fail(b.end, p.deps.Brake.stop(ctx, Stop{Event: *it.event, Reason: b.reason, Projection: b.blamed}))
 	default:
 		p.store(ctx, b, it)
 	}
@@ -65,7 +67,7 @@ func (p *parker) store(ctx context.Context, b *batch, it *item) {
 		brake = nil
 	}
 	halt, err := brake.halt(ctx, func() (HaltID, error) {
-		return p.deps.Parking.Halt(ctx, Halt{Event: *it.event, Reason: b.reason, Uncounted: b.rest == gapped})
+		return p.deps.Parking.Halt(ctx, Halt{Event: *it.event, Reason: b.reason, Projection: b.blamed, Uncounted: b.rest == gapped})
 	})
 	if err != nil {
 		b.fail(b.end, fmt.Errorf("halt aggregate %q: %w", b.aggregate, err))
@@ -77,8 +79,11 @@ func (p *parker) store(ctx context.Context, b *batch, it *item) {
 // halted parks the rest under a halt that is stored.
 func (p *parker) halted(ctx context.Context, b *batch, it *item, halt HaltID) {
 	p.verdicts.counts.Halts.Add(1)
+	if b.blamed != "" {
+		p.verdicts.observer.Halted(b.blamed)
+	}
 	p.deps.Log.Error().Str("aggregate_id", b.aggregate).Str("event_id", it.event.ID).Str("event_type", it.event.Type).
-		Str("reason", b.reason).Msg("an event cannot be projected, its aggregate is halted")
+		Str("projection", b.blamed).Str("reason", b.reason).Msg("an event cannot be projected, its aggregate is halted")
 	p.deps.Halts.add(b.aggregate, halt)
 	p.keep(ctx, b, Parked{Failed: true, Reason: b.reason})
 }

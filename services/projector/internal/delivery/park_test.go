@@ -72,7 +72,7 @@ func TestPark_AMessageThatCannotBeKeptIsDeadLetteredAndItsPlaceKept(t *testing.T
 	})
 }
 
-func TestDelivery_AMessageThatCanNotBeParkedIsDeadLettered(t *testing.T) {
+func TestDelivery_AMessageThatCannotBeParkedIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -11,8 +11,9 @@ import (
 // before the first item that they cannot project. Where something cannot be looked up,
 // or ctx has ended, nothing of the batch goes on.
 type projector struct {
-	decider Decider
+	decider decides
 	filling Filling
+	skips   *skips
 	// by is the hold's name, which each write has.
 	by string
 }
@@ -38,33 +39,45 @@ func (p *projector) take(ctx context.Context, b *batch) {
 // decide fills in the writes of item i.
 func (p *projector) decide(ctx context.Context, b *batch, i int, choice Choice) {
 	it := &b.items[i]
-	writes, problem, err := decide(ctx, p.decider, it.change)
-	if err == nil && problem == "" {
-		writes, err = choice.Of(ctx, it.event, writes)
-	}
-	switch {
-	case err != nil:
-		b.fail(0, err)
-	case problem != "":
-		b.stop(i, poisoned, problem)
-	default:
-		for w := range writes {
-			writes[w].By = p.by
+	writes := it.skipped
+	if writes == nil {
+		decided, failed, err := decide(ctx, p.decider, it.change)
+		if err != nil {
+			b.fail(0, err)
+			return
 		}
-		b.writes, it.count = append(b.writes, writes...), len(writes)
+		if writes = decided; failed != nil || skipping(decided) {
+			if writes = p.skips.take(b, i, decided, failed); writes == nil {
+				return
+			}
+		}
 	}
+	writes, err := choice.Of(ctx, it.event, writes)
+	if err != nil {
+		b.fail(0, err)
+		return
+	}
+	for w := range writes {
+		writes[w].By = p.by
+	}
+	b.writes, it.count = append(b.writes, writes...), len(writes)
+}
+
+// decides is what a Decider and Policed have in common.
+type decides interface {
+	Decide(c *projection.Change) ([]projection.Write, error)
 }
 
 // decide has the projections decide what a change writes, or says why they cannot. The
 // error is that of ctx.
-func decide(ctx context.Context, decider Decider, change *projection.Change) (writes []projection.Write, problem string, err error) {
+func decide(ctx context.Context, decider decides, change *projection.Change) (writes []projection.Write, failed, err error) {
 	change.Within(ctx)
 	writes, err = decider.Decide(change)
 	switch {
 	case errors.Is(err, projection.ErrInterrupted):
 		err = context.Cause(ctx)
 	case err != nil:
-		problem, err = err.Error(), nil
+		failed, err = err, nil
 	}
-	return writes, problem, err
+	return writes, failed, err
 }

@@ -41,7 +41,7 @@ func TestHold_EachWriteSaysUnderWhichHoldItIsMade(t *testing.T) {
 	})
 }
 
-func TestDelivery_WhatCanNotBeProjectedHaltsItsAggregateAlone(t *testing.T) {
+func TestDelivery_WhatCannotBeProjectedHaltsItsAggregateAlone(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"changerelay/pkg/contract"
@@ -11,18 +12,17 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-// PutBack puts messages that were dead-lettered back in their place. Sent again
-// they would stand behind what followed them, and be refused for that.
+// PutBack puts dead-lettered messages back in their place. If they were sent again, they
+// would come behind what followed them, and be refused.
 //
-// It halts the aggregate, so that from the moment on at which every replica knows
-// of it nothing is applied, and looks how far the documents are that the event
-// changes. Where none has gone past the event, the message is parked in its
-// place and what is parked is redriven in order. Where one has, the event cannot
-// be applied any more, and stays where it is.
+// It halts the aggregate, so that nothing is applied once every replica knows of the
+// halt. Then it looks how far the documents are that the event changes. If none has gone
+// past the event, it parks the message in its place and redrives what is parked, in order.
+// If one has, the event cannot be applied any more, and the message stays where it is.
 //
 // A replica may have begun a write before it knew of the halt. So a message that
-// was put back is marked (Parked.Returned), and a redrive that finds its documents
-// beyond it stops there, instead of taking it for a repeat.
+// was put back is marked (Parked.Returned). A redrive that finds documents past such a
+// message stops there, instead of taking it for a repeat.
 type PutBack struct {
 	Letters        Letters
 	Decider        Decider
@@ -39,8 +39,8 @@ type Letters interface {
 	Message(ctx context.Context, number int64) (m session.Message, found bool, err error)
 }
 
-// Letter is what is kept of a dead-lettered message: where it belongs. The message
-// itself may weigh as much as the broker takes; there is one in memory at a time.
+// Letter is what is remembered of a dead-lettered message: where it belongs. The message
+// itself may weigh as much as the broker accepts, so only one is in memory at a time.
 type Letter struct {
 	ID             string
 	SequenceNumber int64 // the broker's
@@ -61,6 +61,12 @@ func (l *Letter) discarded() Return {
 	return Return{l, ReturnDiscarded, fmt.Sprintf("event %q was discarded with projector parked discard. projector dlq discard removes the dead letter", l.Event.ID)}
 }
 
+// settled is what becomes of one whose event nothing lacks.
+func (l *Letter) settled() Return {
+	return Return{l, ReturnSettled, fmt.Sprintf("later events of the aggregate are applied, and no record says that a projection lacks event %q: "+
+		"it was applied after all, or its documents were rebuilt, or somebody has accepted that they lack it. projector dlq discard removes the dead letter", l.Event.ID)}
+}
+
 // ReturnFate is what becomes of a dead-lettered message.
 type ReturnFate string
 
@@ -75,11 +81,14 @@ const (
 	// ReturnDiscarded: an operator has discarded its event. It stays where it is, and
 	// holds up none of its aggregate.
 	ReturnDiscarded ReturnFate = "discarded"
+	// ReturnSettled: it was dead-lettered because projections could not apply its event, and
+	// none lacks the event any more. It stays where it is, and holds up none of its aggregate.
+	ReturnSettled ReturnFate = "settled"
 	// ReturnGone: somebody else has dealt with it meanwhile.
 	ReturnGone ReturnFate = "gone"
 )
 
-// Return is what became of one.
+// Return is what became of one dead-lettered message.
 type Return struct {
 	Letter *Letter
 	Fate   ReturnFate
@@ -106,22 +115,31 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if err != nil {
 		return refused("it cannot be read, so nobody can say which documents it changes: %s. Upgrade, then try again", oneLine(err))
 	}
-	writes, problem, err := decide(ctx, p.Decider, change)
+	writes, failed, err := decide(ctx, p.Decider, change)
 	if err != nil {
 		return Return{}, err
 	}
-	if problem != "" {
-		return refused("%s. Mend the projection, then try again", problem)
+	if failed != nil {
+		return refused("%s. Mend the projection, then try again", failed)
 	}
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
 	}
-	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes)
+	var lackedBy []string
+	if l.Reason == ReasonNotApplied {
+		if lackedBy, err = p.ParkedMessages.SkippedBy(ctx, &l.Event); err != nil {
+			return Return{}, err
+		}
+	}
+	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, lackedBy)
 	if err != nil {
 		return Return{}, err
 	}
 	if other != "" {
 		return refused("%s", other)
+	}
+	if beyond != "" && l.Reason == ReasonNotApplied && len(lackedBy) == 0 {
+		return l.settled(), nil
 	}
 	if beyond != "" {
 		return refused("%s; then remove the dead letter with projector dlq discard", beyond)
@@ -133,14 +151,17 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 }
 
 // Rebuild is the way back to a read model that has every event.
-const Rebuild = "build the read model anew from the beginning of the source, as another version of the projection (or another group and database) " +
-	"with a topic and a subscription of its own, which a publisher of its own with START_AT=snapshot fills: docs/projections.md, \"A new version of a projection\""
+const Rebuild = "build the read model anew from the source: projector rebuild --projection NAME for a projection with a version, " +
+	"projector rebuild --aggregate ID for single documents; where these are refused, as another version (or another group and database) " +
+	"with a topic and a subscription of its own, which a publisher of its own with START_AT=snapshot fills: docs/operations.md, \"Building a read model anew\""
 
 // compare tells how many of an event's writes are stored, and why the event cannot
 // be applied any more, if it cannot. A projection that passes the event by
 // misses nothing of it, however far it has come: that is noted, too. Other says that
-// something is of another source than the event, and is not to be compared with it.
-func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write) (stored int, beyond, other string, err error) {
+// something is of another source than the event, and is not to be compared with it. A
+// position of a source that continues the event's has the event, unless the projection
+// is one of lackedBy.
+func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write, lackedBy []string) (stored int, beyond, other string, err error) {
 	var have []string
 	for i := range writes {
 		w := &writes[i]
@@ -151,7 +172,7 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 		switch {
 		case at.Other != "" && w.Changes():
 			return 0, "", at.Other, nil
-		case at.Sequence == w.Event.Sequence && at.EventID == w.Event.ID, at.Continued && at.Sequence >= w.Event.Sequence:
+		case at.Sequence == w.Event.Sequence && at.EventID == w.Event.ID, at.Continued && at.Sequence >= w.Event.Sequence && !slices.Contains(lackedBy, w.Projection):
 			stored++
 			have = append(have, w.Projection)
 		case at.Sequence < w.Event.Sequence && at.Other == "":
@@ -171,9 +192,9 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 	return 0, beyond + "It cannot be applied in order any more: " + Rebuild, "", nil
 }
 
-// Order keeps the dead letters of one aggregate in order: behind one that stays
-// where it is none is put back, since the earlier one could not be applied any more
-// then. The zero Order is for the first.
+// Order keeps the dead letters of one aggregate in order: none is put back behind one that
+// stays where it is, because the earlier one could then never be applied. The zero Order
+// is for the first.
 type Order struct{ stays *Letter }
 
 // Next is what becomes of the next one by its sequence, given what would become
@@ -258,8 +279,8 @@ func (p *PutBack) parkAll(ctx context.Context, letters []Letter) (returns []Retu
 // ReturnHalt is how the reason of a halt begins that is for putting messages back.
 const ReturnHalt = "a dead-lettered message is being put back"
 
-// ForReturn tells whether a halt is for putting messages back. While nobody does,
-// the one who did has ended before it was lifted, and a redrive finishes it.
+// ForReturn tells whether a halt was made to put messages back. If nobody does so now,
+// the process that did has ended before it lifted the halt, and another run finishes it.
 func ForReturn(reason string) bool { return strings.HasPrefix(reason, ReturnHalt) }
 
 // halt halts a message's aggregate, and tells whether it was halted before, for
@@ -291,6 +312,9 @@ func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, er
 		return r, err
 	}
 	if r = order.Next(r); r.Fate != ReturnParked {
+		if r.Fate == ReturnApplied {
+			return r, p.ParkedMessages.Reapplied(ctx, &l.Event, p.Decider.Followers(l.Event.Type))
+		}
 		return r, nil
 	}
 	err = p.Parking.Park(ctx, []Parked{{Message: m, Event: l.Event, Reason: "it was dead-lettered (" + l.Reason + ") and is put back", Returned: true}})

@@ -531,3 +531,101 @@ func TestPutBack_WhatIsAppliedOrPassedByIsAppliedAlready(t *testing.T) {
 		}
 	})
 }
+
+// A message that was dead-lettered since its event could not be applied may be settled: the
+// event was applied after all, and later ones over it, or its record is gone with a rebuild.
+// It says so, stays, and holds up none of its aggregate. While a record says that a
+// projection lacks the event it is refused.
+func TestPutBack_WhatNoProjectionLacksIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); err != nil {
+			t.Fatal(err)
+		}
+		messages := happened(t, "a", 1, 3)
+		put := r.letters.put(messages...)
+		put[0].Reason, put[1].Reason = delivery.ReasonNotApplied, delivery.ReasonNotApplied
+		judged := func() delivery.Return {
+			t.Helper()
+			one, err := r.Judge(t.Context(), &put[0], messages[0].Message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one
+		}
+		event := changeOf(t, messages[0]).Event
+		if _, err := store.Write(t.Context(), []projection.Write{{Projection: "left", Passed: true, Event: &event, Skipped: &projection.Skipped{Action: projection.Skip}}}); err != nil {
+			t.Fatal(err)
+		}
+		if one := judged(); one.Fate != delivery.ReturnRefused {
+			t.Errorf("with a record: got %v, want it refused", one.Fate)
+		}
+		mends := projection.Write{Projection: "left", Collection: "left", ID: "a", Event: &event, Mends: true}
+		if _, err := store.Write(t.Context(), []projection.Write{mends}); err != nil {
+			t.Fatal(err)
+		}
+		if one := judged(); one.Fate != delivery.ReturnSettled || !strings.Contains(one.Reason, "projector dlq discard") {
+			t.Errorf("without one: got %v (%s), want it settled", one.Fate, one.Reason)
+		}
+		returns, redriven, err := r.Run(t.Context(), [][]delivery.Letter{put}, r.remove)
+		if err != nil || len(returns) != 2 || returns[0].Fate != delivery.ReturnSettled || returns[1].Fate != delivery.ReturnParked || len(redriven) != 1 || !redriven[0].Lifted {
+			t.Errorf("got %+v, %+v and %v, want the next one put back behind it", returns, redriven, err)
+		}
+	})
+}
+
+// A dead letter whose event was applied when its message came again takes the record of it
+// along.
+func TestPutBack_WhatIsAppliedAlreadyIsRecordedNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		event := changeOf(t, happened(t, "a", 1)[0]).Event
+		skipped := projection.Write{Projection: "orders", Passed: true, Event: &event, Skipped: &projection.Skipped{Action: projection.DeadLetter}}
+		if _, err := store.Write(t.Context(), []projection.Write{skipped}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), happened(t, "a", 1)); err != nil {
+			t.Fatal(err)
+		}
+		fates, why, _ := r.run(t, happened(t, "a", 1)...)
+		if records := store.Skips("a-1"); !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnApplied}) || len(records) != 0 {
+			t.Errorf("got %v (%s) and records %v, want it applied already, and none", fates, why, records)
+		}
+	})
+}
+
+// continued is a read model whose documents have come further in a source that continues
+// the events'.
+type continued struct{ delivery.ParkedMessages }
+
+func (continued) Position(context.Context, *projection.Write) (delivery.Position, error) {
+	return delivery.Position{Sequence: "0000000000000000009", EventID: "b-9", Continued: true}, nil
+}
+
+// Where a source goes on with another's aggregates, its position has all events of before,
+// but not one of which a record says that the projection lacks it.
+func TestPutBack_WhatAContinuedSourceLacksIsNotTakenForApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		r.ParkedMessages = continued{r.ParkedMessages}
+		messages := happened(t, "a", 1)
+		put := r.letters.put(messages...)
+		put[0].Reason = delivery.ReasonNotApplied
+		event := changeOf(t, messages[0]).Event
+		for _, want := range []delivery.ReturnFate{delivery.ReturnApplied, delivery.ReturnRefused} {
+			if one, err := r.Judge(t.Context(), &put[0], messages[0].Message); err != nil || one.Fate != want {
+				t.Errorf("got %v (%s) and %v, want %v", one.Fate, one.Reason, err, want)
+			}
+			skipped := projection.Write{Projection: "orders", Passed: true, Event: &event, Skipped: &projection.Skipped{Action: projection.DeadLetter}}
+			if _, err := store.Write(t.Context(), []projection.Write{skipped}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
 )
 
-// ParkedMessages is where parked messages are, for whoever applies them later.
+// ParkedMessages gives access to parked messages, to apply them later.
 type ParkedMessages interface {
 	// Next returns the aggregate's first parked messages in order: one at least
 	// where there are any, and more as far as there is room for what they weigh,
@@ -27,6 +28,10 @@ type ParkedMessages interface {
 	// Mark is what the aggregate's read documents say of its halt; nil where it is
 	// not halted.
 	Mark(ctx context.Context, aggregate string) (*projection.Halted, error)
+	Records
+	// Reapplied notes that projections have an event that was dead-lettered for them: that
+	// they lack it is true no more.
+	Reapplied(ctx context.Context, e *contract.Event, projections []string) error
 	// IsParked tells whether an event's message is parked.
 	IsParked(ctx context.Context, e *contract.Event) (bool, error)
 	// Unpark removes an event's message, and tells whether it was there.
@@ -37,7 +42,7 @@ type ParkedMessages interface {
 	Lift(ctx context.Context, aggregate string) (bool, error)
 }
 
-// Position is how far something is that an event is to change.
+// Position is how far a document or projection is that an event changes.
 type Position struct {
 	Sequence contract.Sequence
 	EventID  string
@@ -91,6 +96,7 @@ type redrive struct {
 	store   Store
 	parked  ParkedMessages
 	gaps    Gaps
+	mending mending
 }
 
 // Redrive applies an aggregate's parked messages in order, in place, until one
@@ -102,7 +108,7 @@ type redrive struct {
 // replica that comes too late to park finds the halt gone, and applies. Until
 // then every write keeps the mark of the halt on its document.
 func Redrive(ctx context.Context, decider Decider, store Store, parked ParkedMessages, gaps Gaps, aggregate string) (Redriven, error) {
-	r := &redrive{Redriven: Redriven{AggregateID: aggregate}, decider: decider, store: store, parked: parked, gaps: gaps}
+	r := &redrive{Redriven: Redriven{AggregateID: aggregate}, decider: decider, store: store, parked: parked, gaps: gaps, mending: mending{records: parked, aggregate: aggregate}}
 	var err error
 	if r.FailedEventID, r.Reason, err = r.gaps.stopped(ctx, parked, aggregate); err != nil || r.Reason != "" {
 		return r.Redriven, err
@@ -156,20 +162,45 @@ const redrivesAtOnce = 16
 // with what became of them, in the order given. An aggregate that cannot be
 // redriven holds up no other; the error says of all of them why.
 func RedriveAll(ctx context.Context, decider Decider, store Store, parked ParkedMessages, gaps Gaps, aggregates []string, each func(Redriven) error) error {
+	return InOrder(ctx, len(aggregates), redrivesAtOnce, func(i int) (Redriven, error) {
+		return Redrive(ctx, decider, store, parked, gaps, aggregates[i])
+	}, each)
+}
+
+// InOrder does n things, some at once, and calls each with what became of them, in their
+// order. One that fails holds up no other; the error says of all of them why. Once ctx has
+// ended no more is begun.
+func InOrder[T any](ctx context.Context, n, atOnce int, do func(i int) (T, error), each func(T) error) error {
+	type result struct {
+		done T
+		err  error
+	}
+	results := make([]chan result, n)
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(n, atOnce) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if ctx.Err() == nil {
+					done, err := do(i)
+					results[i] <- result{done, err}
+				}
+				close(results[i])
+			}
+		})
+	}
+	defer group.Wait()
 	var errs []error
-	for some := range slices.Chunk(aggregates, redrivesAtOnce) {
-		done, failed := make([]Redriven, len(some)), make([]error, len(some))
-		var group sync.WaitGroup
-		for i := range some {
-			group.Go(func() { done[i], failed[i] = Redrive(ctx, decider, store, parked, gaps, some[i]) })
+	for _, r := range results {
+		if r, begun := <-r; begun {
+			errs = append(errs, r.err, each(r.done))
 		}
-		group.Wait()
-		for i := range done {
-			errs = append(errs, failed[i], each(done[i]))
-		}
-		if ctx.Err() != nil {
-			return errors.Join(append(errs, context.Cause(ctx))...)
-		}
+	}
+	if ctx.Err() != nil {
+		errs = append(errs, context.Cause(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -197,6 +228,11 @@ func (r *redrive) apply(ctx context.Context, m ParkedMessage, mark *projection.H
 	if err := r.gaps.passed(ctx, change.Version); err != nil {
 		return err
 	}
+	if m.Returned && count != &r.Lost {
+		if err := r.parked.Reapplied(ctx, &change.Event, changers(writes)); err != nil {
+			return err
+		}
+	}
 	if _, err := r.parked.Unpark(ctx, &change.Event); err != nil {
 		return err
 	}
@@ -204,9 +240,23 @@ func (r *redrive) apply(ctx context.Context, m ParkedMessage, mark *projection.H
 	return nil
 }
 
+// changers are the projections that writes are of.
+func changers(writes []projection.Write) (names []string) {
+	for i := range writes {
+		if !slices.Contains(names, writes[i].Projection) {
+			names = append(names, writes[i].Projection)
+		}
+	}
+	return names
+}
+
 // write stores an event, unless it was overtaken: of what is refused nothing is
 // written. It returns what counts the event, or notes why it fails.
 func (r *redrive) write(ctx context.Context, m *ParkedMessage, e *contract.Event, writes []projection.Write) (count *int, err error) {
+	if err := r.mending.look(ctx); err != nil {
+		return nil, err
+	}
+	r.mending.mark(writes)
 	if count, err = r.overtaken(ctx, m, e, writes); err != nil || r.Reason != "" || count != nil {
 		return count, err
 	}

@@ -9,7 +9,7 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Gaps is how a redrive deals with what is missing. The zero Gaps passes over
+// Gaps is how a redrive deals with what is missing. The zero Gaps passes over missing
 // versions, and stops before an event of which a projection is missing.
 type Gaps struct {
 	// Unfollowed has it take events for done that no projection follows any more.
@@ -105,8 +105,12 @@ func (g *Gaps) decide(ctx context.Context, decider Decider, m *ParkedMessage) (c
 	if reason, err = g.before(ctx, &change.Event); err != nil || reason != "" {
 		return nil, nil, reason, err
 	}
-	if writes, reason, err = decide(ctx, decider, change); err != nil || reason != "" {
-		return nil, nil, reason, err
+	writes, failed, err := decide(ctx, decider, change)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if failed != nil {
+		return nil, nil, failed.Error(), nil
 	}
 	if writes, err = begin(g.Filling).Of(ctx, &change.Event, writes); err != nil {
 		return nil, nil, "", err

@@ -8,8 +8,8 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-// Filling chooses what is stored in versions of projections that are filled by resends
-// for them, beside current ones.
+// Filling chooses what is stored in projection versions that resends fill, beside the
+// current versions.
 type Filling interface {
 	// Meant tells whether a resend fills one of them.
 	Meant(r contract.Resend) bool

@@ -13,6 +13,7 @@ import (
 type screen struct {
 	halts    *Halts
 	versions *versions
+	skips    *skips
 	// wait is for how long messages behind a missing version wait for it.
 	wait time.Duration
 }
@@ -25,7 +26,9 @@ func (s *screen) take(ctx context.Context, b *batch) {
 	case halted:
 		b.stop(0, behind, "the aggregate is halted")
 	case b.deadly != "" && b.items[0].event != nil:
-		b.stop(0, poisoned, b.deadly)
+		if b.items[0].skipped = s.skips.deadly(b); b.items[0].skipped != nil {
+			s.follow(ctx, b)
+		}
 	default:
 		s.follow(ctx, b)
 	}

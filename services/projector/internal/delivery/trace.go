@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -15,12 +17,13 @@ const (
 	FateApplied      Fate = "applied"
 	FateRepeated     Fate = "repeated"
 	FatePassedBy     Fate = "passed_by"
+	FateSkipped      Fate = "skipped"
 	FateParked       Fate = "parked"
 	FateDeadLettered Fate = "dead_lettered"
 	FateDiscarded    Fate = "discarded"
 )
 
-// Tracer follows messages for those who look for where time goes.
+// Tracer follows messages, to show where time goes.
 type Tracer interface {
 	// Begin begins to follow an attempt at a message, which has gone on since
 	// from. The event is nil where the message belongs to no aggregate.
@@ -50,8 +53,12 @@ func (it *item) traced(f Fate, reason string) {
 	}
 }
 
+// errGoesAlone is why an item is not dealt with in a batch that ends before it.
+var errGoesAlone = errors.New("an event that is skipped goes in a batch of its own")
+
 // untrace ends the spans of items without a verdict.
 func (b *batch) untrace(err error) {
+	err = cmp.Or(err, errGoesAlone)
 	for i := range b.items {
 		if it := &b.items[i]; it.span != nil {
 			it.span.Failed(err)

@@ -18,20 +18,28 @@ type verdicts struct {
 // give gives the verdicts over the items before the end, which are stored.
 func (v *verdicts) give(b *batch) {
 	for i := range b.items[:b.end] {
-		it, verdict := &b.items[i], session.Verdict{}
+		it := &b.items[i]
+		var verdict session.Verdict
 		if it.event == nil {
 			verdict = v.refused(it)
 		} else {
-			v.stored(it, b.outcome(it))
+			var fate Fate
+			verdict, fate = v.skipped(b, it)
+			v.stored(it, b.outcome(it), fate)
+			v.observer.Projected(it.event, it.fills, b.writes[it.first:it.first+it.count], b.outcomesOf(it))
 		}
 		b.verdicts = append(b.verdicts, verdict)
 	}
 }
 
-// stored counts an item whose writes are stored.
-func (v *verdicts) stored(it *item, outcome Outcome) {
+// stored counts an item whose writes are stored. fate is why a projection lacks it; ""
+// where none does.
+func (v *verdicts) stored(it *item, outcome Outcome, fate Fate) {
 	if !it.fills {
 		v.follow(it.event, outcome)
+	}
+	if fate != "" {
+		it.traced(fate, "")
 	}
 	switch outcome {
 	case Applied:
@@ -44,8 +52,10 @@ func (v *verdicts) stored(it *item, outcome Outcome) {
 		v.counts.Repeated.Add(1)
 		it.traced(FateRepeated, "")
 	case Unknown:
-		v.counts.PassedBy.Add(1)
-		it.traced(FatePassedBy, "")
+		if fate == "" {
+			v.counts.PassedBy.Add(1)
+			it.traced(FatePassedBy, "")
+		}
 	}
 }
 

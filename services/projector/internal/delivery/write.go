@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"changerelay/services/projector/internal/session"
 )
 
 // writer is the stage that stores what goes on, and notes how far the versions have come:
@@ -13,13 +15,21 @@ type writer struct {
 	observer Observer
 	lasting  *lasting
 	versions *versions
+	skips    *skips
+	mending  mending
 }
 
 func (w *writer) take(ctx context.Context, b *batch) {
+	if len(b.going()) > 0 {
+		if err := w.mending.look(ctx); err != nil {
+			b.fail(0, err)
+			return
+		}
+	}
 	err := w.write(ctx, b)
 	for rejected, ok := asRejected(err); ok; rejected, ok = asRejected(err) {
 		// What stands before the refused write may not all be stored yet.
-		b.stop(b.owner(rejected.Index), poisoned, rejected.Reason)
+		w.skips.refused(b, rejected)
 		err = w.write(ctx, b)
 	}
 	stored := b.end
@@ -30,7 +40,7 @@ func (w *writer) take(ctx context.Context, b *batch) {
 	switch {
 	case unnoted != nil:
 		b.fail(0, errors.Join(err, unnoted))
-	case err != nil && ctx.Err() != nil:
+	case err != nil && (ctx.Err() != nil || errors.Is(err, session.ErrPaused)):
 		b.fail(stored, err)
 	case err != nil:
 		w.blame(b, stored, err)
@@ -46,10 +56,14 @@ func (w *writer) write(ctx context.Context, b *batch) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	began := time.Now()
-	outcomes, err := w.store.Write(ctx, writes)
-	w.observer.Stored(len(writes), time.Since(began))
-	b.note(outcomes)
+	w.mending.mark(writes)
+	err := w.skips.counted(ctx, writes, func() error {
+		began := time.Now()
+		outcomes, err := w.store.Write(ctx, writes)
+		w.observer.Stored(len(writes), time.Since(began))
+		b.note(outcomes)
+		return err
+	})
 	if err == nil {
 		w.lasting.ok(b.aggregate)
 	}

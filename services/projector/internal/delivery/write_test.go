@@ -42,7 +42,7 @@ func TestDelivery_WhatTheStoreRejectsHaltsItsAggregateWithAllBeforeItStored(t *t
 }
 
 // Where events write to several collections, a batch that fails is stored nowhere.
-func TestDelivery_AFailureThatPassesStoresNothingOfABatchForSeveralCollections(t *testing.T) {
+func TestDelivery_APassingFailureStoresNothingOfABatchForSeveralCollections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	down, writes := errors.New("not primary"), 0

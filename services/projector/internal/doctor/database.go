@@ -44,6 +44,8 @@ type Database struct {
 	Blind map[string]string
 	// Halted and Parked are how much of each waits for an operator.
 	Halted, Parked int64
+	// Skipped counts the events that projections lack because they were skipped.
+	Skipped int64
 	// Apart and Early count those of the halted aggregates that no mended projection
 	// helps: for an event of another source, and for one from before the aggregate began.
 	Apart, Early int
@@ -94,6 +96,8 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 		"has %d aggregates halted for events from before those that they began with here", d.Early)
 	f.add(d.Halted > 0 || d.Parked > 0, Warning, "look at projector parked list, mend the projection, and redrive",
 		"has %d halted aggregates and %d parked messages", d.Halted, d.Parked)
+	f.add(d.Skipped > 0, Warning, "look at projector skipped list, mend the projections, and do what it says in repair; or accept it with projector skipped accept",
+		"has %d records of skipped events, which documents lack", d.Skipped)
 	return f.all
 }
 

@@ -87,6 +87,7 @@ func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"an index with another time": {
 			database(doctor.Database{OtherIndex: map[string]time.Duration{"orders": time.Hour}}), doctor.Warning, "1h0m0s",
 		},
+		"a skipped event":  {database(doctor.Database{Skipped: 1}), doctor.Warning, "projector skipped list"},
 		"a halt":           {database(doctor.Database{Halted: 1}), doctor.Warning, "redrive"},
 		"a parked message": {database(doctor.Database{Parked: 1}), doctor.Warning, "1 parked"},
 	} {

@@ -49,8 +49,8 @@ const (
 	window = time.Minute
 	// deliveries is the service's default. A lock that ends counts as one.
 	deliveries = 10
-	// patience is the longest lock after which others take over in good time.
-	patience = time.Minute
+	// longestLock is the longest lock after which others take over in good time.
+	longestLock = time.Minute
 	// renewals is how many renewals in a row may be asked of one batch.
 	renewals = 4
 )
@@ -81,7 +81,7 @@ func (f *findings) lock(s *Subscription, settings Settings) {
 		"locks sessions for %s; LOCK_MARGIN, %s, is more than a third of that, and is cut to it", s.Lock, settings.LockMargin)
 	f.add(settings.RetryTime > renewals*s.Lock, Warning, "raise LockDuration to 1m, or lower RETRY_TIME",
 		"locks sessions for %s; a batch that is retried for RETRY_TIME, %s, lives on more than %d renewals in a row", s.Lock, settings.RetryTime, renewals)
-	f.add(s.Lock > patience, Warning, "set LockDuration to 1m or less",
+	f.add(s.Lock > longestLock, Warning, "set LockDuration to 1m or less",
 		"locks sessions for %s; so long the aggregates of a projector that died wait", s.Lock)
 }
 

@@ -48,7 +48,7 @@ var (
 	errTooLong      = exceeds("takes longer than %s", maxTime)
 )
 
-// Spent is what evaluations took that share their bounds, one after another. The zero
+// Spent is what a series of evaluations that share their bounds has used so far. The zero
 // Spent is before the first.
 type Spent struct {
 	began               time.Time

@@ -5,15 +5,14 @@
 //
 //   - It is bounded. Each node that is evaluated and each element that a function
 //     looks at is a step, each value that is made has a size, and both are counted
-//     before the work is done. So an expression ends within a number of steps, in
-//     bounded memory, within a time, and when its context ends. A function that is
-//     not in the table of this package does not load.
-//   - It makes nothing of what is not there. A field that is absent is no value:
-//     whatever needs one fails, unless the expression says what to take instead
-//     (??), that the field may be absent (?.), or asks whether it is (== nil).
-//   - Its numbers are numbers. Whole numbers have 64 bits and fail instead of
-//     wrapping, and no calculation with finite numbers makes an infinite one or
-//     none at all.
+//     before the work is done. So steps, memory and time of an expression have limits,
+//     and it ends when its context does. An expression with a function that is not in
+//     the table of this package does not load.
+//   - It makes nothing of what is missing. A missing field has no value: whatever needs
+//     one fails, unless the expression says what to take instead (??), that the field
+//     may be missing (?.), or asks whether it is (== nil).
+//   - Its numbers are numbers. Integers have 64 bits and fail instead of wrapping, and
+//     no calculation with finite numbers makes infinity or NaN.
 //
 // And it is pure: the same event makes the same value, on every machine. There is
 // no now(), and no local time zone.

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Program is an expression that was checked. It may be run by many at once.
+// Program is a checked expression. Many goroutines may run it at once.
 type Program struct {
 	root     ast.Node
 	patterns map[string]*pattern
@@ -53,7 +53,7 @@ type ofElement struct {
 	Item  any   `expr:"item"`
 }
 
-// Scope is where an expression stands.
+// Scope says where an expression stands, which decides what it may use.
 type Scope struct {
 	// Item has it see one element of a list.
 	Item bool
@@ -62,7 +62,7 @@ type Scope struct {
 	Condition bool
 }
 
-// Compile is Scope.Compile for an expression that stands nowhere in particular.
+// Compile is Scope.Compile in the zero Scope.
 func Compile(source string) (*Program, error) { return Scope{}.Compile(source) }
 
 // Compile checks an expression: its syntax, its names and types, and that
@@ -192,8 +192,8 @@ func (e *Event) View() map[string]any {
 }
 
 // Run evaluates the program, and returns the value as it is stored in BSON. The
-// error is ErrInterrupted where ctx has ended; any other is the same in each replay,
-// but for the one about the time.
+// error is ErrInterrupted where ctx has ended. Any other error is the same in each
+// replay, except that of taking too long.
 func (p *Program) Run(ctx context.Context, in Input) (result any, err error) {
 	// A fault of this package must not end the process for one event's data.
 	defer func() {

@@ -22,12 +22,14 @@ type Change struct {
 	// Edit is what an update changed, where Data does not show its document; nil
 	// otherwise.
 	Edit *Edit
+	// Fills tells that it is resent for a version that is filled, and for nothing else.
+	Fills bool
 
 	ctx  context.Context // ends what is decided about the change; nil for never
 	view map[string]any  // what expressions see of the event, made at the first need
 }
 
-// Within has whatever is decided about the change end with ctx, with
+// Within bounds decisions about the change by ctx: once that ends, they end with
 // ErrInterrupted.
 func (c *Change) Within(ctx context.Context) { c.ctx = ctx }
 
@@ -154,10 +156,29 @@ type Write struct {
 	// Halted marks the document, where the aggregate is halted and a redrive
 	// makes the write.
 	Halted *Halted
+	// Skipped is recorded in the transaction of the write, which changes no document; nil
+	// where the event is applied.
+	Skipped *Skipped
+	// Mends: the event may have been skipped before. That it was is forgotten in the
+	// transaction of the write.
+	Mends bool
 }
 
 // Changes tells whether the write is of a document's fields, as far as it is known.
 func (w *Write) Changes() bool { return !w.Passed && !w.Kept }
+
+// Makes tells whether the write makes a document where there is none, or fails at that. The
+// error is ErrInterrupted.
+func (w *Write) Makes() (bool, error) {
+	if w.Complete == nil || !w.Changes() {
+		return w.Changes() && !w.Delete, nil
+	}
+	done, err := w.Complete(nil)
+	if errors.Is(err, ErrInterrupted) {
+		return false, err
+	}
+	return err != nil || done.Changes() && !done.Delete, nil
+}
 
 // Halted is what the read documents of a halted aggregate say: that they are
 // older than its events.
@@ -209,25 +230,34 @@ func (ps Projections) Check() error {
 	return errors.Join(errs...)
 }
 
-// Decide gathers the writes of all projections.
+// Decide gathers the writes of all projections. The error is a *Failure.
 func (ps Projections) Decide(c *Change) ([]Write, error) {
 	var writes []Write
 	for _, p := range ps {
-		decided, err := p.Decide(c)
+		decided, err := decide(p, c)
 		if err != nil {
-			return nil, about(p, c, err)
-		}
-		if err := distinct(decided); err != nil {
-			return nil, about(p, c, err)
+			return nil, err
 		}
 		writes = append(writes, decided...)
 	}
 	return writes, nil
 }
 
-// about says of which projection and event an error is.
+// decide are the writes of one projection.
+func decide(p Projection, c *Change) ([]Write, error) {
+	writes, err := p.Decide(c)
+	if err == nil {
+		err = distinct(writes)
+	}
+	if err != nil {
+		return nil, about(p, c, err)
+	}
+	return writes, nil
+}
+
+// about says of which projection and event an error is. Where no policy is asked it halts.
 func about(p Projection, c *Change, err error) error {
-	return fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)
+	return &Failure{p.Name(), Evaluate, Halt, fmt.Errorf("projection %q, event type %q: %w", p.Name(), c.Type, err)}
 }
 
 // distinct refuses two writes of one document in one event: the position of the

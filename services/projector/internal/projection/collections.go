@@ -22,6 +22,8 @@ const (
 	// which sources go on from others and, where it waits for gaps, the last versions of
 	// aggregates.
 	Positions = "applied_positions"
+	// SkippedEvents are events that projections do not apply, by their policies.
+	SkippedEvents = "skipped_events"
 	// Recomputed holds documents that are recomputed to be compared, and that no reader
 	// sees.
 	Recomputed = "recomputed_documents"
@@ -32,13 +34,13 @@ const (
 	Decisions = "projector_ledger"
 )
 
-// SharedCollections are the projector's own of which there is one for all groups.
+// SharedCollections are the projector's own collections that all groups share.
 func SharedCollections() []string { return []string{Owners, Decisions} }
 
-// GroupCollections are those of which each group of projectors has its own, so
-// that what fails in one holds up no other.
+// GroupCollections are the projector's own collections that each group has for itself, so
+// that what fails in one group holds up no other.
 func GroupCollections() []string {
-	return []string{ParkedMessages, HaltedAggregates, Processes, Attempts, Positions, Recomputed}
+	return []string{ParkedMessages, HaltedAggregates, Processes, Attempts, Positions, SkippedEvents, Recomputed}
 }
 
 // OfGroup is the name that a collection of GroupCollections has in a group.

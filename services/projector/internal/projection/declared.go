@@ -12,23 +12,20 @@ import (
 
 // declared is a projection from a file.
 type declared struct {
-	name       string
-	collection string
-	rules      map[string]*rule // by event type
+	frame
+	rules map[string]*rule // by event type
 	// key makes the document's key, where keyed; else it is the aggregate's id.
-	key   value
-	keyed bool
+	key value
 	// keys is the key as the file has it.
 	keys string
-	// version is 0 for a projection that has none.
-	version int
-	// source is what the file says of it.
+	// source is what the file says of it, but for onError.
 	source string
 }
 
 var (
 	_ Projection = (*declared)(nil)
 	_ Renumbered = (*declared)(nil)
+	_ described  = (*declared)(nil)
 )
 
 // rule is what one type of event does to the document.
@@ -75,20 +72,6 @@ type field struct {
 	last int
 }
 
-// Name implements Projection.
-func (p *declared) Name() string { return ofVersion(p.name, p.version) }
-
-// Collections implements Projection.
-func (p *declared) Collections() []string { return []string{p.place()} }
-
-// place is the collection that is written.
-func (p *declared) place() string { return ofVersion(p.collection, p.version) }
-
-// Version implements Versioned.
-func (p *declared) Version() (Version, bool) {
-	return Version{Projection: p.name, View: p.collection, Number: p.version}, p.version > 0
-}
-
 // Renumbered implements Renumbered.
 func (p *declared) Renumbered(number int) Projection {
 	again := *p
@@ -96,11 +79,14 @@ func (p *declared) Renumbered(number int) Projection {
 	return &again
 }
 
-// Keyed tells whether the documents have another key than the aggregate's id.
-func (p *declared) Keyed() bool { return p.keyed }
-
 // Types are the event types that the projection follows, sorted.
 func (p *declared) Types() []string { return slices.Sorted(maps.Keys(p.rules)) }
+
+// keyText is the key as the file has it.
+func (p *declared) keyText() string { return p.keys }
+
+// says is what the file says of the projection.
+func (p *declared) says() string { return p.source }
 
 // Decide implements Projection.
 func (p *declared) Decide(c *Change) ([]Write, error) {
@@ -168,25 +154,6 @@ func (p *declared) forEach(r *rule, c *Change) ([]Write, error) {
 		return p.passed(c, &blank), nil
 	}
 	return writes, nil
-}
-
-// passed is what shows that an event was dealt with that changes no document, or may
-// not: own, where the projection follows it, and a position where documents do not
-// show it. How far a version has come must show when it is to be switched to.
-func (p *declared) passed(c *Change, own *Write) []Write {
-	var writes []Write
-	if own != nil && !p.keyed {
-		writes = append(writes, *own)
-	}
-	if p.version > 0 || own != nil && p.keyed {
-		writes = append(writes, Write{Projection: p.Name(), Keyed: true, Passed: true, Event: &c.Event})
-	}
-	return writes
-}
-
-// blank is a write of the aggregate's document that does nothing yet.
-func (p *declared) blank(c *Change) Write {
-	return Write{Projection: p.Name(), Collection: p.place(), ID: c.AggregateID, Event: &c.Event, Keyed: p.keyed}
 }
 
 // write is what a rule makes of what is seen.

@@ -1,7 +1,7 @@
-// Package projection decides: given a change, which read documents are written,
-// and how. It is pure. It reads no clock, no store and nothing at random, and
-// of a document no more than it is given, so that the same change always makes the same writes, and it knows nothing of
-// how writes are stored or guarded.
+// Package projection decides which read documents a change writes, and how. It is pure:
+// it reads no clock, no store and nothing at random, and of a document only what it is
+// given. So the same change always makes the same writes. It knows nothing of how writes
+// are stored or guarded.
 //
 // A Projection is one way of looking at changes, kept in a collection of its
 // own. Two kinds come with the package: Latest keeps each aggregate's last
@@ -24,17 +24,17 @@
 // With version, the documents are in a collection of that version, and collection
 // names the view that readers use.
 //
-// With key, an expression, the projection's documents are those of that key and
-// many aggregates may change one; otherwise each aggregate has its own.
+// With key, an expression, the projection has a document for each value of the key, which
+// many aggregates may change; otherwise each aggregate has its own document.
 //
-// Below on stand the types of events that the projection follows; others pass
-// it by. The operators are MongoDB's: set, unset (a list of fields), inc, min,
-// max, push (a value, or value and last, to keep only that many), addToSet,
-// pull (a value, wherever it stands in the array), and delete. Fields are paths
-// with dots. Beside the operators, or beside the value of a field, when is a
-// condition; where it is false, what it is for is left as it is. In a projection with
-// a key an event type may have forEach, a list: what stands beside it is done for each
-// element, to the document of that element's key.
+// Under on are the types of events that the projection follows; it ignores others. The
+// operators are MongoDB's: set, unset (a list of fields), inc, min, max, push (a value,
+// or value and last, to keep only that many), addToSet, pull (a value, wherever it is in
+// the array), and delete. Fields are paths with dots. A condition, when, may stand beside
+// the operators or beside the value of a field; where it is false, the document or the
+// field stays as it is. In a projection with a key an event type may have forEach, a
+// list: what is beside it is done for each element, to the document of that element's
+// key.
 //
 // A value that is a string is an expression in the language of expr-lang/expr,
 // compiled and checked when the file is loaded; other scalars stand for
@@ -45,10 +45,10 @@
 //	item    the element, beside a forEach and in the key
 //	state   what earlier events have made of the aggregate's document
 //
-// What asks for state is made when it is stored, by Write.Complete, and is as certain
-// as a pure decision: the document comes of earlier events of the aggregate alone. A
-// projection with a key has no state, since the order of several aggregates' events
-// would decide.
+// A write that uses state is made when it is stored, by Write.Complete. It is as
+// reproducible as a pure decision, because the document results from earlier events of
+// the aggregate alone. A projection with a key has no state, since its value would depend
+// on the order of several aggregates' events.
 //
 // # What expressions see of BSON
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // Edit is what an update changed in a document, where the message does not show
-// the whole of it. Paths have dots between levels.
+// the whole document. Paths have dots between levels.
 type Edit struct {
 	Changed bson.D
 	Removed []string

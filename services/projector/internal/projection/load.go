@@ -1,9 +1,11 @@
 package projection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -21,8 +23,8 @@ func Load(path string) (Projections, error) {
 	return Parse(path, content)
 }
 
-// LoadAll reads the projections declared in several files, which share names and
-// collections no more than those of one do.
+// LoadAll reads the projections declared in several files. As within one file, no two may
+// share a name or a collection.
 func LoadAll(paths []string) (Projections, error) {
 	var all Projections
 	var errs []error
@@ -128,7 +130,7 @@ func keySource(node ast.Node) string {
 }
 
 func (l *loader) projectionAt(node ast.Node) *declared {
-	p := &declared{rules: map[string]*rule{}, source: node.String()}
+	p := &declared{rules: map[string]*rule{}, source: sourceOf(node)}
 	l.projection, l.keyed, l.iterates = "", false, false
 	entries := l.entries(node, "a projection")
 	for _, e := range entries {
@@ -153,8 +155,10 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 			p.version = l.version(e)
 		case "on":
 			l.rules(p, e)
+		case "onError":
+			p.onError = l.onError(e)
 		default:
-			l.problem(e.at, "unknown key %q; a projection has name, collection, version, key and on", e.key)
+			l.problem(e.at, "unknown key %q; a projection has name, collection, version, key, on and onError", e.key)
 		}
 	}
 	if p.key.program != nil && p.key.program.UsesItem() && !l.iterates {
@@ -172,6 +176,37 @@ func (l *loader) projectionAt(node ast.Node) *declared {
 	l.projection = ""
 	return p
 }
+
+// sourceOf is what a node says of a projection, without its policy: another policy is no
+// other projection.
+func sourceOf(node ast.Node) string {
+	mapping, is := node.(*ast.MappingNode)
+	if !is {
+		return node.String()
+	}
+	others := *mapping
+	others.Values = slices.DeleteFunc(slices.Clone(mapping.Values), func(pair *ast.MappingValueNode) bool { return keyText(pair.Key) == "onError" })
+	return others.String()
+}
+
+// onError reads what becomes of events that fail: an action, or one for each class.
+func (l *loader) onError(e entry) Policy {
+	p := Policy{}
+	if text, is := expressionText(e.value); is {
+		if err := p.set("", text); err != nil {
+			l.problem(e.at, "onError: %s", err)
+		}
+		return p
+	}
+	for _, of := range l.entries(e.value, "onError") {
+		if err := p.set(of.key, l.text(of)); err != nil || of.key == "" {
+			l.problem(of.at, "onError: %v; it has %s, each with one of %s", cmp.Or(err, errNoClass), listed(classes), listed(actions))
+		}
+	}
+	return p
+}
+
+var errNoClass = errors.New("a class is empty")
 
 // version reads the number of a version.
 func (l *loader) version(e entry) int {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Part is one projection of a deployment, as others are told of it.
+// Part describes one projection of a deployment to others.
 type Part struct {
 	Name        string   `bson:"name"`
 	Collections []string `bson:"collections"`
@@ -24,13 +24,23 @@ type Part struct {
 	Key   string `bson:"-" json:"-"`
 }
 
+// described is a projection that says more of itself than others do.
+type described interface {
+	// Types are the event types that it follows, sorted; nil for all.
+	Types() []string
+	// keyText is the key, as far as it is known; "" where there is none.
+	keyText() string
+	// says is all that tells the projection from another of its name.
+	says() string
+}
+
 // Parts describe the projections, sorted by name.
 func (ps Projections) Parts() []Part {
 	parts := make([]Part, 0, len(ps))
 	for _, p := range ps {
 		part := Part{Name: p.Name(), Collections: p.Collections(), Content: Content(p), Keyed: Keyed(p)}
-		if d, ok := p.(*declared); ok {
-			part.Types, part.Key = d.Types(), d.keys
+		if known, ok := p.(described); ok {
+			part.Types, part.Key = known.Types(), known.keyText()
 		}
 		parts = append(parts, part)
 	}
@@ -42,8 +52,8 @@ func (ps Projections) Parts() []Part {
 // itself it is.
 func Content(p Projection) string {
 	content := fmt.Sprintf("%T", p)
-	if d, ok := p.(*declared); ok {
-		content = d.source
+	if known, ok := p.(described); ok {
+		content = known.says()
 	}
 	sum := sha256.Sum256([]byte(content))
 	return hex.EncodeToString(sum[:8])

@@ -10,7 +10,7 @@ import (
 const maxVersion = 999_999
 
 // Version is one version of a projection. Each has documents of its own, and
-// readers use a view that stands on those of one version.
+// readers use a view of one version's documents.
 type Version struct {
 	// Projection is the name that all versions share, View that of the view.
 	Projection string
@@ -19,7 +19,8 @@ type Version struct {
 	Number int
 }
 
-// Versioned is a projection that may have versions; false where it has none.
+// Versioned is a projection that may have versions; its method says false where it has
+// none.
 type Versioned interface {
 	Version() (Version, bool)
 }
@@ -37,8 +38,8 @@ func VersionOf(p Projection) (Version, bool) {
 	return Version{}, false
 }
 
-// View is what readers read: the documents of a collection without those that
-// are deleted, of which only the position is left.
+// View is what readers read: the documents of a collection without the deleted ones, of
+// which only the position is left.
 type View struct {
 	Name string
 	On   string

@@ -3,7 +3,6 @@ package readmodel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,11 +45,7 @@ func lacks(w *projection.Write, first contract.Sequence) (bool, error) {
 	if w.Complete == nil || w.Keyed {
 		return true, nil
 	}
-	done, err := w.Complete(nil)
-	if errors.Is(err, projection.ErrInterrupted) {
-		return false, err
-	}
-	return err != nil || done.Changes() && !done.Delete, nil
+	return w.Makes()
 }
 
 // repeats are those of writes, at places and none above a position, that are repeats: up
@@ -68,6 +63,11 @@ func (s *Writes) repeats(ctx context.Context, writes []projection.Write, places 
 		if live && w.Delete {
 			continue // there was nothing to delete
 		}
+		if live && lack {
+			if lack, err = s.unrecorded(ctx, w); err != nil {
+				return nil, err
+			}
+		}
 		if lack && live {
 			if i == 0 {
 				return nil, reject(place, lacked(w, first))
@@ -82,6 +82,13 @@ func (s *Writes) repeats(ctx context.Context, writes []projection.Write, places 
 	return places, s.noteLacks(ctx, lacking)
 }
 
+// unrecorded tells whether there is no record that the projection has skipped an event. One
+// that it has skipped before its first may come again, once it can be applied.
+func (s *Writes) unrecorded(ctx context.Context, w *projection.Write) (bool, error) {
+	recorded, err := s.there(ctx, s.own(projection.SkippedEvents).Name(), bson.D{{Key: "_id", Value: skippedKeyOf(w)}, standing})
+	return !recorded, err
+}
+
 // lacked says why a live event that is lacking halts its aggregate.
 func lacked(w *projection.Write, first contract.Sequence) string {
 	return fmt.Sprintf("%s: projection %q began aggregate %q at sequence %s, and this event, of sequence %s, comes from before and was never applied to it. "+
@@ -89,8 +96,9 @@ func lacked(w *projection.Write, first contract.Sequence) string {
 		NotFromTheBeginning, w.Projection, w.Event.AggregateID, first, w.Event.Sequence, delivery.Rebuild)
 }
 
-// Lack is an aggregate that a projection began later than with events that were resent
-// for it, which it was never given before. It is a document of applied_positions.
+// Lack is an aggregate that began in a projection later than its first events. Resent
+// ones from before that beginning came, which the projection had never been given. It is a
+// document of applied_positions.
 type Lack struct {
 	Key lackKey `bson:"_id" json:"-"`
 	// Projection and Aggregate are those of the key.
@@ -226,13 +234,13 @@ func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) e
 // positionAt is where a position is: in a document of a collection, or in the ledger.
 type positionAt struct {
 	collection string
-	account    account // without a projection in a collection
+	position   positionKey // without a projection in a collection
 }
 
 func (l *Lack) at() positionAt {
-	at := positionAt{l.Collection, account{AggregateID: l.Key.Aggregate}}
+	at := positionAt{l.Collection, positionKey{AggregateID: l.Key.Aggregate}}
 	if l.Collection == "" {
-		at.account.Projection = l.Key.Account
+		at.position.Projection = l.Key.Account
 	}
 	return at
 }
@@ -240,9 +248,9 @@ func (l *Lack) at() positionAt {
 // key is the position's _id there.
 func (at positionAt) key() any {
 	if at.collection == "" {
-		return at.account
+		return at.position
 	}
-	return at.account.AggregateID
+	return at.position.AggregateID
 }
 
 // firsts adds where positions begin, of a collection's own documents, or of the ledger.
@@ -269,10 +277,10 @@ func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, firs
 			return fmt.Errorf("read in %q where aggregates begin: %w", from, err)
 		}
 		if aggregate, ok := found.ID.StringValueOK(); ok {
-			firsts[positionAt{collection, account{AggregateID: aggregate}}] = found.Relay.First
+			firsts[positionAt{collection, positionKey{AggregateID: aggregate}}] = found.Relay.First
 			continue
 		}
-		var a account
+		var a positionKey
 		if err := found.ID.Unmarshal(&a); err != nil {
 			return fmt.Errorf("read in %q where aggregates begin: %w", from, err)
 		}
@@ -303,20 +311,20 @@ func (s *Store) Later(ctx context.Context, v, live *projection.Version, limit in
 		{{Key: "$match", Value: bson.D{{Key: bookkeeping + "." + begun, Value: bson.D{{Key: "$gt", Value: ""}}}, {Key: ofAggregates, Value: nil}}}},
 		{{Key: "$set", Value: bson.D{{Key: "aggregate", Value: "$_id"}, {Key: "began", Value: "$_relay." + begun}}}},
 	}
-	late, err := s.later(ctx, live.Collection(), own, v, limit)
+	late, err := s.later(ctx, live.Collection(), bson.D{}, own, v, limit)
 	if err != nil || len(late) > 0 {
 		return late, err
 	}
 	noted := mongo.Pipeline{
-		{{Key: "$match", Value: append(positionsOf(live.Account()), bson.E{Key: begun, Value: bson.D{{Key: "$gt", Value: ""}}})}},
+		{{Key: "$match", Value: bson.D{{Key: begun, Value: bson.D{{Key: "$gt", Value: ""}}}}}},
 		{{Key: "$set", Value: bson.D{{Key: "aggregate", Value: "$_id.aggregateId"}, {Key: "began", Value: "$" + begun}}}},
 	}
-	return s.later(ctx, projection.Positions, noted, v, limit)
+	return s.later(ctx, projection.Positions, positionsOf(live.Account()), noted, v, limit)
 }
 
 // later compares where a version begins aggregates: with its document, where that is the
 // aggregate's own, or with an event before it that changed none, which the ledger has.
-func (s *Store) later(ctx context.Context, from string, of mongo.Pipeline, v *projection.Version, limit int) (late []Late, err error) {
+func (s *Store) later(ctx context.Context, from string, filter bson.D, of mongo.Pipeline, v *projection.Version, limit int) (late []Late, err error) {
 	document, entry := bson.D{{Key: "$first", Value: "$document." + bookkeeping + "." + begun}}, bson.D{{Key: "$first", Value: "$entry." + begun}}
 	after := func(first any) bson.D { return bson.D{{Key: "$gt", Value: bson.A{first, "$began"}}} }
 	none := func(field string) bson.D { return bson.D{{Key: "$eq", Value: bson.A{"$" + field, bson.A{}}}} }
@@ -328,12 +336,17 @@ func (s *Store) later(ctx context.Context, from string, of mongo.Pipeline, v *pr
 		}}}}}}},
 		bson.D{{Key: "$limit", Value: limit}},
 		bson.D{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}, {Key: "aggregate", Value: 1}, {Key: "began", Value: 1}}}})
-	cursor, err := s.db.Collection(from).Aggregate(ctx, pipeline, options.Aggregate().SetAllowDiskUse(true))
-	if err == nil {
-		err = cursor.All(ctx, &late)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("compare in %q where versions begin: %w", from, err)
-	}
-	return late, nil
+	err = s.pages(ctx, from, filter, func(page bson.D) (enough bool, err error) {
+		var found []Late
+		cursor, err := s.db.Collection(from).Aggregate(ctx, slices.Concat(mongo.Pipeline{{{Key: "$match", Value: page}}}, pipeline))
+		if err == nil {
+			err = cursor.All(ctx, &found)
+		}
+		if err != nil {
+			return false, fmt.Errorf("compare in %q where versions begin: %w", from, err)
+		}
+		late = append(late, found...)
+		return len(late) >= limit, nil
+	})
+	return late[:min(len(late), limit)], err
 }

@@ -1,10 +1,12 @@
 package readmodel
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -37,25 +39,71 @@ var ErrUnnoted = errors.New("it cannot be known what the version has dealt with"
 // An aggregate whose source was deleted asks for nothing where there is nothing
 // of it: a copy does not show what was deleted.
 func (s *Store) Behind(ctx context.Context, v, live *projection.Version, limit int) (Behind, error) {
-	unnoted := Behind{}
-	if err := s.gather(ctx, unnoted, live.Collection(), notNoted(live), 1); err != nil {
-		return nil, err
-	}
-	for aggregate, sequence := range unnoted {
-		return nil, fmt.Errorf("%w: a document of %q shows sequence %s of aggregate %q, which %q does not have for %q",
-			ErrUnnoted, live.Collection(), sequence, aggregate, projection.Positions, live.Account())
-	}
 	behind := Behind{}
-	if err := s.gather(ctx, behind, projection.Positions, behindInLedger(v, live), limit); err != nil {
+	err := s.pages(ctx, projection.Positions, positionsOf(live.Account()), func(page bson.D) (enough bool, err error) {
+		err = s.gather(ctx, behind, projection.Positions, page, behindInLedger(v, live), limit)
+		return len(behind) >= limit, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	return behind, s.gather(ctx, behind, live.Collection(), behindInDocuments(v), limit)
+	err = s.pages(ctx, live.Collection(), bson.D{}, func(page bson.D) (enough bool, err error) {
+		unnoted := Behind{}
+		if err := s.gather(ctx, unnoted, live.Collection(), page, notNoted(live), 1); err != nil {
+			return false, err
+		}
+		for aggregate, sequence := range unnoted {
+			return false, fmt.Errorf("%w: a document of %q shows sequence %s of aggregate %q, which %q does not have for %q",
+				ErrUnnoted, live.Collection(), sequence, aggregate, projection.Positions, live.Account())
+		}
+		err = s.gather(ctx, behind, live.Collection(), page, behindInDocuments(v), limit)
+		return len(behind) >= limit, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return behind, nil
 }
 
-// gather adds what a comparison finds, the higher sequence of each aggregate.
-func (s *Store) gather(ctx context.Context, behind Behind, from string, pipeline mongo.Pipeline, limit int) error {
-	pipeline = append(pipeline, bson.D{{Key: "$limit", Value: limit}})
-	cursor, err := s.db.Collection(from).Aggregate(ctx, pipeline, options.Aggregate().SetAllowDiskUse(true))
+// comparedAtOnce is how many documents are compared in one request. With all of a large
+// collection one would take longer than it may.
+const comparedAtOnce = 1000
+
+// pages calls each with what matches some of a collection's documents at a time, until it
+// has enough or there are no more.
+func (s *Store) pages(ctx context.Context, from string, filter bson.D, each func(page bson.D) (enough bool, err error)) error {
+	only := bson.D{{Key: "_id", Value: 1}}
+	cursor, err := s.db.Collection(from).Find(ctx, filter, options.Find().SetProjection(only).SetHint(only).SetBatchSize(comparedAtOnce))
+	if err != nil {
+		return fmt.Errorf("compare versions in %q: %w", from, err)
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }() // the server ends it by itself
+	for more := true; more; {
+		var ids bson.A
+		for len(ids) < comparedAtOnce {
+			if more = cursor.Next(ctx); !more {
+				break
+			}
+			ids = append(ids, bson.Raw(bytes.Clone(cursor.Current)).Lookup("_id"))
+		}
+		if len(ids) == 0 {
+			break
+		}
+		enough, err := each(bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}})
+		if enough || err != nil {
+			return err
+		}
+	}
+	if err := cursor.Err(); err != nil {
+		return fmt.Errorf("compare versions in %q: %w", from, err)
+	}
+	return nil
+}
+
+// gather adds what a comparison finds in a page, the higher sequence of each aggregate.
+func (s *Store) gather(ctx context.Context, behind Behind, from string, page bson.D, pipeline mongo.Pipeline, limit int) error {
+	pipeline = slices.Concat(mongo.Pipeline{{{Key: "$match", Value: page}}}, pipeline, mongo.Pipeline{{{Key: "$limit", Value: limit}}})
+	cursor, err := s.db.Collection(from).Aggregate(ctx, pipeline)
 	if err != nil {
 		return fmt.Errorf("compare versions in %q: %w", from, err)
 	}
@@ -155,10 +203,10 @@ var (
 )
 
 // Await looks until v has reached what it was behind in, for about as long as
-// patience says, and returns what is left.
-func (s *Store) Await(ctx context.Context, v *projection.Version, behind Behind, patience time.Duration) (Behind, error) {
+// timeout says, and returns what is left.
+func (s *Store) Await(ctx context.Context, v *projection.Version, behind Behind, timeout time.Duration) (Behind, error) {
 	left := maps.Clone(behind)
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {

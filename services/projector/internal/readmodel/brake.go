@@ -28,11 +28,11 @@ func (s *Halts) LatestHalts(ctx context.Context, limit int) ([]time.Time, error)
 	if err := cursor.All(ctx, &halted); err != nil {
 		return nil, fmt.Errorf("count halted aggregates: %w", err)
 	}
-	times := make([]time.Time, len(halted))
+	times, err := s.skipped.latest(ctx, limit)
 	for i := range halted {
-		times[i] = halted[i].HaltedAt
+		times = append(times, halted[i].HaltedAt)
 	}
-	return times, nil
+	return byTime(limit, times...), err
 }
 
 // CountingHalts is how many halted aggregates count for the brake.

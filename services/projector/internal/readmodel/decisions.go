@@ -15,9 +15,9 @@ import (
 // mostNamed bounds the names in a line of the ledger; Count goes on.
 const mostNamed = 200
 
-// Decision is a line of the ledger: somebody has left events out, or accepted what
-// nobody has proven. It is written before that is done, and closed after it. One
-// that is not closed may have been carried out in part.
+// Decision is a line of the ledger: somebody has left events out, or accepted something
+// unproven. It is written before that is done, and closed afterwards. A decision that is
+// not closed may have been carried out in part.
 type Decision struct {
 	ID      string    `bson:"_id" json:"id"`
 	At      time.Time `bson:"at" json:"at"`

@@ -13,9 +13,9 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Deployment is what the projectors of a subscription are, as the last of them
-// to start has noted. Whoever changes what they keep must be the same. It stands
-// beside the group's processes, and stays when they have gone.
+// Deployment describes the projectors of a subscription, as the last of them to start
+// noted it. A command that changes what they keep must match it. It is kept beside the
+// group's processes, and stays when they have gone.
 type Deployment struct {
 	Topic        string            `bson:"topic"`
 	Subscription string            `bson:"subscription"`

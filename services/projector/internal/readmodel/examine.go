@@ -17,8 +17,8 @@ import (
 // needed are the actions that the running role must have on each collection.
 var needed = []string{"find", "insert", "update"}
 
-// Examination is what was read of the database, and what could not be asked for
-// want of a right.
+// Examination is what was read of the database, and what could not be read because a
+// right is missing.
 type Examination struct {
 	Facts   doctor.Database
 	Unasked []doctor.Unasked
@@ -44,6 +44,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, views []proje
 		{"what was resent and is lacking", "find on the read database", s.readLacks},
 		{"what readers see", "listCollections on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readViews(ctx, d, views) }},
 		{"what is halted and parked", "find on the read database", s.readParked},
+		{"what was skipped", "find on the read database", s.readSkipped},
 	} {
 		err := look.read(ctx, &e.Facts)
 		switch {
@@ -196,6 +197,11 @@ func (s *Store) readViews(ctx context.Context, d *doctor.Database, views []proje
 		}
 	}
 	return nil
+}
+
+func (s *Store) readSkipped(ctx context.Context, d *doctor.Database) (err error) {
+	d.Skipped, err = s.Skipped.Count(ctx)
+	return err
 }
 
 func (s *Store) readParked(ctx context.Context, d *doctor.Database) error {

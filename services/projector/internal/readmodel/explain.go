@@ -16,11 +16,11 @@ func Explain(w *projection.Write, now time.Time) bson.D {
 	shown := bson.D{{Key: "projection", Value: w.Projection}, {Key: "collection", Value: w.Collection}}
 	sent := model(w, now, nil)
 	if w.Keyed {
-		u := &unit{writes: []int{0}}
+		u := &coalescedWrite{writes: []int{0}}
 		sent = u.keyedModel([]projection.Write{*w}, now)
 		shown = append(shown, bson.E{Key: "guard", Value: bson.D{
 			{Key: "collection", Value: projection.Positions},
-			{Key: "filter", Value: accountOf(w).guard(w.Event, nil)},
+			{Key: "filter", Value: positionKeyOf(w).guard(w.Event, nil)},
 		}})
 	}
 	switch m := sent.(type) {

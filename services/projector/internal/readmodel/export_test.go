@@ -12,11 +12,11 @@ import (
 func (s *Writes) Confirm(ctx context.Context, w projection.Write) (delivery.Outcome, error) {
 	outcomes, writes := make([]delivery.Outcome, 1), []projection.Write{w}
 	if w.Keyed {
-		p := &joint{store: s, writes: writes, outcomes: outcomes, pending: []int{0}, fold: anywhere}
-		err := p.confirm(ctx, accountOf(&w))
+		p := &transaction{store: s, writes: writes, outcomes: outcomes, pending: []int{0}, scope: anywhere}
+		err := p.confirm(ctx, positionKeyOf(&w))
 		return outcomes[0], err
 	}
-	p := &pass{store: s, collection: s.db.Collection(w.Collection), writes: writes, outcomes: outcomes, pending: []int{0}, fold: adjacent}
+	p := &bulkWriter{store: s, collection: s.db.Collection(w.Collection), writes: writes, outcomes: outcomes, pending: []int{0}, scope: adjacent}
 	err := p.confirm(ctx, 0)
 	return outcomes[0], err
 }
@@ -30,4 +30,12 @@ func (s *Store) Aged() {
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	known.asOf = known.asOf.Add(-sourcesTrusted - time.Second)
+}
+
+// Waiting is how many writes to a collection wait to be sent with others.
+func (s *Writes) Waiting(collection string) int {
+	c := s.commit(s.db.Collection(collection))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
 }

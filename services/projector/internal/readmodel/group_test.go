@@ -37,8 +37,8 @@ func TestGroup_HaltsOfOneGroupHoldUpNoOther(t *testing.T) {
 		dying = other.Process("p-2", "p")
 	}
 	calm := one.Process("q-1", "q")
-	if err := calm.Beat(ctx, true); err != nil || calm.Careful() {
-		t.Errorf("care in one group after a death in another: got %t and %v, want none", calm.Careful(), err)
+	if err := calm.Beat(ctx, true); err != nil || calm.CrashedLately() {
+		t.Errorf("a crash of another group: got %t and %v, want none", calm.CrashedLately(), err)
 	}
 	if halted, err := one.Halts.Halted(ctx, "a"); err != nil || halted != "" {
 		t.Errorf("halted in one group: got %q and %v, want not", halted, err)

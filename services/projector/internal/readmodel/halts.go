@@ -20,20 +20,23 @@ import (
 type Halts struct {
 	*database
 	// marked are those of Config.
-	marked []string
+	marked  []string
+	skipped *Skipped
 }
 
 var _ delivery.HaltedAggregates = (*Halts)(nil)
 
 // haltedAggregate is a document of halted_aggregates; its key is the aggregate.
 type haltedAggregate struct {
-	AggregateID string            `bson:"_id" json:"aggregate"`
-	Reason      string            `bson:"reason" json:"reason"`
-	Sequence    contract.Sequence `bson:"sequence" json:"sequence"`
-	Position    contract.Position `bson:"position" json:"position"`
-	EventID     string            `bson:"eventId" json:"event_id"`
-	EventType   string            `bson:"eventType" json:"event_type"`
-	HaltedAt    time.Time         `bson:"haltedAt" json:"halted_at"`
+	AggregateID string `bson:"_id" json:"aggregate"`
+	Reason      string `bson:"reason" json:"reason"`
+	// Projection is the one that is to blame, if one is.
+	Projection string            `bson:"projection,omitempty" json:"projection,omitempty"`
+	Sequence   contract.Sequence `bson:"sequence" json:"sequence"`
+	Position   contract.Position `bson:"position" json:"position"`
+	EventID    string            `bson:"eventId" json:"event_id"`
+	EventType  string            `bson:"eventType" json:"event_type"`
+	HaltedAt   time.Time         `bson:"haltedAt" json:"halted_at"`
 	// Halt tells this halt from others of the aggregate.
 	Halt delivery.HaltID `bson:"halt" json:"-"`
 	// Parked is how many messages were parked under the halt, redriven ones among them.

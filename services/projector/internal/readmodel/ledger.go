@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,34 +18,39 @@ import (
 	"changerelay/services/projector/internal/readmodel/reply"
 )
 
-// account is a key of the ledger: how far an aggregate's events are in the
+// positionKey is a key of the ledger: how far an aggregate's events are in the
 // documents of a projection whose documents many aggregates change. The guard
 // stands there, and moves in one transaction with the documents.
-type account struct {
+type positionKey struct {
 	Projection  string `bson:"projection"`
 	AggregateID string `bson:"aggregateId"`
 }
 
-// joint stores writes that belong together: those to documents of another key,
+// transaction stores writes that belong together: those to documents of another key,
 // whose guard stands in the ledger, and those of events that write to several
 // collections. Each run of events goes in one transaction, so that an event which
 // one collection refuses is stored in none, and nothing after it either.
-type joint struct {
+type transaction struct {
 	store    *Writes
 	writes   []projection.Write
 	outcomes []delivery.Outcome
 	pending  []int // places in writes that are not stored yet, in order
-	// fold is alone once a fold of several writes was refused.
-	fold reach
+	// scope is alone once a coalesced write was refused.
+	scope scope
 	// single: events go one by one, since a command was refused as a whole.
 	single bool
+	// known are the outcomes of writes whose events the last transaction found skipped, or
+	// applied, before.
+	known map[int]delivery.Outcome
 }
 
-func accountOf(w *projection.Write) account { return account{w.Projection, w.Event.AggregateID} }
+func positionKeyOf(w *projection.Write) positionKey {
+	return positionKey{w.Projection, w.Event.AggregateID}
+}
 
 // run stores rising runs of the pending writes, each in a transaction. A round
-// settles at least one write, takes folds apart, or ends it.
-func (p *joint) run(ctx context.Context) error {
+// settles at least one write, takes coalesced writes apart, or ends it.
+func (p *transaction) run(ctx context.Context) error {
 	for len(p.pending) > 0 {
 		rising := p.rising()
 		err := p.send(ctx, rising)
@@ -54,11 +60,11 @@ func (p *joint) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			for _, place := range rising {
-				p.outcomes[place] = delivery.Applied
+				p.outcomes[place] = cmp.Or(p.known[place], delivery.Applied)
 			}
 			p.pending = p.pending[len(rising):]
 		case isSeen:
-			err = p.confirm(ctx, seen.account)
+			err = p.confirm(ctx, seen.key)
 		case isRefused:
 			err = p.judge(ctx, rising, refusal)
 		case isRejected:
@@ -74,7 +80,7 @@ func (p *joint) run(ctx context.Context) error {
 }
 
 // about names the projections whose writes are pending, for an error.
-func (p *joint) about() string {
+func (p *transaction) about() string {
 	var names []string
 	for _, place := range p.pending {
 		if name := p.writes[place].Projection; !slices.Contains(names, name) {
@@ -86,8 +92,8 @@ func (p *joint) about() string {
 
 // send stores a run: in a transaction, unless one entry of the ledger, which is there,
 // is all that changes.
-func (p *joint) send(ctx context.Context, places []int) error {
-	if guards := accounts(p.writes, places); len(collections(p.writes, places)) == 0 && len(guards) == 1 {
+func (p *transaction) send(ctx context.Context, places []int) error {
+	if guards := positionKeys(p.writes, places); len(collections(p.writes, places)) == 0 && len(guards) == 1 && !skips(p.writes) && !mends(p.writes) {
 		if moved, err := p.move(ctx, guards[0], places, time.Now(), false); err != nil || moved {
 			return err
 		}
@@ -96,9 +102,9 @@ func (p *joint) send(ctx context.Context, places []int) error {
 }
 
 // rising returns the first pending writes of one source whose sequences rise; writes of
-// the same message belong together. What comes after is a repeat or a twin, or is to be
+// the same message belong together. What comes after is a repeat or a conflict, or is to be
 // compared with what those before it leave.
-func (p *joint) rising() []int {
+func (p *transaction) rising() []int {
 	for i := 1; i < len(p.pending); i++ {
 		last, next := p.writes[p.pending[i-1]].Event, p.writes[p.pending[i]].Event
 		if next != last && (p.single || next.Sequence <= last.Sequence || next.Source != last.Source) {
@@ -108,10 +114,13 @@ func (p *joint) rising() []int {
 	return p.pending
 }
 
-// write is one transaction: each account of the ledger moves from below its
+// write is one transaction: each position of the ledger moves from below its
 // first event to its last, and the documents change.
-func (p *joint) write(ctx context.Context, places []int) error {
+func (p *transaction) write(ctx context.Context, places []int) error {
 	now := time.Now()
+	if err := p.know(ctx, places); err != nil {
+		return err
+	}
 	if err := p.moveAll(ctx, places, now); err != nil {
 		return err
 	}
@@ -120,12 +129,15 @@ func (p *joint) write(ctx context.Context, places []int) error {
 			return err
 		}
 	}
-	return nil
+	if err := p.mend(ctx, places, now); err != nil {
+		return err
+	}
+	return p.record(ctx, places, now)
 }
 
 // writeTo stores what goes to one collection. A write that depends on its document
 // begins a bulk write of its own, so that it sees what those before it have made.
-func (p *joint) writeTo(ctx context.Context, collection string, places []int, now time.Time) error {
+func (p *transaction) writeTo(ctx context.Context, collection string, places []int, now time.Time) error {
 	writes := p.writes
 	for len(places) > 0 {
 		if writes[places[0]].Complete != nil {
@@ -142,7 +154,7 @@ func (p *joint) writeTo(ctx context.Context, collection string, places []int, no
 		for next < len(places) && writes[places[next]].Complete == nil {
 			next++
 		}
-		if err := p.bulk(ctx, collection, units(writes, places[:next], p.fold), writes, now); err != nil {
+		if err := p.bulk(ctx, collection, coalesce(writes, places[:next], p.scope), writes, now); err != nil {
 			return err
 		}
 		places = places[next:]
@@ -150,7 +162,7 @@ func (p *joint) writeTo(ctx context.Context, collection string, places []int, no
 	return nil
 }
 
-func (p *joint) bulk(ctx context.Context, collection string, sent []*unit, writes []projection.Write, now time.Time) error {
+func (p *transaction) bulk(ctx context.Context, collection string, sent []*coalescedWrite, writes []projection.Write, now time.Time) error {
 	models := make([]mongo.WriteModel, len(sent))
 	for i, u := range sent {
 		models[i] = u.model(writes, now, p.store.sources)
@@ -169,7 +181,7 @@ func (p *joint) bulk(ctx context.Context, collection string, sent []*unit, write
 // complete is the write at a place, made of its document as the transaction sees it.
 // Who changes that document meanwhile is in the transaction's way, which begins again.
 // Of a document that is not below the event nothing is made: the guard is to find it.
-func (p *joint) complete(ctx context.Context, place int) (projection.Write, error) {
+func (p *transaction) complete(ctx context.Context, place int) (projection.Write, error) {
 	w := p.writes[place]
 	document, err := p.store.db.Collection(w.Collection).FindOne(ctx, bson.D{{Key: "_id", Value: w.ID}}).Raw()
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
@@ -188,7 +200,7 @@ func (p *joint) complete(ctx context.Context, place int) (projection.Write, erro
 	case errors.Is(err, projection.ErrInterrupted):
 		return w, err
 	case err != nil:
-		return w, reject(place, err.Error())
+		return w, refuse(place, projection.Evaluate, err.Error())
 	}
 	done.By, done.Halted = w.By, w.Halted
 	return done, nil
@@ -213,10 +225,10 @@ func stateOf(document bson.Raw) (bson.Raw, error) {
 	return bson.Marshal(state)
 }
 
-// moveAll moves the accounts of a run, and looks at what those stand on that are new.
-func (p *joint) moveAll(ctx context.Context, places []int, now time.Time) error {
-	created := map[string][]account{}
-	for _, a := range accounts(p.writes, places) {
+// moveAll moves the positions of a run, and looks at what those stand on that are new.
+func (p *transaction) moveAll(ctx context.Context, places []int, now time.Time) error {
+	created := map[string][]positionKey{}
+	for _, a := range positionKeys(p.writes, places) {
 		moved, err := p.move(ctx, a, places, now, true)
 		if err != nil {
 			return err
@@ -225,18 +237,18 @@ func (p *joint) moveAll(ctx context.Context, places []int, now time.Time) error 
 			created[a.Projection] = append(created[a.Projection], a)
 		}
 	}
-	for name, accounts := range created {
-		if err := p.begun(ctx, name, accounts, places); err != nil {
+	for name, keys := range created {
+		if err := p.begun(ctx, name, keys, places); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// move moves an account over its events, and tells whether it was there. With
+// move moves a position over its events, and tells whether it was there. With
 // create one that was not is there now.
-func (p *joint) move(ctx context.Context, a account, places []int, now time.Time, create bool) (moved bool, err error) {
-	mine := ofAccount(p.writes, places, a)
+func (p *transaction) move(ctx context.Context, a positionKey, places []int, now time.Time, create bool) (moved bool, err error) {
+	mine := ofPosition(p.writes, places, a)
 	first, last := p.writes[mine[0]].Event, p.writes[mine[len(mine)-1]].Event
 	position := bson.D{{Key: "$set", Value: append(bson.D{{Key: "sequence", Value: last.Sequence}, {Key: "eventId", Value: last.ID}, {Key: "eventType", Value: last.Type}, {Key: "operation", Value: last.Operation}, {Key: "updatedAt", Value: now}}, noted(last)...)}}
 	result, err := p.store.db.Collection(projection.Positions).UpdateOne(ctx, a.guard(first, p.store.sources), with(position, "$setOnInsert", beginning(begun, first)...),
@@ -250,14 +262,14 @@ func (p *joint) move(ctx context.Context, a account, places []int, now time.Time
 	return result.MatchedCount > 0, nil
 }
 
-// guard matches the account only below an event, of a source that it goes on from.
-func (a account) guard(e *contract.Event, of *sources) bson.D {
+// guard matches the position only below an event, of a source that it goes on from.
+func (a positionKey) guard(e *contract.Event, of *sources) bson.D {
 	return append(bson.D{{Key: "_id", Value: a}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: e.Sequence}}}}, of.ofSource("source", e)...)
 }
 
-// keyedModel is the upsert for the unit. Its guard stands in the ledger; the filter
+// keyedModel is the upsert for the coalesced write. Its guard stands in the ledger; the filter
 // keeps off documents of somebody else, and those that show that the ledger is lost.
-func (u *unit) keyedModel(writes []projection.Write, now time.Time) mongo.WriteModel {
+func (u *coalescedWrite) keyedModel(writes []projection.Write, now time.Time) mongo.WriteModel {
 	last := u.last(writes)
 	filter := bson.D{{Key: "_id", Value: last.ID}, {Key: bookkeeping + ".sequence", Value: bson.D{{Key: "$exists", Value: true}}}, u.unapplied(writes)}
 	relay := append(position(last, now), bson.E{Key: "aggregateId", Value: last.Event.AggregateID})
@@ -267,7 +279,7 @@ func (u *unit) keyedModel(writes []projection.Write, now time.Time) mongo.WriteM
 	}
 	update := last.Update
 	if len(u.writes) > 1 {
-		update = u.fold.update()
+		update = u.update.update()
 	}
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpsert(true).SetUpdate(with(update, "$set", bson.E{Key: bookkeeping, Value: relay}))
 }
@@ -284,22 +296,22 @@ func collections(writes []projection.Write, places []int) []string {
 	return names
 }
 
-// accounts are those of the ledger that guard the writes at places, in order of
+// positionKeys are those of the ledger that guard the writes at places, in order of
 // appearance.
-func accounts(writes []projection.Write, places []int) []account {
-	var all []account
+func positionKeys(writes []projection.Write, places []int) []positionKey {
+	var all []positionKey
 	for _, place := range places {
-		if a := accountOf(&writes[place]); writes[place].Keyed && !slices.Contains(all, a) {
+		if a := positionKeyOf(&writes[place]); writes[place].Keyed && !slices.Contains(all, a) {
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-func ofAccount(writes []projection.Write, places []int, a account) []int {
+func ofPosition(writes []projection.Write, places []int, a positionKey) []int {
 	var mine []int
 	for _, place := range places {
-		if writes[place].Keyed && accountOf(&writes[place]) == a {
+		if writes[place].Keyed && positionKeyOf(&writes[place]) == a {
 			mine = append(mine, place)
 		}
 	}

@@ -14,7 +14,7 @@ func TestLooks_AreDueOnceInAWhile(t *testing.T) {
 		var due []bool
 		for range 2 {
 			due = append(due, l.due(), l.due())
-			time.Sleep(patience - 1) //nolint:forbidigo // in a bubble
+			time.Sleep(conflictTime - 1) //nolint:forbidigo // in a bubble
 			due = append(due, l.due())
 			time.Sleep(time.Nanosecond) //nolint:forbidigo // in a bubble
 		}

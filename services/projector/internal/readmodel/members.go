@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -19,10 +20,13 @@ type Member struct {
 	Lives bool `bson:"lives" json:"lives"`
 	// HeardOf is when it last said that it lives, by the server's clock.
 	HeardOf time.Time `bson:"heartbeatAt" json:"heard_of_at"`
+	// Progress is how far its projections were then; nil where an older release runs.
+	Progress []Progress `bson:"progress" json:"-"`
 }
 
-// Members are the group's projectors, by instance: those that live, and those
-// that fell silent within the last day.
+// Members are the group's projectors, by instance: those that live, and those that fell
+// silent within the last day, unless another process of the instance lives: it was begun in
+// the place of the one that was killed.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	silentFor := bson.D{{Key: "$subtract", Value: bson.A{"$$NOW", "$heartbeatAt"}}}
 	cursor, err := s.own(projection.Processes).Aggregate(ctx, mongo.Pipeline{
@@ -32,6 +36,7 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 		{{Key: "$project", Value: bson.D{
 			{Key: "instance", Value: 1},
 			{Key: "heartbeatAt", Value: 1},
+			{Key: "progress", Value: 1},
 			{Key: "lives", Value: bson.D{{Key: "$lt", Value: bson.A{silentFor, deadAfter.Milliseconds()}}}},
 		}}},
 	})
@@ -42,5 +47,9 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	if err := cursor.All(ctx, &members); err != nil {
 		return nil, fmt.Errorf("read the projectors in %q: %w", projection.Processes, err)
 	}
-	return members, nil
+	lives := map[string]bool{}
+	for i := range members {
+		lives[members[i].Instance] = lives[members[i].Instance] || members[i].Lives
+	}
+	return slices.DeleteFunc(members, func(m Member) bool { return !m.Lives && lives[m.Instance] }), nil
 }

@@ -17,8 +17,8 @@ import (
 // ErrInUse means that something of those who would be moved from is not done with.
 var ErrInUse = errors.New("it is still in use")
 
-// Move is what makes read collections another group's, a group another
-// subscription's, or a subscription another group's.
+// Move gives read collections to another group, a group to another subscription, or a
+// subscription to another group.
 type Move struct {
 	// Collections are those that change their group, by the group they had.
 	Collections map[string]string `json:"collections,omitempty"`

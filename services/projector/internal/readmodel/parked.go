@@ -17,13 +17,14 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Parked are the messages that are kept aside, in parked_messages, for those who apply,
-// list or discard them.
+// Parked are the messages that are kept aside, in parked_messages, to be applied, listed
+// or discarded.
 type Parked struct {
 	*database
-	halts  *Halts
-	writes *Writes
-	room   *room
+	halts   *Halts
+	writes  *Writes
+	skipped *Skipped
+	room    *room
 }
 
 var _ delivery.ParkedMessages = (*Parked)(nil)
@@ -293,6 +294,21 @@ func received(v any) any {
 		return at.Time().UTC()
 	}
 	return v
+}
+
+// LastSkipped implements delivery.Records.
+func (s *Parked) LastSkipped(ctx context.Context, aggregate string) (contract.Sequence, error) {
+	return s.skipped.LastSkipped(ctx, aggregate)
+}
+
+// SkippedBy implements delivery.Records.
+func (s *Parked) SkippedBy(ctx context.Context, e *contract.Event) ([]string, error) {
+	return s.skipped.SkippedBy(ctx, e)
+}
+
+// Reapplied implements delivery.ParkedMessages.
+func (s *Parked) Reapplied(ctx context.Context, e *contract.Event, names []string) error {
+	return s.skipped.applied(ctx, e, names)
 }
 
 // Position implements delivery.ParkedMessages.

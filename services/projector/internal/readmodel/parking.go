@@ -102,6 +102,9 @@ func (s *Parking) Halt(ctx context.Context, h delivery.Halt) (delivery.HaltID, e
 		{Key: "eventType", Value: e.Type},
 		{Key: "haltedAt", Value: mark.Since},
 	}}}
+	if h.Projection != "" {
+		update[0].Value = append(update[0].Value.(bson.D), bson.E{Key: "projection", Value: h.Projection})
+	}
 	if h.Uncounted {
 		update[0].Value = append(update[0].Value.(bson.D), bson.E{Key: "uncounted", Value: true})
 	}
@@ -195,7 +198,7 @@ func (s *Parking) park(ctx context.Context, p *delivery.Parked) error {
 			return cmp.Or(err, delivery.ErrDiscarded)
 		}
 		document.Behind = p.Event.Sequence < halt.Sequence || p.Event.Sequence <= halt.Taken
-		id, fields, err := document.split()
+		id, fields, err := split(document)
 		if err != nil {
 			return err
 		}
@@ -208,23 +211,6 @@ func (s *Parking) park(ctx context.Context, p *delivery.Parked) error {
 		}
 		return s.fill(ctx, id, fields)
 	})
-}
-
-// split is the document's key, and its other fields.
-func (p *parkedMessage) split() (id any, fields bson.D, err error) {
-	document, err := bson.Marshal(p)
-	if err != nil {
-		return nil, nil, mongo.MarshalError{Value: p, Err: err}
-	}
-	elements, err := bson.Raw(document).Elements()
-	if err != nil {
-		return nil, nil, mongo.MarshalError{Value: p, Err: err}
-	}
-	fields = make(bson.D, 0, len(elements))
-	for _, element := range elements[1:] {
-		fields = append(fields, bson.E{Key: element.Key(), Value: element.Value()})
-	}
-	return elements[0].Value(), fields, nil
 }
 
 // isShell tells a message that could not be kept, and has only its place kept:
@@ -278,11 +264,7 @@ func (s *Parking) parked(p *delivery.Parked) *parkedMessage {
 		ParkedAt:       time.Now(),
 		Weight:         m.Weight(),
 		FollowedBy:     s.followers(e.Type),
-		Message: parkedContent{
-			ID: m.ID, SessionID: m.SessionID, PartitionKey: m.PartitionKey, Subject: m.Subject,
-			ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body,
-			Properties: bson.D{},
-		},
+		Message:        contentOf(&m.Message),
 	}
 	if !e.Time.IsZero() {
 		document.EventTime = &e.Time
@@ -290,15 +272,25 @@ func (s *Parking) parked(p *delivery.Parked) *parkedMessage {
 	if e.Version.Known {
 		document.Version = &e.Version.Number
 	}
+	return document
+}
+
+// contentOf is a message as it is kept.
+func contentOf(m *contract.Message) parkedContent {
+	content := parkedContent{
+		ID: m.ID, SessionID: m.SessionID, PartitionKey: m.PartitionKey, Subject: m.Subject,
+		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body,
+		Properties: bson.D{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
 		value := storable(m.Properties[name])
 		if plainName.MatchString(name) {
-			document.Message.Properties = append(document.Message.Properties, bson.E{Key: name, Value: value})
+			content.Properties = append(content.Properties, bson.E{Key: name, Value: value})
 			continue
 		}
-		document.Message.Others = append(document.Message.Others, parkedProperty{name, value})
+		content.Others = append(content.Others, parkedProperty{name, value})
 	}
-	return document
+	return content
 }
 
 // storable is an AMQP value as BSON has it. What BSON has no type for, and no

@@ -78,7 +78,7 @@ func positionsOf(name string) bson.D {
 // begun is for a transaction that has created the first entries of aggregates for a
 // projection: ErrPositionsLost where the ledger has no other one of the projection,
 // and a collection of it has documents that show events.
-func (p *joint) begun(ctx context.Context, name string, created []account, places []int) error {
+func (p *transaction) begun(ctx context.Context, name string, created []positionKey, places []int) error {
 	own := bson.A{}
 	for _, a := range created {
 		own = append(own, a)
@@ -110,7 +110,7 @@ func (s *Writes) collectionsOf(name string, writes []projection.Write, places []
 
 // unapplied keeps a keyed write off a document that shows its event, or a later one
 // of the aggregate, which a ledger that has it keeps from coming so far.
-func (u *unit) unapplied(writes []projection.Write) bson.E {
+func (u *coalescedWrite) unapplied(writes []projection.Write) bson.E {
 	var clauses bson.A
 	var aggregates []string
 	for _, place := range u.writes {

@@ -136,7 +136,7 @@ func TestPositions_OneThatIsLostIsMissedByItsDocument(t *testing.T) {
 }
 
 // What one event asks of a document more than once is applied as often, also where it is
-// not folded into one update.
+// not coalesced into one update.
 func TestPositions_AnEventChangesADocumentMoreThanOnce(t *testing.T) {
 	t.Parallel()
 	s, db := newTotals(t)

@@ -23,8 +23,8 @@ const (
 	beatEvery = 10 * time.Second
 	// deadAfter is how long a process that says nothing counts as alive.
 	deadAfter = 45 * time.Second
-	// carefulTime is how long the others are careful after a death.
-	carefulTime = 10 * time.Minute
+	// noteTime is how long the others note what they do after a death.
+	noteTime = 10 * time.Minute
 	// beatAgain is when a process tries again that could not say that it lives.
 	beatAgain = time.Second
 	// silentAfter is how long after it has last said that it lives a process begins to
@@ -49,8 +49,11 @@ type Process struct {
 	id, instance string
 	// Works tells by which records of rebuilds the process works; see rebuild.Records.
 	// It is set before the first Beat.
-	Works   string
-	careful atomic.Bool
+	Works string
+	// Progress is told with each beat: how far the process's projections are. It is set
+	// before the first Beat; nil tells nothing.
+	Progress func() []Progress
+	crashed  atomic.Bool
 	// beaten is when the process last said that it lives, by the server's clock.
 	beaten time.Time
 	// heard is when the process last began to say that it lives, by its own clock, in
@@ -59,7 +62,7 @@ type Process struct {
 	began time.Time
 }
 
-var _ delivery.Care = (*Process)(nil)
+var _ delivery.CrashNotes = (*Process)(nil)
 
 // Process returns this process. id is unique; instance is what a successor of
 // it is called too, where the platform gives it the same name again.
@@ -172,8 +175,12 @@ func (p *Process) say(ctx context.Context, first bool) error {
 		// Before is that of the beat before, as far as the database has it.
 		Before time.Time `bson:"beatBefore"`
 	}
+	progress := []Progress{}
+	if p.Progress != nil {
+		progress = p.Progress()
+	}
 	err := processes.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "works", Value: literal(p.Works)}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "works", Value: literal(p.Works)}, {Key: "progress", Value: literal(progress)}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&me)
 	if err != nil {
 		return fmt.Errorf("say that the process lives: %w", err)
@@ -200,11 +207,11 @@ func (p *Process) say(ctx context.Context, first bool) error {
 	if _, err := processes.UpdateMany(ctx, dead, bson.D{{Key: "$set", Value: bson.D{{Key: "diedAt", Value: me.HeartbeatAt}}}}); err != nil {
 		return fmt.Errorf("look for processes that have died: %w", err)
 	}
-	err = processes.FindOne(ctx, bson.D{{Key: "diedAt", Value: bson.D{{Key: "$gt", Value: me.HeartbeatAt.Add(-carefulTime)}}}}).Err()
+	err = processes.FindOne(ctx, bson.D{{Key: "diedAt", Value: bson.D{{Key: "$gt", Value: me.HeartbeatAt.Add(-noteTime)}}}}).Err()
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return fmt.Errorf("look for processes that have died: %w", err)
 	}
-	p.careful.Store(err == nil)
+	p.crashed.Store(err == nil)
 	return nil
 }
 
@@ -239,8 +246,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Careful implements delivery.Care.
-func (p *Process) Careful() bool { return p.careful.Load() }
+// CrashedLately implements delivery.CrashNotes.
+func (p *Process) CrashedLately() bool { return p.crashed.Load() }
 
 // attempts is an aggregate's document: which processes have which of its
 // messages in hand. What is done is taken out, so it stays small however often
@@ -254,7 +261,7 @@ type attempt struct {
 	Messages []string `bson:"messages"`
 }
 
-// Deaths implements delivery.Care. A process that has stopped as asked has not
+// Deaths implements delivery.CrashNotes. A process that has stopped as asked has not
 // died, whatever it left in hand.
 func (p *Process) Deaths(ctx context.Context, aggregate string) ([][]string, error) {
 	var noted attempts
@@ -287,13 +294,13 @@ func (p *Process) Deaths(ctx context.Context, aggregate string) ([][]string, err
 	return deaths, nil
 }
 
-// Note implements delivery.Care.
+// Note implements delivery.CrashNotes.
 func (p *Process) Note(ctx context.Context, aggregate string, messages []string) error {
 	mine := bson.D{{Key: "process", Value: literal(p.id)}, {Key: "messages", Value: literal(messages)}}
 	return p.note(ctx, aggregate, bson.D{{Key: "$concatArrays", Value: bson.A{p.others(), bson.A{mine}}}})
 }
 
-// Clear implements delivery.Care.
+// Clear implements delivery.CrashNotes.
 func (p *Process) Clear(ctx context.Context, aggregate string, done []string) error {
 	left := bson.D{{Key: "$setDifference", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$$a.messages", bson.A{}}}}, literal(append([]string{}, done...))}}}
 	less := bson.D{{Key: "$map", Value: bson.D{

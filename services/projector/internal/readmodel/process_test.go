@@ -20,8 +20,8 @@ func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	ctx := t.Context()
 	beat := func(p *readmodel.Process, first, want bool) {
 		t.Helper()
-		if err := p.Beat(ctx, first); err != nil || p.Careful() != want {
-			t.Fatalf("beat: got careful %t and %v, want %t", p.Careful(), err, want)
+		if err := p.Beat(ctx, first); err != nil || p.CrashedLately() != want {
+			t.Fatalf("beat: got a recent crash %t and %v, want %t", p.CrashedLately(), err, want)
 		}
 	}
 	died := func(p *readmodel.Process, aggregate, message string, want int) {
@@ -120,15 +120,15 @@ func TestProcess_AnOrderlyStopIsNoDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its successor has its name, and others have not heard from it for long.
-	if err := same.Beat(ctx, true); err != nil || same.Careful() {
-		t.Errorf("the successor: got careful %t and %v, want not", same.Careful(), err)
+	if err := same.Beat(ctx, true); err != nil || same.CrashedLately() {
+		t.Errorf("the successor: got a recent crash %t and %v, want not", same.CrashedLately(), err)
 	}
 	_, err := s.db.Collection("projector_processes").UpdateByID(ctx, "pod-1", bson.D{{Key: "$set", Value: bson.D{{Key: "heartbeatAt", Value: time.Now().Add(-time.Minute)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Beat(ctx, false); err != nil || other.Careful() {
-		t.Errorf("another: got careful %t and %v, want not", other.Careful(), err)
+	if err := other.Beat(ctx, false); err != nil || other.CrashedLately() {
+		t.Errorf("another: got a recent crash %t and %v, want not", other.CrashedLately(), err)
 	}
 	// Nor has one died that was taken for dead and then stopped.
 	_, err = s.db.Collection("projector_processes").UpdateByID(ctx, "pod-1", bson.D{{Key: "$set", Value: bson.D{{Key: "diedAt", Value: time.Now()}}}})

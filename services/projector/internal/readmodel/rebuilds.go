@@ -207,6 +207,9 @@ func (s *Store) Drop(ctx context.Context, v *projection.Version) error {
 	if _, err := s.db.Collection(projection.Positions).DeleteMany(ctx, positionsOf(v.Account())); err != nil {
 		return fmt.Errorf("remove the positions of %q: %w", v.Account(), err)
 	}
+	if err := s.Skipped.ForgetOf(ctx, v.Account()); err != nil {
+		return err
+	}
 	keys := bson.A{v.Collection(), emptiedKey(v.Collection()), accountKey(v.Account()), shapeKey(v.Account(), v.Collection())}
 	if _, err := s.db.Collection(projection.Owners).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: keys}}}}); err != nil {
 		return fmt.Errorf("remove what is noted of %q: %w", v.Collection(), err)

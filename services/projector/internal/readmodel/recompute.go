@@ -18,8 +18,8 @@ import (
 	"changerelay/services/projector/internal/verify"
 )
 
-// Comparison keeps recomputed documents beside read documents, and puts one in the place of
-// the other.
+// Comparison keeps recomputed documents beside the read documents, and replaces a read
+// document with its recomputed one.
 type Comparison struct {
 	*database
 	writes *Writes
@@ -120,6 +120,29 @@ func (s *Comparison) DiscardedOf(ctx context.Context, aggregates []string) (map[
 	all := make(map[string]bool, len(found))
 	for i := range found {
 		all[found[i].Key.EventID] = true
+	}
+	return all, nil
+}
+
+// SkippedOf implements verify.Documents.
+func (s *Comparison) SkippedOf(ctx context.Context, aggregates []string) (map[verify.Skipper][]string, error) {
+	of := make(bson.A, len(aggregates))
+	for i, aggregate := range aggregates {
+		of[i] = ofAggregate(aggregate)
+	}
+	cursor, err := s.own(projection.SkippedEvents).Find(ctx, bson.D{{Key: "$or", Value: of}, standing},
+		options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetSort(bson.D{{Key: "_id", Value: 1}}))
+	var found []skippedEvent
+	if err == nil {
+		err = cursor.All(ctx, &found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up which events were skipped: %w", err)
+	}
+	all := map[verify.Skipper][]string{}
+	for i := range found {
+		of := verify.Skipper{Projection: found[i].Key.Projection, Aggregate: found[i].Key.AggregateID}
+		all[of] = append(all[of], found[i].Key.EventID)
 	}
 	return all, nil
 }

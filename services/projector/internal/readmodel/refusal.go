@@ -16,9 +16,9 @@ import (
 )
 
 // refusedError means that the server refuses to change the documents: for one
-// unit where the server names it. In a transaction it refuses whole commands.
+// coalesced write where the server names it. In a transaction it refuses whole commands.
 type refusedError struct {
-	unit    *unit // nil where unknown
+	failed  *coalescedWrite // nil where unknown
 	failure mongo.WriteError
 }
 
@@ -32,39 +32,43 @@ func (e *refusedError) reason() string {
 	return reply.Reason(e.failure.Code, e.failure.Raw)
 }
 
-// refused is what an error says about units that were sent, if it is about them.
-func refused(err error, sent []*unit) (*refusedError, bool) {
+// refused is what an error says about writes that were sent, if it is about them.
+func refused(err error, sent []*coalescedWrite) (*refusedError, bool) {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if ok && len(bulk.WriteErrors) > 0 && bulk.WriteErrors[0].Index < len(sent) {
 		failure := bulk.WriteErrors[0]
 		return &refusedError{sent[failure.Index], failure.WriteError}, failure.Code == reply.DuplicateKey || reply.IsData(failure.Code)
 	}
+	var only *coalescedWrite // a command with one is about that
+	if len(sent) == 1 {
+		only = sent[0]
+	}
 	if e, ok := errors.AsType[mongo.CommandError](err); ok {
 		failure := mongo.WriteError{Code: int(e.Code), Message: e.Message, Raw: e.Raw}
-		return &refusedError{nil, failure}, failure.Code == reply.DuplicateKey || reply.IsData(failure.Code)
+		return &refusedError{only, failure}, failure.Code == reply.DuplicateKey || reply.IsData(failure.Code)
 	}
-	return &refusedError{nil, mongo.WriteError{Message: fmt.Sprint(err)}}, reply.IsAboutData(err)
+	return &refusedError{only, mongo.WriteError{Message: fmt.Sprint(err)}}, reply.IsAboutData(err)
 }
 
-// seenError means that the ledger is not below the first event of an account.
-type seenError struct{ account account }
+// seenError means that the ledger is not below the first event at a position.
+type seenError struct{ key positionKey }
 
 func (e *seenError) Error() string { return "the ledger is not below the event" }
 
 // judge decides about what was refused. Nothing of its transaction is stored.
-func (p *joint) judge(ctx context.Context, sent []int, refusal *refusedError) error {
+func (p *transaction) judge(ctx context.Context, sent []int, refusal *refusedError) error {
 	taken := refusal.failure.Code == reply.DuplicateKey && !reply.OfAnotherIndex(refusal.failure)
 	switch {
-	case refusal.unit != nil && taken && p.writes[refusal.unit.writes[0]].Keyed:
-		sent = refusal.unit.writes
-	case refusal.unit != nil && (taken || len(refusal.unit.writes) == 1):
-		sent = refusal.unit.writes[:1]
-	case refusal.unit != nil && p.fold != alone, refusal.unit == nil && !p.single:
-		p.fold, p.single = alone, refusal.unit == nil
+	case refusal.failed != nil && taken && p.writes[refusal.failed.writes[0]].Keyed:
+		sent = refusal.failed.writes
+	case refusal.failed != nil && (taken || len(refusal.failed.writes) == 1):
+		sent = refusal.failed.writes[:1]
+	case refusal.failed != nil && p.scope != alone, refusal.failed == nil && !p.single:
+		p.scope, p.single = alone, refusal.failed == nil
 		return nil
 	}
 	if !taken {
-		return reject(sent[0], refusal.reason())
+		return refuse(sent[0], projection.Store, refusal.reason())
 	}
 	before := len(p.pending)
 	for _, place := range sent {
@@ -80,7 +84,7 @@ func (p *joint) judge(ctx context.Context, sent []int, refusal *refusedError) er
 
 // taken deals with a write whose document, or another one of its event, is there:
 // it may be of somebody else, or at the event already.
-func (p *joint) taken(ctx context.Context, place int) error {
+func (p *transaction) taken(ctx context.Context, place int) error {
 	w := &p.writes[place]
 	if w.Keyed {
 		return p.foreign(ctx, place)
@@ -92,7 +96,7 @@ func (p *joint) taken(ctx context.Context, place int) error {
 	if err != nil || at.Sequence < w.Event.Sequence && at.Other == "" {
 		return err
 	}
-	one := &pass{
+	one := &bulkWriter{
 		store: p.store, collection: p.store.db.Collection(w.Collection), writes: p.writes, outcomes: p.outcomes,
 		pending: inCollection(p.writes, p.pending, w.Collection),
 	}
@@ -104,13 +108,13 @@ func (p *joint) taken(ctx context.Context, place int) error {
 }
 
 // settle takes those writes out of the pending ones that have an outcome.
-func (p *joint) settle() {
+func (p *transaction) settle() {
 	p.pending = slices.DeleteFunc(slices.Clone(p.pending), func(w int) bool { return p.outcomes[w] != delivery.Unknown })
 }
 
 // foreign rejects a write whose document is not of the projector, or shows an event of
 // the aggregate that the ledger has lost.
-func (p *joint) foreign(ctx context.Context, place int) error {
+func (p *transaction) foreign(ctx context.Context, place int) error {
 	w := &p.writes[place]
 	document, err := p.store.db.Collection(w.Collection).FindOne(ctx, bson.D{{Key: "_id", Value: w.ID}}).Raw()
 	shows := func(field string) string {
@@ -123,7 +127,7 @@ func (p *joint) foreign(ctx context.Context, place int) error {
 	case err != nil:
 		return fmt.Errorf("read a document of %q: %w", w.Collection, err)
 	case document.Lookup(bookkeeping, "sequence").Type == 0:
-		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
+		return refuse(place, projection.Store, notOurs)
 	}
 	d := shownEvent{document.Lookup("_id"), shows("aggregateId"), contract.Sequence(shows("sequence"))}
 	if !w.Keyed || d.AggregateID != w.Event.AggregateID || d.Sequence < w.Event.Sequence {
@@ -135,10 +139,10 @@ func (p *joint) foreign(ctx context.Context, place int) error {
 	return reject(place, lost(w.Projection, w.Collection, d).Error())
 }
 
-// confirm looks up how far an account of the ledger is, and takes its writes up
+// confirm looks up how far a position of the ledger is, and takes its writes up
 // to there for repeats.
-func (p *joint) confirm(ctx context.Context, a account) error {
-	mine := ofAccount(p.writes, p.pending, a)
+func (p *transaction) confirm(ctx context.Context, a positionKey) error {
+	mine := ofPosition(p.writes, p.pending, a)
 	first := &p.writes[mine[0]]
 	document, err := p.store.db.Collection(projection.Positions).FindOne(ctx, bson.D{{Key: "_id", Value: a}}).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -161,13 +165,13 @@ func (p *joint) confirm(ctx context.Context, a account) error {
 		return nil
 	case at.Sequence < first.Event.Sequence:
 		return p.between(a)
-	case twins(first.Event, at) && !first.Passed:
-		return reject(mine[0], twinned(first.Event, at.EventID))
+	case conflicts(first.Event, at) && !first.Passed:
+		return reject(mine[0], conflictReason(first.Event, at.EventID))
 	}
 	n := 0
 	for n < len(mine) {
 		w := &p.writes[mine[n]]
-		if w.Event.Sequence > at.Sequence || !p.store.sources.fits(w.Event, at) || twins(w.Event, at) && !w.Passed {
+		if w.Event.Sequence > at.Sequence || !p.store.sources.fits(w.Event, at) || conflicts(w.Event, at) && !w.Passed {
 			break
 		}
 		n++
@@ -183,9 +187,9 @@ func (p *joint) confirm(ctx context.Context, a account) error {
 	return nil
 }
 
-// passOther takes the first writes of an account, which are of another source than it
+// passOther takes the first writes at a position, which are of another source than it
 // is at and change no document, for dealt with.
-func (p *joint) passOther(mine []int, at place) {
+func (p *transaction) passOther(mine []int, at place) {
 	for _, place := range mine {
 		if w := &p.writes[place]; !w.Passed || p.store.sources.fits(w.Event, at) {
 			break
@@ -195,7 +199,7 @@ func (p *joint) passOther(mine []int, at place) {
 	p.settle()
 }
 
-// between is the error of an account that was not below an event, and is now.
-func (p *joint) between(a account) error {
+// between is the error of a position that was not below an event, and is now.
+func (p *transaction) between(a positionKey) error {
 	return fmt.Errorf("write projection %q: another write got in between, or a majority does not have it yet", a.Projection)
 }

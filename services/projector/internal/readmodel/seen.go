@@ -77,7 +77,7 @@ func (s *Store) seen(ctx context.Context, v projection.View) (on string, err err
 		return "", err
 	}
 	if noted.On != nil {
-		return *noted.On, s.standing(ctx, v, *noted.On)
+		return *noted.On, s.checkShown(ctx, v, *noted.On)
 	}
 	versions, err := s.claimedVersions(ctx, v.Name)
 	if err != nil {
@@ -106,11 +106,11 @@ func (s *Store) seen(ctx context.Context, v projection.View) (on string, err err
 		ErrUnseen, v.Name, strings.Join(versions, ", "))
 }
 
-// standing is ErrUnseen where the collection is gone that a view was noted to show:
+// checkShown returns ErrUnseen where the collection is gone that a view was noted to show:
 // no other has what readers saw. The view's own version is not asked for: its
 // projectors make the collection. A role that may not list collections takes it to be
 // there.
-func (s *Store) standing(ctx context.Context, v projection.View, on string) error {
+func (s *Store) checkShown(ctx context.Context, v projection.View, on string) error {
 	if on == v.On {
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestRefresh_NotesNothingOverASwitch(t *testing.T) {
 			t.Parallel()
 			calm, database := servers.Mongo(t, nil)
 			db, other := calm.Database(database), readmodel.New(calm, readmodel.Config{Database: database})
-			if _, err := other.Present(t.Context(), ordersView); err != nil {
+			if _, err := other.EnsureView(t.Context(), ordersView); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(t.Context(), db.Collection(projection.Owners)); err != nil {
@@ -57,7 +57,7 @@ func TestRefresh_NotesNothingOverASwitch(t *testing.T) {
 			}
 			client, _ := servers.Mongo(t, &event.CommandMonitor{Succeeded: func(ctx context.Context, e *event.CommandSucceededEvent) {
 				if e.CommandName == "listCollections" {
-					if err := other.Stand(context.WithoutCancel(ctx), &ordersSecond); err != nil {
+					if err := other.SwitchView(context.WithoutCancel(ctx), &ordersSecond); err != nil {
 						t.Error(err)
 					}
 				}
@@ -75,11 +75,11 @@ func TestRefresh_NotesNothingOverASwitch(t *testing.T) {
 
 // A switch notes what readers are to see before they do, and once more after: setup
 // in between finds the earlier version.
-func TestStand_NotesWhatReadersSeeBeforeAndAfter(t *testing.T) {
+func TestSwitchView_NotesWhatReadersSeeBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	calm, database := servers.Mongo(t, nil)
 	db, other := calm.Database(database), readmodel.New(calm, readmodel.Config{Database: database})
-	if _, err := other.Present(t.Context(), ordersView); err != nil {
+	if _, err := other.EnsureView(t.Context(), ordersView); err != nil {
 		t.Fatal(err)
 	}
 	before := ""
@@ -91,7 +91,7 @@ func TestStand_NotesWhatReadersSeeBeforeAndAfter(t *testing.T) {
 			}
 		}
 	}})
-	if err := readmodel.New(client, readmodel.Config{Database: database}).Stand(t.Context(), &ordersSecond); err != nil {
+	if err := readmodel.New(client, readmodel.Config{Database: database}).SwitchView(t.Context(), &ordersSecond); err != nil {
 		t.Fatal(err)
 	}
 	if got := notedView(t.Context(), t, db); before != "orders_v2" || got != "orders_v2" {
@@ -114,7 +114,7 @@ func TestPresent_WhatIsNoVersionOfAViewIsNotGuessed(t *testing.T) {
 		}
 	}
 	s := readmodel.New(client, readmodel.Config{Database: database})
-	if made, err := s.Present(t.Context(), projection.View{Name: "my.orders", On: "my.orders_v2"}); err != nil || !made {
+	if made, err := s.EnsureView(t.Context(), projection.View{Name: "my.orders", On: "my.orders_v2"}); err != nil || !made {
 		t.Fatalf("got %t and %v, want the view made", made, err)
 	}
 	version := projection.Version{Projection: "orders", Number: 2, View: "my.orders"}

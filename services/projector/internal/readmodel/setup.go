@@ -48,13 +48,18 @@ type expiry struct {
 // keepProcesses is how long a process is known after its last word.
 const keepProcesses = 24 * time.Hour
 
+// keepEnded is how long the record of a skipped event stays once the event is applied.
+const keepEnded = 24 * time.Hour
+
 // expiries are the indexes that remove tombstones and what is known of discarded
-// events after keep, and what is known of processes after a day.
+// events after keep, and what is known of processes, and of skipped events that were
+// applied, after a day.
 func (s *Store) expiries(collections []string, keep time.Duration) []expiry {
 	indexes := []expiry{
 		{projection.OfGroup(projection.Processes, s.group), "heartbeatAt", "old", keepProcesses},
 		{projection.OfGroup(projection.Attempts, s.group), "at", "old", keepProcesses},
 		{projection.OfGroup(projection.Positions, s.group), "discardedAt", "discarded", keep},
+		{projection.OfGroup(projection.SkippedEvents, s.group), ended, "ended", keepEnded},
 	}
 	for _, name := range collections {
 		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", "tombstones", keep})
@@ -108,6 +113,9 @@ func (s *Store) createIndexes(ctx context.Context, collections []string, keep ti
 		case err != nil:
 			return err
 		}
+	}
+	if err := s.Skipped.createIndex(ctx); err != nil {
+		return err
 	}
 	return errors.Join(conflicts...)
 }

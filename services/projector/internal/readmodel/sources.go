@@ -22,8 +22,8 @@ const sourcesTrusted = 10 * time.Second
 // source than what is applied.
 const OtherSource = "the event is of another source"
 
-// Continuation is an operator's word that the events of one source go on from those
-// of another: one order of sequences, and of two events with one sequence both are
+// Continuation is an operator's declaration that the events of one source continue those
+// of another: their sequences have one order, and two events with the same sequence are
 // the same change. It is a document of applied_positions.
 type Continuation struct {
 	Key  continuationKey `bson:"_id" json:"-"`

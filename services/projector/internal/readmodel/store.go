@@ -19,6 +19,7 @@ type Store struct {
 	Parked            *Parked
 	AggregateVersions *AggregateVersions
 	Comparison        *Comparison
+	Skipped           *Skipped
 
 	config Config
 	// deployed is when Deploy noted what this process is, by the server's clock.
@@ -64,10 +65,11 @@ func New(client *mongo.Client, cfg Config) *Store {
 	}
 	d := newDatabase(client, cfg)
 	s := &Store{database: d, config: cfg, deployed: &atomic.Pointer[time.Time]{}}
-	s.Halts = &Halts{database: d, marked: cfg.Marked}
+	s.Skipped = &Skipped{database: d}
+	s.Halts = &Halts{database: d, marked: cfg.Marked, skipped: s.Skipped}
 	s.Parking = &Parking{database: d, halts: s.Halts}
 	s.Writes = newWrites(d, s.Parking)
-	s.Parked = &Parked{database: d, halts: s.Halts, writes: s.Writes, room: newRoom(cfg.ParkedBytes)}
+	s.Parked = &Parked{database: d, halts: s.Halts, writes: s.Writes, skipped: s.Skipped, room: newRoom(cfg.ParkedBytes)}
 	s.AggregateVersions = &AggregateVersions{database: d, halts: s.Halts, marked: cfg.Marked}
 	s.Comparison = &Comparison{database: d, writes: s.Writes, halts: s.Halts}
 	return s

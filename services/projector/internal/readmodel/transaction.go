@@ -24,9 +24,9 @@ const Application = "change-relay-projector"
 const (
 	// idleFor is how long no command has worked in such a transaction.
 	idleFor = 3 * time.Second
-	// patience is how long a transaction starts over before it looks for one that is
+	// conflictTime is how long a transaction starts over before it looks for one that is
 	// in its way, and how long a store then leaves it at that.
-	patience = time.Second
+	conflictTime = time.Second
 )
 
 // maxTimeExpired is the server's code for an operation that has waited for as long as it
@@ -47,7 +47,7 @@ func (s *database) together(ctx context.Context, f func(ctx context.Context) err
 		if err != nil && ctx.Err() != nil {
 			return nil, context.Cause(ctx) // the driver would begin again, for two minutes
 		}
-		if reply.Has(err, reply.WriteConflict) && time.Since(began) >= patience && s.looks.due() {
+		if reply.Has(err, reply.WriteConflict) && time.Since(began) >= conflictTime && s.looks.due() {
 			s.endIdle(ctx)
 		}
 		return nil, err
@@ -66,7 +66,7 @@ type looks struct {
 func (l *looks) due() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.last) < patience {
+	if time.Since(l.last) < conflictTime {
 		return false
 	}
 	l.last = time.Now()

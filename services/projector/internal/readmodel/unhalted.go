@@ -45,7 +45,7 @@ func (s *Parked) Missing(ctx context.Context, aggregate string) (missing int64, 
 	return max(0, missing), err
 }
 
-// Gone is how many messages are missing that were parked under halts, by aggregate.
+// Gone is how many messages that were parked under halts are missing, by aggregate.
 type Gone map[string]int64
 
 // Messages is how many are missing in all.

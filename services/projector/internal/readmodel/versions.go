@@ -15,7 +15,7 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// AggregateVersions are the versions that aggregates have come to, in applied_positions.
+// AggregateVersions are the versions that aggregates have reached, in applied_positions.
 type AggregateVersions struct {
 	*database
 	halts *Halts
@@ -27,7 +27,7 @@ var _ delivery.Versions = (*AggregateVersions)(nil)
 
 // versions is the key of an aggregate's version in the ledger: that of no
 // projection, since none is without a name.
-func versions(aggregate string) account { return account{AggregateID: aggregate} }
+func versions(aggregate string) positionKey { return positionKey{AggregateID: aggregate} }
 
 // LastVersion implements delivery.Versions.
 func (s *AggregateVersions) LastVersion(ctx context.Context, aggregate string) (contract.Version, error) {

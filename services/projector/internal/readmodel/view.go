@@ -30,9 +30,9 @@ type VersionState struct {
 // keeps its position.
 var shown = bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: bookkeeping + ".deletedAt", Value: nil}}}}}
 
-// Present makes a view that is not there, for the first time or because it was lost:
+// EnsureView makes a view that is not there, for the first time or because it was lost:
 // that stands again on what readers saw. ErrUnseen where nobody knows what that was.
-func (s *Store) Present(ctx context.Context, v projection.View) (made bool, err error) {
+func (s *Store) EnsureView(ctx context.Context, v projection.View) (made bool, err error) {
 	if !v.Versioned() {
 		return s.create(ctx, v.Name, v.On)
 	}
@@ -85,7 +85,7 @@ func (s *Store) Refresh(ctx context.Context, v projection.View) error {
 			}
 		}
 		if len(view.Pipeline) == 0 {
-			return s.stand(ctx, v.Name, view.On)
+			return s.setView(ctx, v.Name, view.On)
 		}
 	}
 	return nil
@@ -143,17 +143,17 @@ func (s *Store) Versions(ctx context.Context, v *projection.Version) ([]VersionS
 	return states, nil
 }
 
-// Stand has readers see this version, in one step for all of them. It is noted
+// SwitchView has readers see this version, in one step for all of them. It is noted
 // before, so that a view that is lost does not show an earlier one again, and after,
 // over what a Refresh in between has noted.
-func (s *Store) Stand(ctx context.Context, v *projection.Version) error {
+func (s *Store) SwitchView(ctx context.Context, v *projection.Version) error {
 	if err := s.note(ctx, v.View, v.Collection()); err != nil {
 		return err
 	}
 	if _, err := s.create(ctx, v.View, v.Collection()); err != nil {
 		return err
 	}
-	if err := s.stand(ctx, v.View, v.Collection()); err != nil {
+	if err := s.setView(ctx, v.View, v.Collection()); err != nil {
 		return err
 	}
 	return s.note(ctx, v.View, v.Collection())
@@ -171,7 +171,7 @@ func (s *Store) create(ctx context.Context, view, on string) (made bool, err err
 	return true, nil
 }
 
-func (s *Store) stand(ctx context.Context, view, on string) error {
+func (s *Store) setView(ctx context.Context, view, on string) error {
 	err := s.db.RunCommand(ctx, bson.D{
 		{Key: "collMod", Value: view},
 		{Key: "viewOn", Value: on},
@@ -188,7 +188,7 @@ func (s *Store) stand(ctx context.Context, view, on string) error {
 // may not.
 func (s *Store) EnsureViews(ctx context.Context, views []projection.View) (bool, error) {
 	for _, v := range views {
-		_, err := s.Present(ctx, v)
+		_, err := s.EnsureView(ctx, v)
 		if reply.Has(err, unauthorized) {
 			return false, nil
 		}

@@ -3,6 +3,11 @@ package readmodel
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -18,6 +23,9 @@ type Writes struct {
 	suspects *suspects
 	// witnessed are documents that may show that read collections were emptied.
 	witnessed *witnessed
+
+	mu      sync.Mutex
+	commits map[string]*groupCommit // by collection; guarded by mu
 }
 
 var _ delivery.Store = (*Writes)(nil)
@@ -29,12 +37,13 @@ func newWrites(d *database, parking *Parking) *Writes {
 		sources:   &sources{notes: d.own(projection.Positions)},
 		suspects:  &suspects{found: map[string]suspect{}},
 		witnessed: &witnessed{of: map[string]knownWitnesses{}},
+		commits:   map[string]*groupCommit{},
 	}
 }
 
 // Write implements delivery.Store. What goes to one collection, guarded by its
-// documents, goes by itself, unless it depends on what they are; all else goes
-// together: see joint.
+// documents, goes by itself, unless it depends on what they are, or an event is skipped, or may have
+// been; all else goes together: see transaction.
 func (s *Writes) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
 	outcomes, err := s.write(ctx, writes)
 	// So ends a write without a transaction that waits for one.
@@ -53,10 +62,33 @@ func (s *Writes) write(ctx context.Context, writes []projection.Write) ([]delive
 		all[i] = i
 	}
 	reads := slices.ContainsFunc(writes, func(w projection.Write) bool { return w.Complete != nil })
-	if to := collections(writes, all); !reads && len(to) == 1 && len(accounts(writes, all)) == 0 {
-		p := &pass{store: s, collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, fold: adjacent}
+	if to := collections(writes, all); !reads && !skips(writes) && !mends(writes) && len(to) == 1 && len(positionKeys(writes, all)) == 0 {
+		p := &bulkWriter{store: s, collection: s.db.Collection(to[0]), writes: writes, outcomes: outcomes, pending: all, scope: adjacent}
 		return outcomes, p.run(ctx)
 	}
-	p := &joint{store: s, writes: writes, outcomes: outcomes, pending: all, fold: anywhere}
+	p := &transaction{store: s, writes: writes, outcomes: outcomes, pending: all, scope: anywhere}
 	return outcomes, p.run(ctx)
+}
+
+// commit is where writes of single documents of a collection are sent together.
+func (s *Writes) commit(to *mongo.Collection) *groupCommit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.commits[to.Name()]
+	if c == nil {
+		c = &groupCommit{send: func(ctx context.Context, models []mongo.WriteModel) error {
+			return s.bulk(ctx, to, models, false)
+		}}
+		s.commits[to.Name()] = c
+	}
+	return c
+}
+
+// bulk sends writes in one command. Where they are ordered, none is tried behind one that
+// is refused.
+func (s *Writes) bulk(ctx context.Context, to *mongo.Collection, models []mongo.WriteModel, ordered bool) error {
+	began := time.Now()
+	result, err := to.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered))
+	s.witnessed.inserted(to.Name(), began, result)
+	return err
 }

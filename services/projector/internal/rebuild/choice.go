@@ -30,8 +30,8 @@ type filled struct {
 	following     bool
 }
 
-// Filled has the versions chosen for that a group's records say are filled; nil where
-// none is.
+// Filled chooses for the versions that are being filled, by a group's records; nil where
+// there are none.
 func Filled(group string, records Records, declared projection.Projections, positions Positions) delivery.Filling {
 	f := &filling{positions: positions}
 	for _, p := range declared {
@@ -172,8 +172,8 @@ func reach(ctx context.Context, positions Positions, v *projection.Version, keye
 	return reached, nil
 }
 
-// Level tells whether the next version has what the current one has of an aggregate, of
-// which that has something.
+// Level tells whether the next version has what the current one has of an aggregate. The
+// current version has something of it.
 func Level(ctx context.Context, positions Positions, next, current *projection.Version, keyed bool, aggregate string) (bool, error) {
 	e := &contract.Event{AggregateID: aggregate}
 	has, err := reach(ctx, positions, next, keyed, e)

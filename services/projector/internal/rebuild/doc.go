@@ -9,73 +9,76 @@
 //
 // A Record says which versions a declared projection has:
 //
-//		Settled ──Begin──▶ Filling ──▶ Following ──Settle──▶ Settled
-//		    ▲                 │            │
-//		    └─────Abandon─────┴────────────┘
+//	Settled ──Begin──▶ Filling ──▶ Following ──Settle──▶ Settled
+//	    ▲                 │            │
+//	    └─────Abandon─────┴────────────┘
 //
-//	  - Settled: there is the current version alone.
-//	  - Filling: there is a next one, filled by a resend for it.
-//	  - Following: the next one has had everything; readers are switched to it, and the
-//	    current one is written on, so that the way back stays open.
+// The states are
+//
+//   - Settled: there is only the current version.
+//   - Filling: there is a next version, filled by a resend for it.
+//   - Following: the next version has had everything; readers are switched to it, and the
+//     current one is still written, so that the way back stays open.
 //
 // Each change raises the record's revision. A projector works by one revision from its
-// start to its end, and says by which. Numbers of versions are not given out twice.
+// start to its end, and reports which. A version number is never used twice.
 //
 // # What readers see
 //
-// It changes only by a command that holds the record as it was when the command decided.
-// Each change of the record, also one that no projector works by, raises its turn, and is
-// made only of the turn that was read. So
+// Only a command that holds the record, unchanged since it decided, changes what readers
+// see. Each change of the record raises its turn, even a change that projectors do not
+// care about, and applies only to the turn that was read. So
 //
-//   - whoever is to change the view holds the record first, for some seconds that the
-//     database's clock counts, and meanwhile nobody else changes it; what is done ends
-//     well before;
-//   - what is to be dropped stands in the record before, and no command has readers see
-//     it after that;
-//   - a command that dies leaves a turn that the next one goes on from, once the time is
-//     over. One that stood still, and finds afterwards that others have gone on, has
-//     readers see what the record says by then.
+//   - a command that will change the view first holds the record, for some seconds by
+//     the database's clock, in which nobody else changes it; the command ends its work
+//     well before that;
+//   - what will be dropped is first noted in the record, and from then on no command
+//     shows it to readers;
+//   - a command that dies leaves a turn from which the next one continues, once the time
+//     is over. A command that stood still, and finds that others have continued, shows
+//     readers what the record says by then.
 //
-// The record has a hash of what the projection said when it began. A projector that
-// writes by another notes that in the record before it takes a session: then no command
-// goes on but to cancel, or where it is forced.
+// The record has a hash of the projection as it was when the rebuild began. A projector
+// that works by another projection notes that in the record before it takes a session.
+// Then commands only cancel, unless they are forced.
 //
 // # The invariant
 //
-// What the next version has of an aggregate is what its events make from the first one
-// up to some event, without any missing between. So
+// What the next version has of an aggregate is what the aggregate's events make, from the
+// first one up to some event, with none missing in between. So
 //
-//   - what is resent for it, it takes in order: a resend begins with the aggregate's
-//     first event, and leaves none out;
-//   - a live event it takes where it has the version before. One that is ahead is
-//     passed by, and completed: it comes again, by the resend, before any later live
-//     one that follows;
-//   - while following, it also takes one where it has all that the current version has.
-//     Then what is missing before the event, where versions have holes, was never sent.
+//   - it takes resent events in order: a resend begins with the aggregate's first event,
+//     and leaves none out;
+//   - it takes a live event where it has the version before. It passes by one that is
+//     ahead, which is completed: the resend brings it again before any later live event
+//     that directly follows;
+//   - while following, it also takes a live event where it has all that the current
+//     version has. If versions are missing before that event, they were never sent.
 //
-// What decides is the position in the next version itself. Positions of the current
-// version are believed only after what it lacks was compared.
+// The position in the next version itself decides. Positions of the current version are
+// trusted only after a comparison has shown what the next one lacks.
 //
-// Sources without versions have documents whose state is resent: the next version
-// begins with a resent state, or with the document's insertion, and goes on with what
-// is later.
+// Sources without versions resend the state of documents: the next version begins with a
+// resent state, or with the document's insertion, and continues with what is later.
 //
 // # Failures
 //
 //   - A process dies, or a session moves: positions are in the database, and are looked
 //     up for each batch.
+//   - A process stands still, or cannot say that it lives, for so long that nobody waits
+//     for it any more. It then applies nothing until it has looked at the record again.
 //   - A projector that knows nothing of the next version completes an event. The next
-//     version falls behind the current one there, which the comparison shows; it takes
-//     no later event over it.
-//   - An event cannot be applied in the next version, or its aggregate is halted. What is
-//     resent for the version is given back until it can be taken, and all of its session
-//     waits behind it. It is never parked: it would stand in the place of the live event,
+//     version falls behind the current one there, and takes no later event over it; the
+//     comparison shows it.
+//   - An event cannot be applied in the next version, or its aggregate is halted. The
+//     resent message is given back until it can be applied, and the rest of its session
+//     waits behind it. It is never parked: it would take the place of the live event,
 //     which has the same id and sequence.
-//   - The command dies. Whoever runs it again finds the record, and goes on.
-//   - Two commands at once: the one that comes second to a turn is refused.
+//   - The command dies. Whoever runs it again finds the record, and it continues.
+//   - Two commands run at once: the second to act on a turn is refused.
 //
-// What is not promised: that the next version comes to its end by itself where versions
-// have holes. It is then behind, and is not switched to. Nor that a change of the view is
-// harmless which the network delivers to the database after the command's time, when the
-// command itself is gone.
+// What is not promised: that the next version becomes complete by itself where versions
+// have holes. It is then behind, and readers are not switched to it. Nor is it promised
+// that a change of the view is harmless if the network delivers it to the database after
+// the command's time, when the command itself is gone.
 package rebuild

@@ -55,8 +55,8 @@ type Record struct {
 	BeganAt    time.Time `bson:"beganAt"`
 }
 
-// Begin is the record with a version to be filled, above every number there is, by a
-// projection whose content has a hash.
+// Begin is the record with a next version to be filled, whose number is above every
+// existing one. content is the hash of the projection that fills it.
 func (r Record) Begin(v *projection.Version, highest int, content, who, why string, at time.Time) Record {
 	if r.Current == 0 {
 		r.Projection, r.Declared, r.Current = v.Projection, v.Number, v.Number
@@ -74,7 +74,7 @@ func (r Record) Follow() Record {
 	return r.changed()
 }
 
-// Settle is the record with the next version in the place of the current one.
+// Settle is the record with the next version as the current one.
 func (r Record) Settle() Record {
 	r.Retired = append(slices.Clone(r.Retired), r.Current)
 	r.Current, r.Next, r.State = r.Next, 0, Settled
@@ -100,8 +100,7 @@ func (r Record) Drop(version int) Record {
 	return r.Noted()
 }
 
-// Accept is the record of a rebuild that goes on with a projection that says something
-// else by now.
+// Accept is the record of a rebuild that goes on although the projection has changed.
 func (r Record) Accept(content string) Record {
 	r.Content, r.Changed = content, false
 	return r.Noted()
@@ -120,9 +119,20 @@ func (r Record) changed() Record {
 	return r.Noted()
 }
 
-// Other tells whether a projection says something else than when the rebuild began.
+// Other tells whether a projection has changed since the rebuild began.
 func (r *Record) Other(p projection.Projection) bool {
 	return r.Content != "" && r.Content != projection.Content(p)
+}
+
+// Purpose is the reason with which everything is asked to be resent for the next version.
+// No other rebuild has the same, whatever numbers its versions have: those come again once
+// a read database is lost, and resends are noted in another.
+func (r *Record) Purpose() string {
+	purpose := fmt.Sprintf("rebuild of projection %s, begun at %s", r.Projection, r.BeganAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	if r.Why != "" {
+		purpose += ": " + r.Why
+	}
+	return purpose
 }
 
 // Seen is the version that readers are to see while there is a next one.
@@ -151,7 +161,7 @@ func (rs Records) Of(v *projection.Version) Record {
 	return Record{}
 }
 
-// Under are those of versions of a projection, whichever are declared.
+// Under are the records of all versions of a projection, whichever are declared.
 func (rs Records) Under(name string) (under Records) {
 	for i := range rs {
 		if rs[i].Projection == name {
@@ -161,8 +171,8 @@ func (rs Records) Under(name string) (under Records) {
 	return under
 }
 
-// Outdated are those of rebuilds under way that began when the declared projection said
-// something else, and of which nobody has noted that.
+// Outdated are the records of rebuilds under way whose declared projection has changed
+// since they began, where nobody has noted that yet.
 func (rs Records) Outdated(declared projection.Projections) (outdated Records) {
 	for _, p := range declared {
 		v, is := projection.VersionOf(p)
@@ -180,9 +190,9 @@ func (rs Records) Outdated(declared projection.Projections) (outdated Records) {
 // ErrTaken means that PROJECTIONS declares a version whose number a rebuild has taken.
 var ErrTaken = errors.New("the number of the version is taken by a rebuild")
 
-// Versions are the projections that a process has which is declared some: each with
-// the versions that its record says, the current one first. ErrTaken where a rebuild
-// has the number of a declared one.
+// Versions are the projections of a process with these declared ones: each in all the
+// versions that its record names, the current one first. The error is ErrTaken where a
+// rebuild has the number of a declared version.
 func (rs Records) Versions(declared projection.Projections) (projection.Projections, error) {
 	var all projection.Projections
 	for _, p := range declared {
@@ -210,8 +220,8 @@ func (rs Records) Versions(declared projection.Projections) (projection.Projecti
 	return all, nil
 }
 
-// Current are the projections that a process has which is declared some, without the
-// versions that are filled. The records are such that Versions has no error.
+// Current are the projections of a process with these declared ones, without the versions
+// that are being filled. Versions must not return an error for the records.
 func (rs Records) Current(declared projection.Projections) projection.Projections {
 	settled := slices.Clone(rs)
 	for i := range settled {
@@ -224,7 +234,19 @@ func (rs Records) Current(declared projection.Projections) projection.Projection
 	return current
 }
 
-// Signature tells by which revisions a process works that is declared some projections.
+// Filled are the versions that are filled, of what a process is declared.
+func (rs Records) Filled(declared projection.Projections) (filled projection.Projections) {
+	for _, p := range declared {
+		v, is := projection.VersionOf(p)
+		again, may := p.(projection.Renumbered)
+		if r := rs.Of(&v); is && may && r.Next != 0 && r.State == Filling {
+			filled = append(filled, again.Renumbered(r.Next))
+		}
+	}
+	return filled
+}
+
+// Signature names the revisions by which a process with these declared projections works.
 func (rs Records) Signature(declared projection.Projections) string {
 	var of []string
 	for _, p := range declared {
@@ -252,6 +274,6 @@ func (rs Records) Unnumbered(parts []projection.Part) []projection.Part {
 	return parts
 }
 
-// Address is whom a resend is for that fills a version, of a group's projectors. No
-// group has such a name.
+// Address is the group for which a resend is made that fills a version of a group's
+// projection. No group of projectors has such a name.
 func Address(group string, v *projection.Version) string { return group + "/" + v.Collection() }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -38,6 +39,29 @@ func (e *Endpoints) Fault(t *testing.T, fault map[string]any) (end func()) {
 	}
 	t.Cleanup(end)
 	return end
+}
+
+// Become has the servers be in another world, such as
+//
+//	e.Become(t, `{"base": "loopback", "service_bus": {"round_trip": "5ms"}}`)
+func (e *Endpoints) Become(t *testing.T, world string) {
+	t.Helper()
+	if e.SandboxURL == "" {
+		t.Skip("only the sandbox has worlds")
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, e.SandboxURL+"/world", strings.NewReader(world))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode/100 != 2 {
+		t.Fatalf("the world %s: %s, %v", world, answer.Status, err)
+	}
 }
 
 func (e *Endpoints) faults(ctx context.Context, method, path string, body []byte, answer any) error {

@@ -164,8 +164,11 @@ func (d *DeadLetters) discard(ctx context.Context, wait time.Duration, numbers [
 	return nil
 }
 
+// remove completes a message by its lock alone, with a request: the client tries again what
+// the service throttles, and on the link of the message that would seem to go well (see
+// receiver.Settle).
 func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessage) error {
-	if err := d.receiver.CompleteMessage(ctx, m, nil); err != nil {
+	if err := d.receiver.CompleteMessage(ctx, &azservicebus.ReceivedMessage{LockToken: m.LockToken}, nil); err != nil {
 		return fmt.Errorf("remove dead letter %d: %w", value(m.SequenceNumber), err)
 	}
 	return nil

@@ -13,8 +13,13 @@ import (
 	"changerelay/services/projector/internal/session"
 )
 
-// maxDescription bounds the description of a dead-lettered message in bytes.
-const maxDescription = 4096
+const (
+	// maxDescription bounds the description of a dead-lettered message in bytes.
+	maxDescription = 4096
+	// settleMost is less than the least time, 3.2 s, after which the client tries by itself
+	// again what the service throttles (azservicebus v1.11.0, settleWithRetries).
+	settleMost = 3 * time.Second
+)
 
 // receiver is a held session.
 type receiver struct {
@@ -72,22 +77,41 @@ func (r *receiver) RenewLock(ctx context.Context) (time.Time, error) {
 	return r.inner.LockedUntil(), nil
 }
 
+// Settle implements session.Receiver. It tries once, and none of its errors is a
+// *session.BusyError: a delivery whose settlement was refused counts as settled for its
+// link (go-amqp v1.7.0, Receiver.messageDisposition), so that another try would not be
+// sent, and would seem to go well. What is not settled within settleMost may have been
+// throttled, or is answered late; it comes again.
 func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verdict) error {
 	handle, ok := m.Handle.(*azservicebus.ReceivedMessage)
 	if !ok {
 		return errors.New("the message is of another receiver")
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settleMost, errNotSettled)
+	defer cancel()
+	err := r.settle(ctx, handle, v)
+	if ctx.Err() != nil {
+		// Whatever the client says, which may have tried again.
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// errNotSettled ends a settlement that the client may try again.
+var errNotSettled = errors.New("it was not settled in time, or the service throttles")
+
+func (r *receiver) settle(ctx context.Context, handle *azservicebus.ReceivedMessage, v session.Verdict) error {
 	if !v.DeadLetter {
-		return orBusy(r.inner.CompleteMessage(ctx, handle, nil))
+		return r.inner.CompleteMessage(ctx, handle, nil)
 	}
 	description := v.Description
 	if len(description) > maxDescription {
 		description = strings.ToValidUTF8(description[:maxDescription], "")
 	}
-	return orBusy(r.inner.DeadLetterMessage(ctx, handle, &azservicebus.DeadLetterOptions{
+	return r.inner.DeadLetterMessage(ctx, handle, &azservicebus.DeadLetterOptions{
 		Reason:           &v.Reason,
 		ErrorDescription: &description,
-	}))
+	})
 }
 
 // Close implements session.Receiver. The client first waits for its releaser,

@@ -103,7 +103,7 @@ func TestSubscription_IsAsTheEngineAsks(t *testing.T) {
 	})
 }
 
-func TestSubscription_AMessageThatTheClientCanNotReadIsAnErrorAndNoPanic(t *testing.T) {
+func TestSubscription_AMessageThatTheClientCannotReadIsAnErrorAndNoPanic(t *testing.T) {
 	t.Parallel()
 	odd := message("1", "a")
 	odd.Properties = map[string]any{"DeadLetterReason": int64(1)}

@@ -11,8 +11,8 @@ import (
 const sideBySide = 8
 
 // budget bounds the bytes of messages that a process has asked for and not yet
-// settled. A hold takes its share before it asks, for what it takes its messages
-// to weigh, and corrects it when it knows.
+// settled, by a total less what is set aside. A hold takes its share before it asks,
+// for what it takes its messages to weigh, and corrects it when it knows.
 //
 // One message always gets through, however large: who has nothing is next when
 // the others have let go of theirs, in order. Who has a share already is not made
@@ -21,6 +21,7 @@ type budget struct {
 	total int64
 
 	mu      sync.Mutex
+	aside   int64      // guarded by mu: of total, and no share
 	used    int64      // guarded by mu; may be above total by what was weighed too light
 	waiting *list.List // guarded by mu: of *claim, the longest waiting first
 }
@@ -53,7 +54,7 @@ func (s *share) ask(ctx context.Context, want, least int64) (int64, error) {
 	if s.has > 0 {
 		defer b.mu.Unlock()
 		if b.waiting.Len() == 0 {
-			b.add(s, max(min(want-s.has, b.total-b.used), 0))
+			b.add(s, max(min(want-s.has, b.free()), 0))
 		}
 		return s.has, nil
 	}
@@ -99,15 +100,28 @@ func (b *budget) add(s *share, bytes int64) {
 	b.used += bytes
 }
 
+// setAside has shares have so many bytes less, or more where that is below 0. Nobody who
+// is next waits for it to end.
+func (b *budget) setAside(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aside += bytes
+	b.grant()
+}
+
+// free is how many bytes are neither used nor set aside; it may be below 0. Called with
+// mu held.
+func (b *budget) free() int64 { return b.total - b.aside - b.used }
+
 // grant gives those who wait what there is, in order. Called with mu held.
 func (b *budget) grant() {
 	for e := b.waiting.Front(); e != nil; e = b.waiting.Front() {
 		c := e.Value.(*claim)
-		if b.used > 0 && b.used+c.least > b.total {
+		if b.used > 0 && c.least > b.free() {
 			return
 		}
 		b.waiting.Remove(e)
-		b.add(c.share, max(min(c.want, b.total-b.used), c.least))
+		b.add(c.share, max(min(c.want, b.free()), c.least))
 		close(c.granted)
 	}
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"compress/gzip"
 	"context"
 	"strconv"
 	"sync"
@@ -92,6 +93,92 @@ func TestEngine_AMessageBeyondTheBudgetGetsThroughAlone(t *testing.T) {
 		// What the first ones weigh is not known: those that come by then are more.
 		if most := through(t, heavy(3, 8, message), budget); most != message {
 			t.Errorf("%d bytes were in hand at once, want one message", most)
+		}
+	})
+}
+
+// bombs is a broker whose messages are light at first, so that many are asked for at
+// once, and then unpack to 1 MiB each.
+func bombs(t *testing.T, sessions, light, heavy int) *broker {
+	t.Helper()
+	b := newBroker()
+	each := light + heavy
+	for s := range sessions {
+		b.put("order-"+strconv.Itoa(s), each)
+	}
+	bomb := packed(t, gzip.BestSpeed, make([]byte, 1<<20))
+	b.deliver = func(messages []session.Message) []session.Message {
+		for i := range messages {
+			if int(messages[i].SequenceNumber-1)%each >= light {
+				messages[i].Body, messages[i].ContentEncoding = bomb, "gzip"
+			}
+		}
+		return messages
+	}
+	return b
+}
+
+// What is suddenly heavy is applied in parts, and those of all sessions together keep
+// to the budget.
+func TestEngine_MessagesThatAreSuddenlyHeavyAreNotUnpackedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget, sessions = 16 << 20, 32
+		b := bombs(t, sessions, 200, 60)
+		h := newHandler(b)
+		var in applied
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			bytes := 0
+			for i := range messages {
+				bytes += int(messages[i].Weight())
+			}
+			in.add(bytes)
+			defer in.add(-bytes)
+			time.Sleep(100 * time.Millisecond)
+			return make([]session.Verdict, len(messages)), nil
+		}
+		cfg := session.Defaults()
+		cfg.MaxSessions, cfg.MaxBytes = sessions, budget
+		engine, stop := run(t, cfg, b, h)
+		until(t, "everything is applied", func() bool { return b.left() == 0 })
+		if err := stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if left := engine.BytesInFlight(); left != 0 {
+			t.Errorf("%d bytes are in flight after the end, want none", left)
+		}
+		if in.most > budget || in.most < budget/2 {
+			t.Errorf("%d bytes were applied at once, want up to %d and not far from it", in.most, budget)
+		}
+	})
+}
+
+// What waits to be applied, behind others or behind its own first part, is given back.
+func TestEngine_ADrainEndsTheWaitToBeApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 8
+		b := bombs(t, sessions, 200, 60)
+		h := newHandler(b)
+		var heavy atomic.Int64
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			if messages[len(messages)-1].ContentEncoding != "" {
+				heavy.Add(1)
+				time.Sleep(time.Second)
+			}
+			return make([]session.Verdict, len(messages)), nil
+		}
+		cfg := session.Defaults()
+		cfg.MaxSessions, cfg.AcceptFloor, cfg.MaxBytes = sessions, sessions, 4<<20
+		_, stop := run(t, cfg, b, h)
+		until(t, "some are applied", func() bool { return heavy.Load() > 4 })
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		// What was received as the drain began may still be tried once.
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the drain took %s, want what the first messages in hand need", took)
 		}
 	})
 }

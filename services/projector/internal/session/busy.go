@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// BusyError means that the broker throttles: the same may go well after Pause,
+// BusyError means that the broker throttles: the same call may succeed after Pause,
 // and what is held stays held.
 type BusyError struct {
 	// Pause is how long the broker asks to wait.

@@ -22,8 +22,10 @@ type carrying struct {
 	// when its time is over.
 	slow bool
 	// far has what was asked for come only while it is received.
-	far  bool
-	seen *asking
+	far bool
+	// onWithdraw, unless nil, is called by Withdraw, and decides.
+	onWithdraw func() error
+	seen       *asking
 }
 
 // asking is what was asked for ahead.
@@ -55,10 +57,23 @@ func (c *carrier) Carried() int {
 	return c.onItsWay()
 }
 
-func (c *carrier) onItsWay() int {
+// onItsWay is how many messages come for the credit that is left on the link.
+func (r *receiver) onItsWay() int {
+	r.broker.mu.Lock()
+	defer r.broker.mu.Unlock()
+	return min(len(r.queue.messages)-(r.given-r.settled), r.credit)
+}
+
+func (c *carrier) Withdraw(context.Context) error {
+	if c.at.onWithdraw != nil {
+		if err := c.at.onWithdraw(); err != nil {
+			return err
+		}
+	}
 	c.broker.mu.Lock()
 	defer c.broker.mu.Unlock()
-	return min(len(c.queue.messages)-(c.given-c.settled), c.credit)
+	c.credit = 0
+	return nil
 }
 
 func (c *carrier) Turn(_ context.Context, limit int, _ int64) (int, error) { return limit, nil }

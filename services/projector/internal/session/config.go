@@ -39,6 +39,10 @@ type Config struct {
 	// RestInitial and RestMax are how long a session is left alone that alone could
 	// not be applied: the first time, and at most.
 	RestInitial, RestMax time.Duration
+	// RestBytes is how much memory the link of a session at rest takes, beside a buffer for
+	// its heaviest message, and Copies how much memory one of MaxBytes stands for: a
+	// message is in memory several times.
+	RestBytes, Copies int64
 	// RetryTime is how long a batch is tried again before its session is given back.
 	RetryTime time.Duration
 
@@ -75,6 +79,8 @@ func Defaults() Config {
 		RetryMax:         5 * time.Second,
 		RestInitial:      time.Second,
 		RestMax:          30 * time.Second,
+		RestBytes:        128 << 10,
+		Copies:           6,
 		RetryTime:        time.Minute,
 		MaxSettles:       128,
 		SettleTime:       5 * time.Second,

@@ -1,5 +1,5 @@
 // Package session is the engine of the projector: it takes sessions from a
-// broker, as many at once as it may, and works on each one strictly in order.
+// broker, up to a number at once, and works on each one strictly in order.
 // A session is one aggregate's messages, and whoever holds its lock holds all
 // of them, present and later.
 //
@@ -16,15 +16,14 @@
 //
 // Invariants:
 //
-//   - Serial. Inside a session one batch is applied before the next one is, and
-//     settled before the next one is. Sessions run side by side. A session of which
-//     more is waiting is a pipeline, where the receiver is a Carrier: while a batch is
-//     applied, the next ones are on their way and the one before is settled. See
-//     pipeline.
-//   - A slot does not wait for answers. Where messages come at once, the last batch of
-//     a session is settled, and the session given back, while the slot takes the next
-//     one and works on it: one such session besides for each slot, of which nothing is
-//     received any more. See ending.
+//   - Serial. Batches of a session are applied one after another, and settled one
+//     after another. Sessions run side by side. Where the receiver is a Carrier and
+//     more messages are waiting, the session is a pipeline: while a batch is applied,
+//     the next ones are on their way and the one before is settled. See pipeline.
+//   - A slot does not wait for answers. Where messages come at once, the slot takes
+//     the next session and works on it while the last batch of the one before is
+//     settled and that session is given back. Each slot has at most one such ending
+//     session, and receives nothing more of it. See ending.
 //   - Written before settled. A message is settled only after Handler returned
 //     its verdict, and Handler returns one only for what is stored for good.
 //   - Nothing after the lock. Work runs under a context that ends a margin
@@ -35,22 +34,24 @@
 //     publishes the deadline; everyone else only reads it.
 //   - Doubt drops the receiver. After any error of a receive, a renewal or a
 //     settlement, nothing more of that hold is applied or settled, and the
-//     receiver is closed for good. The broker's client would take a lost
-//     session again behind one's back; see below.
+//     receiver is closed for good. The broker's client would silently take a lost
+//     session again; see below.
 //   - Empty is released. A session that has run empty is given back at once,
-//     unless it is steady and accepts of this process wait besides; see keeping.
+//     unless it is steady and other accepts of this process are waiting; see
+//     idlePolicy.
 //   - No surplus credit. A receive that brings fewer messages than asked for
 //     leaves credit on the link, and the client then hands late arrivals back
 //     one by one, which lets a later message overtake them. So a receiver is
 //     asked again only after it brought everything that was asked for; a short
 //     receive is the last of its hold. A Carrier keeps late arrivals instead, and
-//     what was asked for counts for the next receive: it is asked again as long as
-//     some have come while a batch was worked on. What a Carrier was asked for ahead
-//     is received before the session is given back for having had its share.
-//   - Bytes are bounded. A hold asks for as many messages as its share of the
-//     budget is for, by what messages have weighed lately: what is on its way, in
-//     hand, and being settled. See budget. A Carrier besides has it wait for its turn
-//     on the connection, which does not count as waiting for messages.
+//     the next receive gets them: it is asked again as long as some have come while a
+//     batch was worked on. Where a session has had its share, what a Carrier was asked
+//     for ahead is received before the session is given back.
+//   - Bytes are bounded. A hold asks for as many messages as fit its share of the
+//     budget, judged by the recent weight of messages. What is on its way, in hand and
+//     being settled counts, until the session is given back. See budget. A Carrier also
+//     makes a hold wait for its turn on the connection, which does not count as waiting
+//     for messages.
 //   - Rising sequence numbers. Inside a hold the broker's sequence numbers must
 //     rise. Where they do not, the batch is not applied at all and the session
 //     goes back: a message that was overtaken and then refused by the position
@@ -58,35 +59,40 @@
 //   - Nobody starves. A hold ends after HoldTime or HoldMessages even when the
 //     session has more, and the session queues up again.
 //
-// Failures. An error of Handler is taken as passing: the same messages are
-// tried again, with backoff, while the lock holds, and after RetryTime the
-// session is given back so that another replica can try. Messages are never
-// abandoned one by one, so their delivery count does not rise. A failed
-// settlement is harmless, since the message comes again and is found applied;
-// it ends the hold and is counted. One that the broker throttles is waited out in
-// place, as long as it asks for, and so is a renewal while the lock holds; from then
-// on what is received and settled keeps a pace, near what the broker allows. Accepts
-// that fail go through a circuit breaker: one at a time probes, however many slots
-// there are. A session that alone cannot be applied (ErrRest) takes no slot: its
-// lock is kept for a while that grows, so that the broker offers others. An accept
-// that neither answers nor fails is given up by a watchdog, and the acceptor is told,
-// so that it can drop the connection.
+// Failures:
+//
+//   - An error of Handler is assumed to pass: the same messages are tried again, with
+//     backoff, while the lock holds. After RetryTime the session is given back so that
+//     another replica can try. Messages are never abandoned one by one, so their
+//     delivery count does not rise.
+//   - A failed settlement ends the hold and is counted. It is harmless, since the
+//     message comes again and is found applied.
+//   - A settlement that the broker throttles waits in place, as long as the broker asks
+//     for; so does a renewal while the lock holds. From then on receives and settlements
+//     keep a pace, near what the broker allows.
+//   - Accepts that fail go through a circuit breaker: one at a time probes, however many
+//     slots there are.
+//   - A session that alone cannot be applied (ErrRest) takes no slot: its lock is kept
+//     for a growing while, so that the broker offers others. Nor does it take memory but for
+//     its link: what a Carrier was asked for is withdrawn first.
+//   - An accept that neither answers nor fails is given up by a watchdog, and the
+//     acceptor is told, so that it can drop the connection.
 //
 // Silent re-acquisition. When a link breaks, azservicebus attaches again with
 // the same session id inside Receive, RenewSessionLock and settlements, and
 // reports success. What protects against it: a broken link makes the receive
 // short, so that receiver is not asked again; messages taken before the break
 // cannot be settled after it, which ends the hold; a receive over a new link
-// starts at the first unsettled message, which is an inversion; and every
-// write is guarded by position.
+// starts at the first unsettled message, so sequence numbers no longer rise; and
+// every write is guarded by position.
 //
-// Draining. When Run's context ends no session is accepted any more, waiting
-// accepts are cancelled and late ones closed, and each hold finishes the batch
-// in hand, settles it and gives its session back, all within DrainTime; what
-// is not done by then is cut off and comes again elsewhere.
+// Draining. When Run's context ends, no session is accepted any more, waiting
+// accepts are cancelled and late ones closed. Each hold finishes the batch in
+// hand, settles it and gives its session back, all within DrainTime. What is not
+// done by then is cut off and comes again elsewhere.
 //
 // Not promised: that a message is handled once. It may come again at any time,
-// and the position guard makes that harmless. Nor that a message is handled by
-// the process that holds the lock by the broker's clock: a process can be
-// stopped between its check and its write, and again the guard decides.
+// and the position guard makes that harmless. Nor that only the process that holds
+// the lock, by the broker's clock, handles a message: a process can be stopped between
+// its check and its write. There, too, the guard decides.
 package session

@@ -16,19 +16,22 @@ import (
 
 // Engine works through sessions. Create it with New, run it once.
 type Engine struct {
-	cfg      Config
-	acceptor Acceptor
-	handler  Handler
-	log      zerolog.Logger
-	gate     *gate
-	keeping  *keeping
-	counts   Counts
-	inHand   inHand
-	circuit  *circuit
-	rests    rests
-	budget   *budget
-	scales   scales
-	pace     *pace
+	cfg           Config
+	acceptor      Acceptor
+	handler       Handler
+	log           zerolog.Logger
+	acceptLimiter *acceptLimiter
+	idlePolicy    *idlePolicy
+	counts        Counts
+	inHand        inHand
+	circuit       *circuit
+	rests         rests
+	budget        *budget
+	// atWork bounds, as much as budget, what is being applied: where messages weigh more
+	// than was expected, more has come than there is room to unpack at once.
+	atWork *budget
+	scales scales
+	pace   *pace
 
 	// throttling says rarely how it goes with settlements that are throttled: at a
 	// limit some are refused every few seconds, beside others that are not.
@@ -54,18 +57,19 @@ type Engine struct {
 // messages to the handler.
 func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *Engine {
 	return &Engine{
-		cfg:        cfg,
-		acceptor:   acceptor,
-		handler:    handler,
-		log:        log,
-		gate:       newGate(cfg.AcceptFloor, cfg.MaxSessions),
-		inHand:     inHand{since: map[*hold]time.Time{}},
-		budget:     newBudget(cfg.MaxBytes),
-		pace:       newPace(),
-		throttling: &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
-		circuit:    newCircuit(cfg.RetryInitial, cfg.RetryMax),
-		rests:      rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, last: map[string]rest{}},
-		keeping:    newKeeping(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
+		cfg:           cfg,
+		acceptor:      acceptor,
+		handler:       handler,
+		log:           log,
+		acceptLimiter: newAcceptLimiter(cfg.AcceptFloor, cfg.MaxSessions),
+		inHand:        inHand{left: map[*hold]left{}},
+		budget:        newBudget(cfg.MaxBytes),
+		atWork:        newBudget(cfg.MaxBytes),
+		pace:          newPace(),
+		throttling:    &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
+		circuit:       newCircuit(cfg.RetryInitial, cfg.RetryMax),
+		rests:         rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, roomBytes: cfg.MaxBytes / 2, last: map[string]rest{}},
+		idlePolicy:    newIdlePolicy(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
 	}
 }
 
@@ -86,9 +90,9 @@ func (e *Engine) Applying() *Outage { return &e.applying }
 func (e *Engine) Settling() *Outage { return &e.settling }
 
 // Idle tells since when the broker says that there is nothing to do; the zero
-// time while there is.
+// time while there is, at rest too.
 func (e *Engine) Idle() time.Time {
-	if ns := e.idle.Load(); ns > 0 && e.counts.Held.Load() == 0 {
+	if ns := e.idle.Load(); ns > 0 && e.counts.Held.Load() == 0 && e.counts.Resting.Load() == 0 {
 		return time.Unix(0, ns)
 	}
 	return time.Time{}
@@ -157,7 +161,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) slot(ctx, work context.Context, slot int) {
 	wait := backoff.Backoff{Initial: e.cfg.RetryInitial, Max: e.cfg.RetryMax}
 	var before *ending // the hold before, while it ends beside this slot
-	for e.gate.enter(ctx) && e.resumed(ctx) && e.budget.room(ctx) {
+	for e.acceptLimiter.enter(ctx) && e.resumed(ctx) && e.budget.room(ctx) {
 		done, ok := e.circuit.enter(ctx)
 		if !ok {
 			return
@@ -165,7 +169,7 @@ func (e *Engine) slot(ctx, work context.Context, slot int) {
 		receiver, err := e.accept(ctx, slot)
 		done()
 		e.step.Store(time.Now().UnixNano())
-		e.gate.leave(err == nil)
+		e.acceptLimiter.leave(err == nil)
 		switch {
 		case err != nil:
 		case e.paused():
@@ -222,7 +226,8 @@ func (e *Engine) resumed(ctx context.Context) bool {
 			return false
 		case <-ticker.C:
 		}
-		// The pause is no stall, and no silence of the broker.
+		// The pause is no stall, no silence of the broker, and no idleness.
+		e.idle.Store(0)
 		e.step.Store(time.Now().UnixNano())
 		e.answered.Store(time.Now().UnixNano())
 	}

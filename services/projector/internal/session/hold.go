@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type hold struct {
 	applier  Applier
 	lock     *lock
 	share    share
+	applies  share  // of what is being applied
 	scales   scales // of this session
 	log      zerolog.Logger
 	began    time.Time
@@ -50,6 +52,7 @@ type hold struct {
 	firstReceive time.Duration
 	received     int
 	lastNumber   int64
+	heaviest     int64 // of the messages received, in bytes as they came
 }
 
 // hold works on one session until it is to be given back, and has it given back. What
@@ -64,8 +67,9 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) *ending
 		lock:     newLock(receiver.LockedUntil(), e.cfg.LockMargin, func() { end(errLockEnds) }),
 		log:      e.log.With().Str("session_id", receiver.SessionID()).Logger(),
 		share:    share{budget: e.budget},
+		applies:  share{budget: e.atWork},
 		began:    time.Now(),
-		steady:   e.keeping.began(receiver.SessionID()),
+		steady:   e.idlePolicy.began(receiver.SessionID()),
 		pipeline: pipeline{end: end, wary: e.rests.lately(receiver.SessionID())},
 	}
 	var keeper sync.WaitGroup
@@ -74,7 +78,7 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) *ending
 	err := h.run(draining, ctx)
 	finish := func() error {
 		defer e.counts.Held.Add(-1)
-		defer func() { e.keeping.ended(receiver.SessionID(), h.empty) }()
+		defer func() { e.idlePolicy.ended(receiver.SessionID(), h.empty) }()
 		return h.finish(draining, ctx, &keeper, err)
 	}
 	if err == nil && h.settler != nil {
@@ -89,44 +93,45 @@ func (h *hold) finish(draining, ctx context.Context, keeper *sync.WaitGroup, err
 	if failed := h.settled(); err == nil {
 		err = failed
 	}
-	h.inHand.note(h, nil)
-	h.share.set(0)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}
 	h.end(errReleased)
 	keeper.Wait()
-	if !h.giveBack(draining, ctx, h.receiver, err, h.restsUntil()) && errors.Is(err, ErrRest) {
+	if !h.giveBack(draining, err) && errors.Is(err, ErrRest) {
 		err = errors.Join(errCrowded, err)
 	}
+	h.share.set(0) // not before, while what was asked for may still come
 	return h.report(err)
 }
 
 // run receives, applies and settles until the session is to be given back: nil
 // when everything that was received is settled.
 func (h *hold) run(draining, ctx context.Context) error {
+	waiting, cancel := context.WithCancel(ctx) // what is waited for until draining begins
+	defer cancel()
+	stop := context.AfterFunc(draining, cancel)
+	defer stop()
 	for {
-		asked, err := h.asks(draining, ctx)
+		asked, err := h.asks(waiting, ctx)
 		if asked == 0 || err != nil {
 			return err
 		}
-		messages, err := h.receive(draining, ctx, asked)
+		messages, err := h.receive(waiting, ctx, asked)
 		if len(messages) == 0 {
 			h.empty = err == nil && !h.steady
 			return err
 		}
-		h.weigh(messages, asked)
+		each := h.weigh(messages, asked)
 		if err := h.checkOrder(messages); err != nil {
 			return err
 		}
 		if err == nil && draining.Err() == nil {
 			err = h.askAhead(ctx)
 		}
-		if err := h.process(draining, ctx, messages); err != nil {
+		if err := h.processAll(draining, waiting, ctx, messages, each); err != nil {
 			return err
 		}
-		h.present = 0
-		h.account()
 		if err != nil || draining.Err() != nil || h.over() {
 			h.empty = err == nil && h.short
 			return err
@@ -157,6 +162,30 @@ func (h *hold) checkOrder(messages []Message) error {
 			return fmt.Errorf("%w: number %d after %d", errInversion, messages[i].SequenceNumber, h.lastNumber)
 		}
 		h.lastNumber = messages[i].SequenceNumber
+	}
+	return nil
+}
+
+// processAll processes what was received, in parts where that weighs more than was
+// expected: unpacked, all of it would take more memory than there is for messages. A
+// part waits for its turn, until draining begins. weights are what each message weighs.
+func (h *hold) processAll(draining, waiting, ctx context.Context, messages []Message, weights []int64) error {
+	for first := true; len(messages) > 0; first = false {
+		n, sum := lightest(weights, h.budget.each())
+		h.present, h.later = sum, max(h.present+h.later-sum, 0)
+		h.noteInHand(messages)
+		has, err := h.applies.ask(waiting, sum, sum)
+		if has == 0 || !first && waiting.Err() != nil {
+			h.applies.set(0)
+			return fmt.Errorf("apply %d messages that wait for memory: %w", len(messages), cmp.Or(err, context.Cause(waiting)))
+		}
+		err = h.process(draining, ctx, messages[:n])
+		h.applies.set(0)
+		if err != nil {
+			return err
+		}
+		messages, weights, h.present = messages[n:], weights[n:], 0
+		h.account()
 	}
 	return nil
 }

@@ -5,21 +5,27 @@ import (
 	"time"
 )
 
-// inHand knows the oldest message that each hold has received and not settled.
+// inHand knows what each hold has received and not settled, until its session is given back.
 type inHand struct {
-	mu    sync.Mutex
-	since map[*hold]time.Time // by when the broker stored it
+	mu   sync.Mutex
+	left map[*hold]left // guarded by mu
+}
+
+// left is what a hold has left.
+type left struct {
+	messages int
+	since    time.Time // when the broker stored the oldest of them
 }
 
 // note says what a hold has left; nothing for no message.
-func (i *inHand) note(h *hold, left []Message) {
+func (i *inHand) note(h *hold, messages []Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(left) == 0 {
-		delete(i.since, h)
+	if len(messages) == 0 {
+		delete(i.left, h)
 		return
 	}
-	i.since[h] = left[0].EnqueuedAt
+	i.left[h] = left{messages: len(messages), since: messages[0].EnqueuedAt}
 }
 
 // Oldest is when the broker stored the oldest message that is received and not
@@ -27,10 +33,20 @@ func (i *inHand) note(h *hold, left []Message) {
 func (e *Engine) Oldest() (oldest time.Time, some bool) {
 	e.inHand.mu.Lock()
 	defer e.inHand.mu.Unlock()
-	for _, at := range e.inHand.since {
-		if !some || at.Before(oldest) {
-			oldest, some = at, true
+	for _, one := range e.inHand.left {
+		if !some || one.since.Before(oldest) {
+			oldest, some = one.since, true
 		}
 	}
 	return oldest, some
+}
+
+// InHand is how many messages are received and not settled.
+func (e *Engine) InHand() (messages int) {
+	e.inHand.mu.Lock()
+	defer e.inHand.mu.Unlock()
+	for _, one := range e.inHand.left {
+		messages += one.messages
+	}
+	return messages
 }

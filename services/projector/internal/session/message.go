@@ -87,8 +87,9 @@ type Acceptor interface {
 	Doubt(slot int)
 }
 
-// Receiver is a held session. RenewLock is called by one goroutine, the others
-// by another; Settle by several at once, of a Carrier also while the others are called.
+// Receiver is a held session. One goroutine calls RenewLock, and another one the other
+// methods. Settle is called by several at once, and of a Carrier also while the others
+// run.
 type Receiver interface {
 	// SessionID is the aggregate's id.
 	SessionID() string
@@ -98,7 +99,8 @@ type Receiver interface {
 	// Messages and an error may come together.
 	Receive(ctx context.Context, limit int) ([]Message, error)
 	// RenewLock extends the lock and returns its new end by the broker's clock. Its
-	// error, and that of Settle, is a *BusyError where the broker throttles.
+	// error is a *BusyError where the broker throttles, and so is that of a Settle that
+	// may be called again.
 	RenewLock(ctx context.Context) (time.Time, error)
 	// Settle settles one message.
 	Settle(ctx context.Context, m Message, v Verdict) error
@@ -116,9 +118,9 @@ type Fitter interface {
 }
 
 // Carrier is a Receiver that keeps what comes after a receive has ended, in
-// order, for the next one. What one receive has asked for counts for the next: it
-// asks for the rest alone. A Receiver that is none may hand late arrivals back
-// instead. Its methods are called by the goroutine that receives.
+// order, for the next one. What one receive has asked for counts for the next, which
+// asks only for the rest. Other Receivers may hand late arrivals back instead. The
+// goroutine that receives calls its methods.
 type Carrier interface {
 	Receiver
 	// Turn waits until ctx ends for what is received next to come in good time, beside
@@ -135,4 +137,8 @@ type Carrier interface {
 	// Ask asks for messages that may come before the next Receive: n in all, with
 	// those that were asked for and not received before.
 	Ask(n int) error
+	// Withdraw waits until ctx ends for nothing more to come of what was asked for. What
+	// has come and was not received is let go, and free again when the session is given
+	// back. After an error more may come. Nothing is received after it.
+	Withdraw(ctx context.Context) error
 }

@@ -227,7 +227,7 @@ func TestOrder_OnlyWhatHasAVerdictIsSettled(t *testing.T) {
 	})
 }
 
-func TestOrder_ASessionThatCanNotBeAppliedIsGivenBack(t *testing.T) {
+func TestOrder_ASessionThatCannotBeAppliedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Outage follows one dependency through failures, so that many slots which fail
-// together make one line in the log. The zero value is well.
+// Outage follows the failures of one dependency, so that many slots that fail together
+// make one line in the log. The zero value means that all is well.
 type Outage struct {
 	mu    sync.Mutex
 	err   error     // guarded by mu
@@ -35,6 +35,16 @@ func (o *Outage) Recovered() (lasted time.Duration, ended bool) {
 	}
 	o.err = nil
 	return time.Since(o.since), true
+}
+
+// Since is when the outage that goes on began; zero where there is none.
+func (o *Outage) Since() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return time.Time{}
+	}
+	return o.since
 }
 
 // Current is the last failure of an outage that goes on, or nil.

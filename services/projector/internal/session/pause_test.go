@@ -66,6 +66,29 @@ func TestPause_IsNotTakenForTheBrokersSilence(t *testing.T) {
 	})
 }
 
+// The broker is not asked during a pause, so nobody knows that there is nothing to do.
+func TestPause_IsNoIdleness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		var paused atomic.Bool
+		cfg := small()
+		cfg.Paused = paused.Load
+		engine, stop := run(t, cfg, b, newHandler(b))
+		until(t, "it is idle", func() bool { return !engine.Idle().IsZero() })
+		paused.Store(true)
+		time.Sleep(time.Minute)
+		b.put("a", 1)
+		if since := engine.Idle(); !since.IsZero() {
+			t.Errorf("paused: idle since %s, want not idle", since)
+		}
+		paused.Store(false)
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		until(t, "it is idle again", func() bool { return !engine.Idle().IsZero() })
+		_ = stop()
+	})
+}
+
 func TestPause_ASessionThatIsHeldIsGivenBackAndNotTriedInPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,6 +107,29 @@ func TestPause_ASessionThatIsHeldIsGivenBackAndNotTriedInPlace(t *testing.T) {
 		}
 		if engine.Applying().Current() != nil {
 			t.Errorf("trouble: got %v, want none: the read database is not to blame", engine.Applying().Current())
+		}
+		_ = stop()
+	})
+}
+
+// A session may come to an accept that began before the pause.
+func TestPause_ASessionThatComesDuringItIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		var paused atomic.Bool
+		b.onAccept = func(context.Context, int) error {
+			paused.Store(true)
+			return nil
+		}
+		h := newHandler(b)
+		cfg := small()
+		cfg.Paused = paused.Load
+		engine, stop := run(t, cfg, b, h)
+		time.Sleep(time.Hour)
+		if _, closes, _ := b.counts(); h.calls() != 0 || engine.Counts().Held.Load() != 0 || b.left() != 1 || closes != 1 {
+			t.Errorf("got %d applies, %d held, %d left and %d closed, want the session given back whole", h.calls(), engine.Counts().Held.Load(), b.left(), closes)
 		}
 		_ = stop()
 	})

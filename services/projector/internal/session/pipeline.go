@@ -24,15 +24,13 @@ type pipeline struct {
 	// end ends the hold's context.
 	end context.CancelCauseFunc
 	// wary: the session was left alone lately, and may be again. What was asked for
-	// ahead would lie in memory meanwhile.
+	// ahead would come in vain.
 	wary bool
-	// asked: messages were asked for ahead.
-	asked bool
 	// applied is how many messages were applied.
 	applied int
 	// present and unsettled are what the batch weighs that is in hand, and the one
-	// that is settled behind it.
-	present, unsettled int64
+	// that is settled behind it; later is what was received to be applied after it.
+	present, unsettled, later int64
 	// settler settles a batch, or is nil; its oldest message is of that batch.
 	settler *errgroup.Group
 	oldest  []Message
@@ -67,7 +65,7 @@ func (h *hold) askAhead(ctx context.Context) error {
 		h.account()
 		return err
 	}
-	h.owed, h.asked = n, true
+	h.owed = n
 	h.account()
 	return h.receiver.(Carrier).Ask(n)
 }
@@ -125,14 +123,4 @@ func (h *hold) noteInHand(messages []Message) {
 		messages = h.oldest
 	}
 	h.inHand.note(h, messages)
-}
-
-// restsUntil is until when the session may be left alone where it has failed by
-// itself. One whose messages were asked for ahead is not: they are in memory.
-func (h *hold) restsUntil() time.Time {
-	if h.asked && h.owed > 0 {
-		return time.Time{}
-	}
-	ends, _ := h.lock.end()
-	return ends
 }

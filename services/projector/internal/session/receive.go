@@ -2,13 +2,15 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // asks is how many messages the next receive waits for, those that were asked for
 // before and may still come included. It waits for a share of the budget where
-// this hold has none. It is 0 when draining begins: then nothing more is received.
-func (h *hold) asks(draining, ctx context.Context) (int, error) {
+// this hold has none. It is 0 when waiting has ended before ctx, as draining begins: then
+// nothing more is received.
+func (h *hold) asks(waiting, ctx context.Context) (int, error) {
 	most := h.cfg.BatchSize
 	switch {
 	case h.steady:
@@ -28,18 +30,14 @@ func (h *hold) asks(draining, ctx context.Context) (int, error) {
 		most = h.fits(most, each)
 	}
 	most = max(most, 1)
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(draining, func() { cancel(errReleased) })
-	defer stop()
 	bytes, err := h.share.ask(waiting, h.unsettled+int64(most)*each, each)
-	if err == nil && bytes-h.unsettled < each && draining.Err() == nil {
+	if err == nil && bytes-h.unsettled < each && waiting.Err() == nil {
 		// All that there is for this hold is what is being settled.
 		if err = h.settled(); err == nil {
 			bytes, err = h.share.ask(waiting, int64(most)*each, each)
 		}
 	}
-	if draining.Err() != nil {
+	if waiting.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
 	if err != nil {
@@ -49,7 +47,7 @@ func (h *hold) asks(draining, ctx context.Context) (int, error) {
 	if carries {
 		most, err = carrier.Turn(waiting, most, each)
 	}
-	if draining.Err() != nil {
+	if waiting.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
 	return most, err
@@ -72,24 +70,30 @@ func (h *hold) expect() int64 {
 	return h.Engine.scales.expect()
 }
 
-// weigh corrects the share by what has come.
-func (h *hold) weigh(messages []Message, asked int) {
-	sum, heaviest := weighed(messages)
+// weigh corrects the share by what has come, and returns what each message weighs.
+func (h *hold) weigh(messages []Message, asked int) []int64 {
+	each := weights(messages)
+	heaviest := slices.Max(each)
 	h.scales.note(heaviest)
 	h.Engine.scales.note(heaviest)
 	h.owed = max(h.owed, asked) - len(messages)
 	h.short = len(messages) < asked
-	h.present = sum
+	h.present = 0
+	for i, w := range each {
+		h.present += w
+		h.heaviest = max(h.heaviest, int64(len(messages[i].Body)))
+	}
 	h.account()
+	return each
 }
 
 // account makes the share what is in hand, what is being settled, and what may come.
 func (h *hold) account() {
-	h.share.set(h.present + h.unsettled + int64(h.owed)*h.expect())
+	h.share.set(h.present + h.later + h.unsettled + int64(h.owed)*h.expect())
 }
 
-// patience is how long the next receive waits for a message.
-func (h *hold) patience() time.Duration {
+// receiveTimeout is how long the next receive waits for a message.
+func (h *hold) receiveTimeout() time.Duration {
 	switch {
 	case h.received == 0:
 		return h.cfg.FirstMessageTime
@@ -104,13 +108,13 @@ func (h *hold) patience() time.Duration {
 // error. Where others' messages come in that time, these may be on their way behind
 // them, and are waited for again, and so is the rest where the time ran out while
 // messages came.
-func (h *hold) receive(draining, ctx context.Context, limit int) (messages []Message, err error) {
+func (h *hold) receive(waiting, ctx context.Context, limit int) (messages []Message, err error) {
 	began := time.Now()
 	carrier, carries := h.receiver.(Carrier)
 	for {
-		more, cut, err := h.receiveOnce(draining, ctx, limit-len(messages))
+		more, cut, err := h.receiveOnce(waiting, ctx, limit-len(messages))
 		messages = append(messages, more...)
-		if err != nil || !carries || h.steady || h.received == 0 || draining.Err() != nil {
+		if err != nil || !carries || h.steady || h.received == 0 || waiting.Err() != nil {
 			return messages, err
 		}
 		if again := len(more) > 0 && cut || len(messages) == 0 && carrier.Busy(); !again ||
@@ -121,17 +125,15 @@ func (h *hold) receive(draining, ctx context.Context, limit int) (messages []Mes
 }
 
 // receiveOnce receives once, and tells whether that ended with its time.
-func (h *hold) receiveOnce(draining, ctx context.Context, limit int) (messages []Message, cut bool, err error) {
-	counted, err := h.mayReceive(draining, ctx)
-	if err != nil || draining.Err() != nil {
-		return nil, true, err
+func (h *hold) receiveOnce(waiting, ctx context.Context, limit int) (messages []Message, cut bool, err error) {
+	counted, _ := h.pace.receives(waiting) // it ends with an error where waiting does
+	if waiting.Err() != nil {
+		return nil, true, context.Cause(ctx)
 	}
-	attempt, cancel := context.WithTimeout(ctx, h.patience())
+	attempt, cancel := context.WithTimeout(waiting, h.receiveTimeout())
 	defer cancel()
-	stop := context.AfterFunc(draining, cancel)
-	defer stop()
 	if h.steady && h.received > 0 {
-		defer h.keeping.wait(cancel)()
+		defer h.idlePolicy.wait(cancel)()
 	}
 
 	asked := time.Now()
@@ -149,20 +151,6 @@ func (h *hold) receiveOnce(draining, ctx context.Context, limit int) (messages [
 		err = nil
 	}
 	return messages, attempt.Err() != nil, err
-}
-
-// mayReceive waits until the pace lets messages be received, or draining begins. It
-// returns how many the pace has counted.
-func (h *hold) mayReceive(draining, ctx context.Context) (counted float64, err error) {
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(draining, cancel)
-	defer stop()
-	counted, err = h.pace.receives(waiting)
-	if draining.Err() != nil {
-		return counted, context.Cause(ctx)
-	}
-	return counted, err
 }
 
 // waitedFor tells whether a message was not there yet when it was asked for. One

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -24,27 +23,6 @@ func (completes) Hold(string) session.Applier { return completes{} }
 
 func (completes) Apply(_ context.Context, messages []session.Message) ([]session.Verdict, error) {
 	return make([]session.Verdict, len(messages)), nil
-}
-
-// become has the servers be in another world.
-func become(t *testing.T, e *sandboxtest.Endpoints, world string) {
-	t.Helper()
-	if e.SandboxURL == "" {
-		t.Skip("only the sandbox has worlds")
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, e.SandboxURL+"/world", strings.NewReader(world))
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode/100 != 2 {
-		t.Fatalf("the world: %s, %v", answer.Status, err)
-	}
 }
 
 // backlog sends messages of so many bytes to sessions, and returns how many.
@@ -79,7 +57,7 @@ func TestSubscription_DrainsABacklogOverANarrowLink(t *testing.T) {
 	for topic, shape := range shapes {
 		waiting[topic] = backlog(t, e, topic, shape.sessions, shape.messages, shape.bytes)
 	}
-	become(t, e, fmt.Sprintf(`{"base":"loopback","service_bus":{"round_trip":"5ms","bytes_per_second":%d}}`, perSecond))
+	e.Become(t, fmt.Sprintf(`{"base":"loopback","service_bus":{"round_trip":"5ms","bytes_per_second":%d}}`, perSecond))
 	for topic, shape := range shapes {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

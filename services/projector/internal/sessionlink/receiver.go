@@ -44,7 +44,8 @@ type receiver struct {
 	doubted atomic.Bool
 
 	mu sync.Mutex
-	// throttled are deliveries whose disposition the service refused as too much.
+	// throttled are deliveries whose disposition the service refused as too much, until
+	// they are settled.
 	throttled map[*amqp.Message]bool // guarded by mu
 }
 
@@ -61,7 +62,8 @@ func (r *receiver) LockedUntil() time.Time { return r.granted }
 // stays with the link, in order, for the next one.
 func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
 	r.announce(0)
-	measure := r.wire.pace.begin(int64(r.expects(limit)), r.each)
+	some := r.expects(limit)
+	measure := r.wire.pace.begin(int64(some), r.each)
 	measure.fresh, measure.first = r.owed == 0, r.last.at.IsZero()
 	defer measure.end()
 	r.full = false
@@ -81,7 +83,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, e
 		r.trip = time.Since(r.asked)
 	}
 	var before arrival
-	messages := make([]session.Message, 0, min(limit, 128))
+	messages := make([]session.Message, 0, some)
 	for {
 		r.owed--
 		messages = append(messages, convert(m))
@@ -115,6 +117,23 @@ func (r *receiver) credit(n int) error {
 func (r *receiver) Ask(n int) error {
 	r.announce(int64(n) * r.each)
 	return r.credit(n)
+}
+
+// Withdraw implements session.Carrier. The service answers a drain when no message comes
+// any more (AMQP 1.0, section 2.6.7). What has come is not settled, so that the detach
+// hands it back.
+func (r *receiver) Withdraw(ctx context.Context) error {
+	r.announce(0)
+	if err := r.link.DrainCredit(ctx, nil); err != nil {
+		r.doubted.Store(true)
+		return r.failed("withdraw what was asked for from", err)
+	}
+	r.wire.heard()
+	for r.link.Prefetched() != nil {
+		continue
+	}
+	r.kept, r.owed = nil, 0
+	return nil
 }
 
 // announce notes what comes to this receiver until its next receive.
@@ -213,8 +232,8 @@ func (r *receiver) next() *amqp.Message {
 
 // first waits for the next message.
 func (r *receiver) first(ctx context.Context) (*amqp.Message, error) {
-	if m := r.next(); m != nil {
-		return m, nil
+	if len(r.kept) > 0 {
+		return r.next(), nil
 	}
 	return r.link.Receive(ctx, nil)
 }

@@ -41,6 +41,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	switch {
 	case err == nil:
 		r.wire.heard()
+		r.noteSettled(delivery)
 	case classify(err) == namespace.Busy:
 		r.wire.heard()
 		r.noteThrottled(delivery)
@@ -101,6 +102,13 @@ func (r *receiver) wasThrottled(delivery *amqp.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.throttled[delivery]
+}
+
+// noteSettled lets go of a delivery that had been throttled.
+func (r *receiver) noteSettled(delivery *amqp.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.throttled, delivery)
 }
 
 func (r *receiver) noteThrottled(delivery *amqp.Message) {

@@ -2,30 +2,11 @@ package sessionlink
 
 import (
 	"errors"
-	"net/http"
-	"strings"
 	"testing"
 
 	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/session"
 )
-
-// world has a sandbox be in a world.
-func world(t *testing.T, e *sandboxtest.Endpoints, of string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, e.SandboxURL+"/world", strings.NewReader(of))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("the sandbox answers %s to the world %s", answer.Status, of)
-	}
-}
 
 // A settlement beyond the namespace's credits is refused, and the session stays
 // held. Tried again it is carried out, and not only said to be.
@@ -42,7 +23,7 @@ func TestSettle_WhatIsThrottledIsSettledLater(t *testing.T) {
 			s := open(t, at(t, throttling, "throttled"))
 			r := mustAccept(t, s)
 			m := receive(t, r, 2, 2)
-			world(t, throttling, `{"service_bus": {"credits_per_second": 1, "costs": {"settle": 1000}}}`)
+			throttling.Become(t, `{"service_bus": {"credits_per_second": 1, "costs": {"settle": 1000}}}`)
 			refused := 0
 			for _, one := range m {
 				err := r.Settle(t.Context(), one, v)
@@ -58,11 +39,14 @@ func TestSettle_WhatIsThrottledIsSettledLater(t *testing.T) {
 			if err := r.Settle(t.Context(), m[1], v); err == nil {
 				t.Error("a settlement tried again while the service is throttling went well")
 			}
-			world(t, throttling, `{"service_bus": {}}`)
+			throttling.Become(t, `{"service_bus": {}}`)
 			for _, one := range m {
 				if err := r.Settle(t.Context(), one, v); err != nil {
 					t.Errorf("settle later: %v", err)
 				}
+			}
+			if kept := len(r.throttled); kept != 0 {
+				t.Errorf("%d messages are kept that are settled", kept)
 			}
 			if err := r.Close(t.Context()); err != nil {
 				t.Error(err)

@@ -3,6 +3,7 @@ package sessionlink
 import (
 	"bufio"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,10 @@ func (s *stream) write() {
 		if len(s.out) == 0 || s.err != nil {
 			return
 		}
+		// Who is about to write comes first: one call of the operating system is for all.
+		s.mu.Unlock()
+		runtime.Gosched()
+		s.mu.Lock()
 		b := s.out
 		s.out, s.spare = s.spare[:0], nil
 		limit := writeTime

@@ -17,7 +17,7 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 		Projection: t.Name, Collection: t.Collection, Aggregate: a.aggregate, Sequence: s.read.Sequence,
 		target: t, read: s.read, made: made, versioned: a.versioned,
 	}
-	v.partly, v.stopped, v.ahead = a.partly(s), a.haltedAt != "", s.ahead
+	v.Partly, v.stopped, v.ahead = a.partly(s), a.haltedAt != "", s.ahead
 	if l.config.Kept && a.since(s, &made) {
 		v.Difference = movedOn
 		return v
@@ -30,7 +30,7 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 	if v.Difference == Equal && s.read.shown() {
 		if v.Fields = differing(s.read.Raw, made.Raw); len(v.Fields) > 0 {
 			v.Difference = Altered
-			if v.Reason = v.partly; v.Reason == "" && s.read.First != made.First && s.read.First != "" {
+			if v.Reason = v.Partly; v.Reason == "" && s.read.First != made.First && s.read.First != "" {
 				v.Reason = fmt.Sprintf("it began at sequence %s, and the aggregate at %s", s.read.First, a.first)
 			}
 		}
@@ -41,7 +41,26 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 	if v.Difference == Behind && a.haltedAt != "" {
 		v.Reason = "the aggregate is halted: see projector parked list"
 	}
+	if v.Difference == Equal {
+		v.Partly = ""
+	}
+	if skipped := l.skipped[Skipper{t.Projection.Name(), a.aggregate}]; v.Difference != Equal && len(skipped) > 0 {
+		v.Reason = lacking(skipped, v.Reason)
+	}
 	return v
+}
+
+// mostNamed is how many events a reason names.
+const mostNamed = 5
+
+// lacking says that a document lacks events because they were skipped, before what else
+// is known.
+func lacking(events []string, more string) string {
+	reason := fmt.Sprintf("%d events were skipped, %q among them: see projector skipped list", len(events), events[:min(len(events), mostNamed)])
+	if more != "" {
+		reason += "; " + more
+	}
+	return reason
 }
 
 // replaced tells how a document is not what is to take its place.

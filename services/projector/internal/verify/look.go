@@ -42,6 +42,8 @@ type look struct {
 	accounts []*account
 	// discarded are events that an operator has discarded; not in passing.
 	discarded map[string]bool
+	// skipped are events that projections have skipped; not in passing.
+	skipped map[Skipper][]string
 	// named are the accounts of a careful look, by their aggregates.
 	named map[string]*account
 }
@@ -193,6 +195,9 @@ func (l *look) begin(ctx context.Context) error {
 		if l.discarded, err = l.documents.DiscardedOf(ctx, aggregates); err != nil {
 			return err
 		}
+		if l.skipped, err = l.documents.SkippedOf(ctx, aggregates); err != nil {
+			return err
+		}
 	}
 	for i := range l.config.Targets {
 		read, err := l.documents.Read(ctx, l.config.Targets[i].Collection, aggregates)
@@ -249,7 +254,12 @@ func (l *look) decide(ctx context.Context, a *account, e *contract.Event, writes
 			case w.Keyed || w.ID != any(e.AggregateID):
 				return nil, nil, fmt.Errorf("projection %q writes documents of another key than the aggregate's id, which cannot be compared", w.Projection)
 			case !due:
-				s.behind = s.behind || !s.read.Deleted || w.Changes() && w.Complete == nil && !w.Delete
+				if s.behind = s.behind || !s.read.Deleted; s.behind {
+					continue
+				}
+				if s.behind, err = w.Makes(); err != nil { // interrupted
+					return nil, nil, context.Cause(ctx)
+				}
 			default:
 				l.documents.Recomputing(&w, s.id)
 				s.wrote = true

@@ -30,11 +30,11 @@ var ErrPartly = errors.New("nothing is replaced by what may not be all of a docu
 // be applied in its place any more once its documents are beyond it.
 var ErrHalted = errors.New("nothing is replaced of an aggregate of which an event cannot be applied")
 
-// Mend puts what the source makes in the place of aggregates' documents that differ, and
-// reports each that it has replaced. It ends once a careful look finds nothing else. The
+// Mend replaces the aggregates' documents that differ with what the source makes, and
+// reports each that it has replaced. It ends once a careful look finds no difference. The
 // error says what cannot be mended. It is ErrPartly where what the source makes may not be
-// all of a document, and ErrHalted where an event of the aggregate cannot be applied,
-// unless Config.Partly allows both.
+// all of a document, and ErrHalted where an event of the aggregate cannot be applied, by
+// any target, unless Config.Partly allows both.
 func (r *Run) Mend(ctx context.Context, aggregates []string) error {
 	m := &mending{r, map[string]int{}, nil}
 	left := slices.Compact(slices.Sorted(slices.Values(aggregates)))
@@ -60,10 +60,11 @@ func (m *mending) round(ctx context.Context, some []string) (wrong []string, err
 	err = m.look(ctx, Selection{Aggregates: some}, careful, func(aggregate string, verdicts []Verdict) error {
 		for _, v := range verdicts {
 			switch {
+			case v.target.Beside:
 			case v.Difference == Failed:
 				return fmt.Errorf("the document of aggregate %q in %q cannot be recomputed: %s", v.Aggregate, v.Collection, v.Reason)
-			case v.Difference != Equal && !v.Whole() && !m.config.Partly:
-				return fmt.Errorf("%w: of %q %s", ErrPartly, v.Aggregate, v.partly)
+			case v.Difference != Equal && v.Partly != "" && !m.config.Partly:
+				return fmt.Errorf("%w: of %q %s", ErrPartly, v.Aggregate, v.Partly)
 			case v.Difference != Equal && v.Difference != Behind && v.stopped && !m.config.Partly:
 				return fmt.Errorf("%w: %q is halted, see projector parked list", ErrHalted, v.Aggregate)
 			case v.Difference == Equal, v.Difference == Behind && m.brought[aggregate] >= enough:
@@ -99,7 +100,7 @@ func (m *mending) round(ctx context.Context, some []string) (wrong []string, err
 // replace puts what was recomputed in the place of a document that differs, as was found
 // before.
 func (m *mending) replace(ctx context.Context, v *Verdict, found Verdict) error {
-	if v.Difference == Equal || v.Difference == Failed || found.Difference == Equal {
+	if v.target.Beside || v.Difference == Equal || v.Difference == Failed || found.Difference == Equal {
 		return nil
 	}
 	replaced, err := m.documents.Replace(ctx, v.Collection, v.Aggregate, &v.read, &v.made)

@@ -14,8 +14,8 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// Selection says of which aggregates events are asked for: of these, of so many that the
-// source draws, or of all.
+// Selection says for which aggregates events are asked: for these, for a number that the
+// source draws, or for all.
 type Selection struct {
 	Aggregates []string
 	Sample     int
@@ -42,6 +42,8 @@ type Documents interface {
 	// DiscardedOf the ids of their events that were discarded.
 	HaltedAt(ctx context.Context, aggregates []string) (map[string]contract.Sequence, error)
 	DiscardedOf(ctx context.Context, aggregates []string) (map[string]bool, error)
+	// SkippedOf are the ids of events of aggregates that projections have skipped.
+	SkippedOf(ctx context.Context, aggregates []string) (map[Skipper][]string, error)
 
 	// Recomputing has a write make a recomputed document of that id.
 	Recomputing(w *projection.Write, id string)
@@ -52,6 +54,9 @@ type Documents interface {
 	// is at the position at which it was read.
 	Replace(ctx context.Context, collection, aggregate string, read, made *Document) (bool, error)
 }
+
+// Skipper is a projection, and an aggregate of which it has skipped events.
+type Skipper struct{ Projection, Aggregate string }
 
 // Document is a read document; the zero Document is none.
 type Document struct {
@@ -71,6 +76,9 @@ type Target struct {
 	Projection projection.Projection
 	Name       string // as it is declared
 	Collection string
+	// Beside has its documents left as they are, and not compared: it only says whether
+	// the events that are still to come can be applied.
+	Beside bool
 }
 
 // Config says what is compared.
@@ -89,81 +97,13 @@ type Config struct {
 	Partly bool
 }
 
-// Difference is how a document is not what the source makes.
-type Difference string
-
-// The differences.
-const (
-	Equal Difference = ""
-	// Altered: something else is in it than its events up to its position make.
-	Altered Difference = "altered"
-	// Lost: there is none.
-	Lost Difference = "lost"
-	// Extra: there is one, and the source makes none.
-	Extra Difference = "extra"
-	// Behind: it is right for its position, and later events of the source are not
-	// applied.
-	Behind Difference = "behind"
-	// Failed: an event up to its position cannot be projected.
-	Failed Difference = "failed"
-	// Unsettled: it has changed with every look, so nobody can say.
-	Unsettled Difference = "unsettled"
-
-	movedOn Difference = "moved on"
-)
-
-// Verdict is what a look at a document has found.
-type Verdict struct {
-	Projection string `json:"projection"`
-	Collection string `json:"collection"`
-	Aggregate  string `json:"aggregate,omitempty"`
-	// Document is the key of a document that cannot be an aggregate's.
-	Document   string     `json:"document,omitempty"`
-	Difference Difference `json:"difference"`
-	// Sequence is the document's position.
-	Sequence contract.Sequence `json:"sequence,omitempty"`
-	// Fields are the names of the first fields that differ.
-	Fields []string `json:"fields,omitempty"`
-	Reason string   `json:"reason,omitempty"`
-
-	target     Target
-	read, made Document
-	versioned  bool
-	// partly says how what the source makes may not be all of the document; "" where it
-	// is.
-	partly string
-	// stopped: the aggregate is halted. ahead is why an event behind the document's
-	// position cannot be applied.
-	stopped bool
-	ahead   string
-}
-
-// waits tells whether a later look may find something else.
-func (v *Verdict) waits() bool {
-	switch v.Difference {
-	case Equal, movedOn:
-		return false
-	case Altered, Failed:
-		return !v.versioned
-	}
-	return true
-}
-
-// Whole tells whether what the source makes is all of the document. Where it may not be,
-// the document may be the better one.
-func (v *Verdict) Whole() bool { return v.partly == "" }
-
-// Mendable tells whether Mend mends it: nothing of a halted aggregate, whose redrive comes
-// first.
-func (v *Verdict) Mendable() bool {
-	return v.Aggregate != "" && v.Difference != Equal && v.Difference != Failed && !v.stopped
-}
-
 // Summary is what came of a run.
 type Summary struct {
 	// Aggregates and Events are how many were looked at.
 	Aggregates int64 `json:"aggregates"`
 	Events     int64 `json:"events"`
+	// Documents are how many were compared, of those that there are or should be.
+	Documents int64 `json:"documents"`
 	// Differences are how many documents were reported, by how they differ.
 	Differences map[Difference]int `json:"differences"`
 	// MovedOn are documents that have changed since Config.Kept was made: nobody can say.
@@ -194,11 +134,11 @@ type Run struct {
 	seen map[uint64]struct{} // aggregates, by their hashes
 	// doubted are aggregates to be looked at carefully.
 	doubted []string
-	waiting map[string]*patience
+	waiting map[string]*recheck
 }
 
-// patience is what is known of an aggregate that is looked at again.
-type patience struct {
+// recheck is what is known of an aggregate that is looked at again.
+type recheck struct {
 	until time.Time
 	// at are the positions of its documents at the last look.
 	at []contract.Sequence
@@ -209,7 +149,7 @@ func New(config Config, source Source, documents Documents, report func(Verdict)
 	return &Run{
 		config: config, source: source, documents: documents, report: report,
 		summary: Summary{Differences: map[Difference]int{}},
-		seed:    maphash.MakeSeed(), seen: map[uint64]struct{}{}, waiting: map[string]*patience{},
+		seed:    maphash.MakeSeed(), seen: map[uint64]struct{}{}, waiting: map[string]*recheck{},
 	}
 }
 
@@ -227,14 +167,7 @@ var errEnough = errors.New("there are more differences than are looked for")
 func (r *Run) Verify(ctx context.Context, s Selection) (Summary, error) {
 	err := r.compare(ctx, s)
 	for err == nil && len(r.waiting) > 0 {
-		if err = wait(ctx, lookAgain); err != nil {
-			break
-		}
-		for id := range r.waiting {
-			r.doubted = append(r.doubted, id)
-		}
-		slices.Sort(r.doubted)
-		err = r.settle(ctx)
+		err = r.again(ctx)
 	}
 	if errors.Is(err, errEnough) {
 		r.summary.Stopped, err = true, nil
@@ -254,6 +187,7 @@ func (r *Run) compare(ctx context.Context, s Selection) error {
 		if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Difference != Equal }) {
 			return r.doubt(ctx, aggregate)
 		}
+		r.compared(verdicts)
 		return nil
 	})
 	if err != nil {
@@ -304,9 +238,31 @@ func (r *Run) others(ctx context.Context, t *Target, sample int) error {
 	})
 }
 
-// settle looks at what is doubtful carefully, and reports what differs, unless it may
-// be right a moment later.
+// settle looks at what is doubtful. Where as many may differ as are looked for, nothing
+// more is taken up before it is known whether they do.
 func (r *Run) settle(ctx context.Context) error {
+	err := r.settleOnce(ctx)
+	for err == nil && r.config.Most > 0 && len(r.waiting) >= r.config.Most {
+		err = r.again(ctx)
+	}
+	return err
+}
+
+// again looks at what waits, a moment later.
+func (r *Run) again(ctx context.Context) error {
+	if err := wait(ctx, lookAgain); err != nil {
+		return err
+	}
+	for id := range r.waiting {
+		r.doubted = append(r.doubted, id)
+	}
+	slices.Sort(r.doubted)
+	return r.settleOnce(ctx)
+}
+
+// settleOnce looks at what is doubtful carefully, and reports what differs, unless it may
+// be right a moment later.
+func (r *Run) settleOnce(ctx context.Context) error {
 	for len(r.doubted) > 0 {
 		some := r.doubted[:min(len(r.doubted), atOnce)]
 		r.doubted = r.doubted[len(some):]
@@ -322,7 +278,7 @@ func (r *Run) settle(ctx context.Context) error {
 func (r *Run) conclude(aggregate string, verdicts []Verdict) error {
 	known := r.waiting[aggregate]
 	if known == nil {
-		known = &patience{until: time.Now().Add(r.config.Wait)}
+		known = &recheck{until: time.Now().Add(r.config.Wait)}
 	}
 	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.waits() }) && time.Now().Before(known.until) {
 		known.at = nil
@@ -333,11 +289,12 @@ func (r *Run) conclude(aggregate string, verdicts []Verdict) error {
 		return nil
 	}
 	delete(r.waiting, aggregate)
+	r.compared(verdicts)
 	for i, v := range verdicts {
-		switch v.Difference {
-		case Equal:
+		if v.target.Beside || v.Difference == Equal {
 			continue
-		case movedOn:
+		}
+		if v.Difference == movedOn {
 			r.summary.MovedOn++
 			continue
 		}
@@ -349,6 +306,16 @@ func (r *Run) conclude(aggregate string, verdicts []Verdict) error {
 		}
 	}
 	return nil
+}
+
+// compared counts documents that are there, or should be.
+func (r *Run) compared(verdicts []Verdict) {
+	for i := range verdicts {
+		v := &verdicts[i]
+		if !v.target.Beside && v.Difference != movedOn && (v.read.Raw != nil || v.made.Raw != nil) {
+			r.summary.Documents++
+		}
+	}
 }
 
 // tell reports a difference.

@@ -39,6 +39,7 @@ type world struct {
 	sums, made map[string]sum
 	halted     map[string]contract.Sequence
 	discarded  map[string]bool
+	skipped    map[verify.Skipper][]string
 	source     string // of documents, where they say it
 	// asked and replacing are called, with how often it was before, when the source is
 	// asked, before it answers, and when a document is to be replaced.
@@ -152,6 +153,10 @@ func (w *world) HaltedAt(context.Context, []string) (map[string]contract.Sequenc
 
 func (w *world) DiscardedOf(context.Context, []string) (map[string]bool, error) {
 	return w.discarded, nil
+}
+
+func (w *world) SkippedOf(context.Context, []string) (map[verify.Skipper][]string, error) {
+	return w.skipped, nil
 }
 
 func (w *world) Recomputing(write *projection.Write, id string) { write.ID = id }
@@ -279,6 +284,40 @@ func TestVerify_ReportsWhatStaysWrong(t *testing.T) {
 		summary, err = w.run(verify.Config{Most: 2}).Verify(t.Context(), everything)
 		if err != nil || !summary.Stopped || summary.Count() != 2 {
 			t.Errorf("bounded: got %+v and %v, want it stopped after 2", summary, err)
+		}
+	})
+}
+
+// Of a lost collection every document differs. As many as are looked for are found, and the
+// rest of the source is not read for it.
+func TestVerify_TakesUpNoMoreThanMayBeReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for n := range 1000 {
+			w.happens(fmt.Sprintf("%04d", n))
+		}
+		summary, err := w.run(verify.Config{Wait: 20 * time.Second, Most: 200}).Verify(t.Context(), everything)
+		if err != nil || !summary.Stopped || summary.Count() != 200 || summary.Aggregates > 400 {
+			t.Errorf("got %+v and %v, want it stopped after 200 of some 300 aggregates", summary, err)
+		}
+		// Those that are only late hold it up, and do not end it.
+		w = newWorld(t)
+		for n := range 1000 {
+			w.happens(fmt.Sprintf("%04d", n))
+		}
+		began := time.Now()
+		w.asked = func(int) {
+			if time.Since(began) < 5*time.Second {
+				return
+			}
+			for id := range w.events {
+				w.applied(id, 1)
+			}
+		}
+		summary, err = w.run(verify.Config{Wait: 20 * time.Second, Most: 200}).Verify(t.Context(), everything)
+		if err != nil || summary.Stopped || summary.Count() != 0 || summary.Documents != 1000 {
+			t.Errorf("late: got %+v and %v, want 1000 documents compared, and no difference", summary, err)
 		}
 	})
 }

@@ -28,7 +28,7 @@ const otherReason = "other"
 // receives from the subscription may give any, which is no label.
 var deadReasons = []string{
 	"MaxDeliveryCountExceeded", "TTLExpiredException", "HeaderSizeExceeded", "MaxTransferHopCountExceeded",
-	"ForeignMessage", "InvalidMessage", "NotParkable", otherReason,
+	"ForeignMessage", "InvalidMessage", "NotParkable", "NotApplied", otherReason,
 }
 
 // DeadLetters is what /status shows of the subscription's dead-letter queue.

@@ -19,13 +19,14 @@ import (
 // Metrics are what /metrics shows besides the counts of engine and delivery,
 // and the last lag, which /status shows too.
 type Metrics struct {
+	// Progress is that of each projection.
+	*Progress
 	Registry     *prometheus.Registry
 	stored       prometheus.Histogram
 	storedWrites prometheus.Histogram
 	eventAge     prometheus.Histogram
 	writeToRead  prometheus.Histogram
-	lag          atomic.Int64 // nanoseconds
-	lastReadable atomic.Int64 // Unix nanoseconds; 0 before the first
+	lag          lag
 	// TransactionsEnded counts those of dead processes, WentBack how often the read
 	// database was found restored from before.
 	TransactionsEnded, WentBack atomic.Int64
@@ -34,10 +35,11 @@ type Metrics struct {
 var _ delivery.Observer = (*Metrics)(nil)
 
 // NewMetrics returns the metrics of a projector that has done nothing yet.
-func NewMetrics() *Metrics {
+func NewMetrics(progress *Progress) *Metrics {
 	latencies := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	ages := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
 	m := &Metrics{
+		Progress: progress,
 		Registry: prometheus.NewRegistry(),
 		stored: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "projector_apply_seconds", Help: "Time to store the writes of one batch.", Buckets: latencies,
@@ -81,34 +83,18 @@ func (m *Metrics) Readable(e *contract.Event) {
 	if err == nil {
 		took := now.Sub(time.Unix(int64(seconds), 0))
 		m.writeToRead.Observe(took.Seconds())
-		m.note(now, took)
+		m.lag.note(now, took)
 	}
 	if !e.Time.IsZero() {
 		age := now.Sub(e.Time)
 		m.eventAge.Observe(age.Seconds())
-		m.note(now, age)
+		m.lag.note(now, age)
 	}
 }
 
-func (m *Metrics) note(now time.Time, lag time.Duration) {
-	m.lag.Store(int64(max(lag, 0)))
-	m.lastReadable.Store(now.UnixNano())
-}
-
-// CurrentLag is how far the read model is behind, as far as this process can
-// tell: what the last event took; nothing once the broker says that there is
-// nothing to do; growing while events in hand cannot be stored. False until known.
-func (m *Metrics) CurrentLag(engine *session.Engine) (time.Duration, bool) {
-	last := m.lastReadable.Load()
-	switch idle := engine.Idle(); {
-	case !idle.IsZero() && idle.UnixNano() > last:
-		return 0, true
-	case last == 0:
-		return 0, false
-	case engine.Applying().Current() != nil || engine.Accepting().Current() != nil:
-		return time.Duration(m.lag.Load()) + time.Since(time.Unix(0, last)), true
-	}
-	return time.Duration(m.lag.Load()), true
+// CurrentLag is how far the read model is behind; false until known.
+func (m *Metrics) CurrentLag(engine Engine) (time.Duration, bool) {
+	return m.lag.current(engine)
 }
 
 // Watch registers the counts of engine, handler and halts.
@@ -129,6 +115,8 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 		{"projector_passed_by_total", "Messages that no projection follows.", nil, &d.PassedBy},
 		{"projector_parked_total", "Messages parked.", nil, &d.Parked},
 		{"projector_discarded_total", "Messages that came again after an operator had discarded their events.", nil, &d.Discarded},
+		{"projector_skipped_total", "Events that projections could not apply and that were skipped by their policies (onError), for each projection.", nil, &d.Skipped},
+		{"projector_skipped_dead_lettered_total", "Events that were skipped and whose messages were dead-lettered (onError: deadletter).", nil, &d.DeadLettered},
 		{"projector_refused_total", "Messages dead-lettered: of no aggregate, or too large to be parked.", nil, &d.Refused},
 		{"projector_halts_total", "Aggregates halted by this process.", nil, &d.Halts},
 		{"projector_halts_put_back_total", "Halts that were gone, alone or with what was parked under them, and are put back.", nil, &parked.PutBack},
@@ -150,6 +138,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 			func() float64 { return float64(c.value.Load()) }))
 	}
 	m.Registry.MustRegister(
+		m.Collector(engine),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_held", Help: "Sessions held."},
 			func() float64 { return float64(e.Held.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_in_flight_bytes", Help: "Bytes of messages asked for and not settled, and of parked ones that are redriven; see MAX_IN_FLIGHT_BYTES."},
@@ -161,7 +150,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 			func() float64 { return float64(e.Resting.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_accepting", Help: "Accepts that wait for a session."},
 			func() float64 { return float64(e.Accepting.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_halt_brake", Help: "1 while no more sessions are taken because too many aggregates are halted (HALT_LIMIT), else 0."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_halt_brake", Help: "1 while no more sessions are taken because too many aggregates are halted or events skipped (HALT_LIMIT), or an event stops the projectors (onError), else 0."},
 			func() float64 {
 				if brake.On() {
 					return 1
@@ -184,6 +173,16 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 		},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_parked_gone", Help: "Messages of the group that were parked and are gone, though nobody has redriven or discarded them."},
 			func() float64 { return float64(parked.Gone.Load()) }),
+		&optionalGauge{
+			desc: prometheus.NewDesc("projector_skipped_events", "Events that projections lack because they were skipped, recorded in the whole group; every replica says the same; absent until known.", nil, nil),
+			read: func() (float64, bool) {
+				n := parked.Skipped()
+				if n == nil {
+					return 0, false
+				}
+				return float64(*n), true
+			},
+		},
 		&optionalGauge{
 			desc: prometheus.NewDesc("projector_halted_aggregates", "Aggregates halted, in the whole read database; absent until known.", nil, nil),
 			read: func() (float64, bool) {

@@ -20,11 +20,12 @@ const (
 // ParkedWatch looks at what is parked in the group. Where a halt was deleted or is not in
 // a backup, alone or with what was parked under it, what follows is being applied over
 // that: it puts the halt back. Where messages are gone that were parked under a
-// halt, it says so.
+// halt, it says so. It counts what was skipped.
 type ParkedWatch struct {
 	Log zerolog.Logger
 
 	parked  atomic.Int64 // plus one; 0 is unknown
+	skipped atomic.Int64 // so, too
 	Gone    atomic.Int64
 	PutBack atomic.Int64
 }
@@ -59,12 +60,18 @@ func (w *ParkedWatch) look(ctx context.Context, store *readmodel.Store) {
 		w.Log.Warn().Err(err).Msg("what is parked cannot be looked at, a lost halt goes unseen")
 	}
 	w.lookForGone(ctx, attempt, store)
-	n, err := store.Parked.CountParked(attempt)
-	if err != nil {
-		w.parked.Store(0)
-		return
+	keep(&w.parked)(store.Parked.CountParked(attempt))
+	keep(&w.skipped)(store.Skipped.Count(attempt))
+}
+
+// keep keeps a count, or that it is unknown.
+func keep(in *atomic.Int64) func(n int64, err error) {
+	return func(n int64, err error) {
+		if err != nil {
+			n = -1
+		}
+		in.Store(n + 1)
 	}
-	w.parked.Store(n + 1)
 }
 
 // lookForGone counts the parked messages that are missing, and names their aggregates
@@ -85,8 +92,13 @@ func (w *ParkedWatch) lookForGone(ctx, attempt context.Context, store *readmodel
 }
 
 // Messages is how many are parked; nil until that is known.
-func (w *ParkedWatch) Messages() *int64 {
-	n := w.parked.Load() - 1
+func (w *ParkedWatch) Messages() *int64 { return kept(&w.parked) }
+
+// Skipped is how many skipped events there are records of; nil until that is known.
+func (w *ParkedWatch) Skipped() *int64 { return kept(&w.skipped) }
+
+func kept(in *atomic.Int64) *int64 {
+	n := in.Load() - 1
 	if n < 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ var (
 	verifyDifferencesDesc = prometheus.NewDesc("projector_verify_differences",
 		"Documents that differed from the source in the last projector verify of all aggregates, or of a sample; every replica says the same; absent before there was one.", nil, nil)
 	verifyTimeDesc = prometheus.NewDesc("projector_verify_timestamp_seconds",
-		"When that came to its end, in Unix time; every replica says the same; absent before there was one.", nil, nil)
+		"When the last projector verify of all aggregates, or of a sample, ended, in Unix time; every replica says the same; absent before there was one.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"changerelay/pkg/contract"
@@ -81,12 +82,11 @@ func (w *Waiter) question(r *http.Request) (q question, problem string) {
 	if q.aggregate == "" {
 		return q, "aggregate is missing"
 	}
-	version, err := strconv.ParseInt(values.Get("version"), 10, 64)
-	if err != nil || version < 0 {
-		return q, "version is not a whole number"
+	if q.sequence, problem = sequenceOf(values.Get("version"), values.Get("position")); problem != "" {
+		return q, problem
 	}
-	q.sequence = contract.SequenceOf(contract.VersionOf(version), "")
 	if text := values.Get("timeout"); text != "" {
+		var err error
 		if q.timeout, err = time.ParseDuration(text); err != nil || q.timeout <= 0 || q.timeout > maxWait {
 			return q, "timeout is not a duration up to " + maxWait.String()
 		}
@@ -103,6 +103,29 @@ func (w *Waiter) question(r *http.Request) (q question, problem string) {
 		}
 	}
 	return q, "there is no such projection"
+}
+
+// sequenceOf is the lowest sequence of an event of a version, or at or behind a position,
+// which may be the cluster time alone: the token behind it sorts above that.
+func sequenceOf(version, position string) (s contract.Sequence, problem string) {
+	switch {
+	case (version == "") == (position == ""):
+		return "", "one of version and position is needed"
+	case version != "":
+		n, err := strconv.ParseInt(version, 10, 64)
+		if err != nil || n < 0 {
+			return "", "version is not a whole number"
+		}
+		return contract.SequenceOf(contract.VersionOf(n), ""), ""
+	}
+	whole := position
+	if !strings.Contains(position, ".") {
+		whole += ".00"
+	}
+	if _, _, err := contract.Position(whole).ClusterTime(); err != nil {
+		return "", err.Error()
+	}
+	return contract.SequenceOf(contract.Version{}, contract.Position(position)), ""
 }
 
 // until looks at the read model, more and more rarely, until it has the version.

@@ -54,7 +54,7 @@ func beginningsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 		want   delivery.Outcome // Unknown is a rejection
 	}{
 		{"a live one", counts(5, 6), count("c", "a", 4), delivery.Unknown},
-		{"a live one of a fold", counts(5, 6, 7), count("c", "a", 6), repeated},
+		{"a live one among coalesced ones", counts(5, 6, 7), count("c", "a", 6), repeated},
 		{"the first itself", counts(5, 6), count("c", "a", 5), repeated},
 		{"a resent one", counts(5, 6), resent(count("c", "a", 4)), repeated},
 		{"of a shared document", []projection.Write{keyed(5), keyed(6)}, keyed(4), delivery.Unknown},

@@ -42,6 +42,9 @@ type Fake struct {
 	discarded []contract.Event
 	// kept and behind are those of the store. Guarded by mu.
 	kept map[string]int64
+	// skips are the records of skipped events, stop what stops the projectors. Guarded by mu.
+	skips map[skip]Skip
+	stop  *delivery.Stop
 	// noted are the events that aggregates are halted at. Guarded by mu.
 	noted  map[string]contract.Event
 	behind map[string]bool // by event id

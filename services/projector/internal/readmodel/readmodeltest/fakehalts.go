@@ -46,7 +46,15 @@ func (f *Fake) LatestHalts(_ context.Context, limit int) ([]time.Time, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	times := slices.SortedFunc(maps.Values(f.haltedAt), func(a, b time.Time) int { return b.Compare(a) })
+	times := slices.Collect(maps.Values(f.haltedAt))
+	events := map[string]time.Time{} // one that several projections have skipped counts once
+	for key, s := range f.skips {
+		if !s.uncounted {
+			events[key.event] = s.at
+		}
+	}
+	times = slices.AppendSeq(times, maps.Values(events))
+	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
 	return times[:min(limit, len(times))], nil
 }
 

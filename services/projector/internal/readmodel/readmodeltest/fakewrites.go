@@ -75,13 +75,13 @@ func (f *Fake) writeAll(ctx context.Context, writes []projection.Write) ([]deliv
 			keyed = append(keyed, i)
 			continue
 		}
-		if !slices.Contains(collections, writes[i].Collection) {
+		if !writes[i].Passed && !slices.Contains(collections, writes[i].Collection) {
 			collections = append(collections, writes[i].Collection)
 		}
 	}
 	for _, collection := range collections {
 		for i := range writes {
-			if writes[i].Collection != collection || writes[i].Keyed {
+			if writes[i].Collection != collection || writes[i].Keyed || writes[i].Passed {
 				continue
 			}
 			if err := ctx.Err(); err != nil {
@@ -102,7 +102,12 @@ func (f *Fake) writeAll(ctx context.Context, writes []projection.Write) ([]deliv
 			outcomes[i] = outcome
 		}
 	}
-	return outcomes, f.writeKeyed(ctx, writes, outcomes, keyed)
+	err := f.writeKeyed(ctx, writes, outcomes, keyed)
+	if err == nil {
+		f.mend(writes, outcomes)
+		f.record(writes, outcomes)
+	}
+	return outcomes, err
 }
 
 // completed is a write that depends on its document.

@@ -92,6 +92,49 @@ func (s suite) askedAheadComesMeanwhile(t *testing.T) {
 	release(t, r)
 }
 
+// What was asked for and is withdrawn comes no more, nor stays here where it has come, and
+// is there for who takes the session next.
+func (s suite) withdrawnComesNoMore(t *testing.T) {
+	s.send(t, numbered(3)...)
+	sessions := s.at(t)
+	r, carries := mustAccept(t, sessions).(session.Carrier)
+	if !carries {
+		t.Skip("what comes behind a receive is handed back by this adapter")
+	}
+	receive(t, r, 1)
+	if err := r.Ask(10); err != nil {
+		t.Fatalf("ask ahead: %v", err)
+	}
+	await := time.NewTicker(5 * time.Millisecond)
+	defer await.Stop()
+	for r.Carried() < 2 && t.Context().Err() == nil {
+		<-await.C
+	}
+	if err := r.Withdraw(t.Context()); err != nil {
+		t.Fatalf("withdraw: %v", err)
+	}
+	if came := r.Carried(); came != 0 {
+		t.Errorf("%d messages that had come are kept, want none", came)
+	}
+	s.send(t, message("4", "a"), message("5", "a"))
+	for range 5 { // answers come behind messages that are on their way
+		if _, err := r.RenewLock(t.Context()); err != nil {
+			t.Fatalf("renew: %v", err)
+		}
+	}
+	if came := r.Carried(); came != 0 {
+		t.Errorf("%d messages have come, want none", came)
+	}
+	release(t, r)
+	again := mustAccept(t, sessions)
+	for i, m := range receive(t, again, 5) {
+		if m.ID != fmt.Sprint(i+1) {
+			t.Errorf("in place %d: got %q", i+1, m.ID)
+		}
+	}
+	release(t, again)
+}
+
 func (s suite) noSessionIsSaidInTime(t *testing.T) {
 	sessions := s.at(t)
 	// The service may be asked to answer so shortly before the deadline that now

@@ -53,6 +53,7 @@ var tests = map[string]func(suite, *testing.T){
 	"whole":        suite.messageComesWhole,
 	"order":        suite.orderOverManyReceives,
 	"ahead":        suite.askedAheadComesMeanwhile,
+	"withdrawn":    suite.withdrawnComesNoMore,
 	"none":         suite.noSessionIsSaidInTime,
 	"given":        suite.notSettledComesAgainUncounted,
 	"dead":         suite.deadLetterKeepsItsReason,

@@ -18,29 +18,28 @@ import (
 	"changerelay/services/projector/internal/readmodel/reply"
 )
 
-// pass stores the writes of one call to one collection.
-type pass struct {
+// bulkWriter stores the writes of one call to one collection.
+type bulkWriter struct {
 	store      *Writes
 	collection *mongo.Collection
 	writes     []projection.Write
 	outcomes   []delivery.Outcome
 	pending    []int // places in writes that are not stored yet, in order
-	// fold is alone once a fold of several writes was refused.
-	fold reach
+	// scope is alone once a coalesced write was refused.
+	scope scope
 }
 
 // run sends bulk writes until nothing is pending. Each one settles at least one
-// write, takes folds apart, or ends it.
-func (p *pass) run(ctx context.Context) error {
+// write, takes coalesced writes apart, or ends it.
+func (p *bulkWriter) run(ctx context.Context) error {
 	for len(p.pending) > 0 {
-		sent := units(p.writes, p.pending, p.fold)
+		sent := coalesce(p.writes, p.pending, p.scope)
 		models := make([]mongo.WriteModel, len(sent))
 		now := time.Now()
 		for i, u := range sent {
 			models[i] = u.model(p.writes, now, p.store.sources)
 		}
-		result, err := p.collection.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(true))
-		p.store.witnessed.inserted(p.collection.Name(), now, result)
+		err := p.send(ctx, models)
 		if err == nil {
 			p.settle(sent, delivery.Applied)
 			return nil
@@ -52,8 +51,20 @@ func (p *pass) run(ctx context.Context) error {
 	return nil
 }
 
-// settle gives the writes of units their outcome.
-func (p *pass) settle(done []*unit, outcome delivery.Outcome) {
+// smallMost is of how many events a write may be that is sent together with others, which
+// it holds up by as much as it takes.
+const smallMost = 16
+
+// send sends what is pending: where that is one document, together with those of others.
+func (p *bulkWriter) send(ctx context.Context, models []mongo.WriteModel) error {
+	if len(models) == 1 && len(p.pending) <= smallMost {
+		return p.store.commit(p.collection).write(ctx, models[0])
+	}
+	return p.store.bulk(ctx, p.collection, models, true)
+}
+
+// settle gives coalesced writes their outcome.
+func (p *bulkWriter) settle(done []*coalescedWrite, outcome delivery.Outcome) {
 	for _, u := range done {
 		for _, w := range u.writes {
 			p.outcomes[w] = outcome
@@ -63,8 +74,8 @@ func (p *pass) settle(done []*unit, outcome delivery.Outcome) {
 }
 
 // learn takes from a failed bulk write what it has stored, and decides about
-// the unit that it failed at. It returns nil when there is more to send.
-func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
+// the coalesced write that it failed at. It returns nil when there is more to send.
+func (p *bulkWriter) learn(ctx context.Context, sent []*coalescedWrite, err error) error {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if !ok || len(bulk.WriteErrors) == 0 || bulk.WriteConcernError != nil {
 		return p.blame(ctx, sent, err)
@@ -81,22 +92,22 @@ func (p *pass) learn(ctx context.Context, sent []*unit, err error) error {
 	case failure.Code != reply.DuplicateKey && !reply.IsData(failure.Code):
 		return fmt.Errorf("write to %q: %w", p.collection.Name(), reply.WithoutData(err))
 	case len(failed.writes) > 1:
-		p.fold = alone
+		p.scope = alone
 		return nil
 	}
-	return reject(failed.writes[0], reply.Reason(failure.Code, failure.Raw))
+	return refuse(failed.writes[0], projection.Store, reply.Reason(failure.Code, failure.Raw))
 }
 
 // confirm looks up whether a write, which the unique _id refused, was applied
 // before, and with it those behind it on the same document.
-func (p *pass) confirm(ctx context.Context, place int) error {
+func (p *bulkWriter) confirm(ctx context.Context, place int) error {
 	first := &p.writes[place]
 	at, found, err := p.place(ctx, first.ID)
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		return reject(place, "the read document is not of the projector: it has no _relay.sequence")
+		return refuse(place, projection.Store, notOurs)
 	}
 	why, learned, err := p.store.sources.apart(ctx, first.Event, at)
 	switch {
@@ -108,13 +119,13 @@ func (p *pass) confirm(ctx context.Context, place int) error {
 		return nil
 	case at.Sequence < first.Event.Sequence:
 		return fmt.Errorf("write to %q: another write got in between, or a majority does not have it yet", p.collection.Name())
-	case twins(first.Event, at):
-		return reject(place, twinned(first.Event, at.EventID))
+	case conflicts(first.Event, at):
+		return reject(place, conflictReason(first.Event, at.EventID))
 	}
 	var repeats []int
 	for _, w := range p.pending {
 		write := &p.writes[w]
-		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= at.Sequence && p.store.sources.fits(write.Event, at) && !twins(write.Event, at) {
+		if reflect.DeepEqual(write.ID, first.ID) && write.Event.Sequence <= at.Sequence && p.store.sources.fits(write.Event, at) && !conflicts(write.Event, at) {
 			repeats = append(repeats, w)
 		}
 	}
@@ -130,7 +141,7 @@ func (p *pass) confirm(ctx context.Context, place int) error {
 }
 
 // place is how far a document is that is there; not found where it has no position.
-func (p *pass) place(ctx context.Context, id any) (at place, found bool, err error) {
+func (p *bulkWriter) place(ctx context.Context, id any) (at place, found bool, err error) {
 	document, err := p.collection.FindOne(ctx, bson.D{{Key: "_id", Value: id}}, options.FindOne().SetProjection(bson.D{
 		{Key: "_relay.sequence", Value: 1}, {Key: "_relay.eventId", Value: 1}, {Key: "_relay.source", Value: 1}, {Key: "_relay." + begun, Value: 1},
 	})).Raw()
@@ -158,30 +169,30 @@ func placeOf(document bson.Raw, path ...string) (at place, found bool) {
 	return at, found
 }
 
-// twins tells whether another event with the same sequence is stored: then the
+// conflicts tells whether another event with the same sequence is stored: then the
 // source gave two events one version, and taking this one for a repeat would
 // lose it in silence. Of two sources of which one goes on from the other it is the
 // same event, whose id is another one under another name.
-func twins(e *contract.Event, at place) bool {
+func conflicts(e *contract.Event, at place) bool {
 	return e.Sequence == at.Sequence && e.ID != at.EventID && !another(e, at)
 }
 
-func twinned(e *contract.Event, storedID string) string {
+func conflictReason(e *contract.Event, storedID string) string {
 	return fmt.Sprintf("two events of the aggregate have the sequence %s: this one, and %s, which is applied", e.Sequence, storedID)
 }
 
 // blame finds the write that a failed command is about. Where the command was
 // refused for what it says, its writes are sent one by one.
-func (p *pass) blame(ctx context.Context, sent []*unit, err error) error {
+func (p *bulkWriter) blame(ctx context.Context, sent []*coalescedWrite, err error) error {
 	if !reply.IsAboutData(err) {
 		return fmt.Errorf("write to %q: %w", p.collection.Name(), reply.WithoutData(err))
 	}
 	if len(sent) < len(p.pending) {
-		p.fold = alone
+		p.scope = alone
 		return nil
 	}
 	if len(p.pending) == 1 {
-		return reject(p.pending[0], reply.WithoutData(err).Error())
+		return refuse(p.pending[0], projection.Store, reply.WithoutData(err).Error())
 	}
 	rest := p.pending
 	for i := range rest {
@@ -193,6 +204,13 @@ func (p *pass) blame(ctx context.Context, sent []*unit, err error) error {
 	return nil
 }
 
-func reject(place int, reason string) error {
-	return &delivery.RejectedError{Index: place, Reason: reason}
+// notOurs is why nothing is written over a document of somebody else.
+const notOurs = "the read document is not of the projector: it has no _relay.sequence"
+
+// reject refuses a write because the order of its aggregate is in doubt.
+func reject(place int, reason string) error { return refuse(place, "", reason) }
+
+// refuse refuses a write for a class of reasons.
+func refuse(place int, class projection.Class, reason string) error {
+	return &delivery.RejectedError{Index: place, Class: class, Reason: reason}
 }

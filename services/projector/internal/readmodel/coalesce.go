@@ -10,27 +10,27 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// fold is one update that does what several do, one after another. The zero
-// fold does nothing.
+// updateMerger makes one update that does what several do, one after another. The zero
+// one does nothing.
 //
 // It takes an update in only where the outcome is the same for any document
-// that each of the updates could be applied to: the same operator on the same
-// field again, or $inc on what was just set. Where one of the updates would
-// fail, the fold may fail elsewhere or not at all; so whoever applies a fold
-// applies its updates one by one when it is refused.
-type fold struct {
+// that each of the updates could be applied to, but for the order of its fields: the
+// same operator on the same field again, $inc on what was just set, or $set on what was
+// just unset. Where one of the updates would fail, the merged one may fail elsewhere or
+// not at all; so whoever applies it applies its updates one by one when it is refused.
+type updateMerger struct {
 	// fields are the changed fields in the order of their first change.
-	fields []foldedField
+	fields []mergedField
 	places map[string]int // in fields, by path
 }
 
-type foldedField struct {
+type mergedField struct {
 	operator, path string
 	operand        any
 }
 
-// add takes one more update in. False leaves the fold as it was.
-func (f *fold) add(update bson.D) bool {
+// add takes one more update in. False leaves the merger as it was.
+func (f *updateMerger) add(update bson.D) bool {
 	fields, ok := flatten(update)
 	if !ok {
 		// It can stand alone, whatever it is.
@@ -67,7 +67,7 @@ func (f *fold) add(update bson.D) bool {
 
 // overlaps tells whether a path leads through a changed field, or a changed
 // field through it. The server refuses an update with both.
-func (f *fold) overlaps(path string) bool {
+func (f *updateMerger) overlaps(path string) bool {
 	for i := range f.fields {
 		taken := f.fields[i].path
 		if strings.HasPrefix(taken, path+".") || strings.HasPrefix(path, taken+".") {
@@ -77,8 +77,8 @@ func (f *fold) overlaps(path string) bool {
 	return false
 }
 
-// update is the folded update.
-func (f *fold) update() bson.D {
+// update is the merged update.
+func (f *updateMerger) update() bson.D {
 	var update bson.D
 	places := map[string]int{}
 	for _, field := range f.fields {
@@ -95,11 +95,11 @@ func (f *fold) update() bson.D {
 
 // flatten lists an update's fields; false when it names a field or an operator
 // twice, which the server refuses, or has an operator that then does not know.
-func flatten(update bson.D) ([]foldedField, bool) {
-	var fields []foldedField
+func flatten(update bson.D) ([]mergedField, bool) {
+	var fields []mergedField
 	for i, operator := range update {
 		operands, ok := operator.Value.(bson.D)
-		if !ok || !foldable[operator.Key] || slices.ContainsFunc(update[:i], func(e bson.E) bool { return e.Key == operator.Key }) {
+		if !ok || !mergeable[operator.Key] || slices.ContainsFunc(update[:i], func(e bson.E) bool { return e.Key == operator.Key }) {
 			return nil, false
 		}
 		for _, operand := range operands {
@@ -108,23 +108,26 @@ func flatten(update bson.D) ([]foldedField, bool) {
 					return nil, false
 				}
 			}
-			fields = append(fields, foldedField{operator.Key, operand.Key, operand.Value})
+			fields = append(fields, mergedField{operator.Key, operand.Key, operand.Value})
 		}
 	}
 	return fields, true
 }
 
-// foldable are the operators that then knows.
-var foldable = map[string]bool{
+// mergeable are the operators that then knows.
+var mergeable = map[string]bool{
 	"$set": true, "$unset": true, "$inc": true, "$min": true, "$max": true,
 	"$push": true, "$addToSet": true, "$pullAll": true,
 }
 
 // then is what one operator does after another on the same field.
-func then(first, second foldedField) (operator string, operand any, ok bool) {
-	if first.operator == "$set" && second.operator == "$inc" {
+func then(first, second mergedField) (operator string, operand any, ok bool) {
+	switch {
+	case first.operator == "$set" && second.operator == "$inc":
 		operand, ok = sum(first.operand, second.operand)
 		return "$set", operand, ok
+	case first.operator == "$unset" && second.operator == "$set":
+		return "$set", second.operand, true
 	}
 	if first.operator != second.operator {
 		return "", nil, false
@@ -147,7 +150,7 @@ func then(first, second foldedField) (operator string, operand any, ok bool) {
 }
 
 // sum adds whole numbers as the server does: two of 32 bits make one of 32 bits
-// where it fits. Doubles and decimals are not folded: their sum depends on the order.
+// where it fits. Doubles and decimals are not merged: their sum depends on the order.
 func sum(a, b any) (any, bool) {
 	x, xWide, ok := whole(a)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keeping decides which sessions are kept although they have run empty: steady
+// idlePolicy decides which sessions are kept although they have run empty: steady
 // ones, that get a message every now and then and would cost an accept for each.
 //
 // A session is steady when it came back soon after it had run empty here. It is
@@ -15,7 +15,7 @@ import (
 // the broker has no session with messages for anybody. So room is how many
 // sessions may be held while one of them is kept, and with more the one that has
 // been idle longest is given back.
-type keeping struct {
+type idlePolicy struct {
 	room int
 	// period is how soon a session has to come back; it may take twice that.
 	period time.Duration
@@ -28,66 +28,66 @@ type keeping struct {
 	turned          time.Time // guarded by mu: when this period began
 }
 
-func newKeeping(room int, period time.Duration) *keeping {
-	return &keeping{room: room, period: period, idle: list.New(), emptied: map[string]struct{}{}}
+func newIdlePolicy(room int, period time.Duration) *idlePolicy {
+	return &idlePolicy{room: room, period: period, idle: list.New(), emptied: map[string]struct{}{}}
 }
 
 // began notes that a session is held, gives an idle one back where that leaves
 // too few accepts, and tells whether this one is steady and may be kept.
-func (k *keeping) began(id string) (steady bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.held++
-	if k.held > k.room {
-		if longest := k.idle.Front(); longest != nil {
-			k.idle.Remove(longest).(context.CancelFunc)()
+func (p *idlePolicy) began(id string) (steady bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held++
+	if p.held > p.room {
+		if longest := p.idle.Front(); longest != nil {
+			p.idle.Remove(longest).(context.CancelFunc)()
 		}
 		return false
 	}
-	k.turn()
-	_, now := k.emptied[id]
-	_, lately := k.before[id]
+	p.turn()
+	_, now := p.emptied[id]
+	_, lately := p.before[id]
 	return now || lately
 }
 
 // ended notes that a session is not held any more, and whether it had run empty.
-func (k *keeping) ended(id string, empty bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.held--
-	if empty && k.room > 0 && k.period > 0 {
-		k.turn()
-		k.emptied[id] = struct{}{}
+func (p *idlePolicy) ended(id string, empty bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held--
+	if empty && p.room > 0 && p.period > 0 {
+		p.turn()
+		p.emptied[id] = struct{}{}
 	}
 }
 
 // turn begins a new period when the present one is over. Called with mu held.
-func (k *keeping) turn() {
+func (p *idlePolicy) turn() {
 	now := time.Now()
-	switch past := now.Sub(k.turned); {
-	case past < k.period:
+	switch past := now.Sub(p.turned); {
+	case past < p.period:
 		return
-	case past < 2*k.period:
-		k.before = k.emptied
+	case past < 2*p.period:
+		p.before = p.emptied
 	default:
-		k.before = nil
+		p.before = nil
 	}
-	k.emptied, k.turned = map[string]struct{}{}, now
+	p.emptied, p.turned = map[string]struct{}{}, now
 }
 
 // wait tells that an idle session waits for its next message until arrived is
 // called. giveBack is called when its place is needed, maybe at once.
-func (k *keeping) wait(giveBack context.CancelFunc) (arrived func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.held > k.room {
+func (p *idlePolicy) wait(giveBack context.CancelFunc) (arrived func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held > p.room {
 		giveBack()
 		return func() {}
 	}
-	place := k.idle.PushBack(giveBack)
+	place := p.idle.PushBack(giveBack)
 	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.idle.Remove(place)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.idle.Remove(place)
 	}
 }

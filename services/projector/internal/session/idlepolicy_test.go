@@ -39,7 +39,7 @@ func trickle(t *testing.T, keepTime time.Duration) (accepts, messages int) {
 	return accepts, 50 * 200
 }
 
-func TestKeep_ASteadySessionIsKeptWhileNobodyWaits(t *testing.T) {
+func TestIdlePolicy_ASteadySessionIsKeptWhileNobodyWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		accepts, messages := trickle(t, time.Second)
@@ -50,7 +50,7 @@ func TestKeep_ASteadySessionIsKeptWhileNobodyWaits(t *testing.T) {
 	})
 }
 
-func TestKeep_NoSessionIsKeptWithoutATimeForIt(t *testing.T) {
+func TestIdlePolicy_NoSessionIsKeptWithoutATimeForIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if accepts, messages := trickle(t, 0); accepts != messages {
@@ -69,7 +69,7 @@ func steady(t *testing.T, b *broker, id string) {
 	}
 }
 
-func TestKeep_KeptSessionsMakeRoomForOthersAtOnce(t *testing.T) {
+func TestIdlePolicy_KeptSessionsMakeRoomForOthersAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -100,7 +100,7 @@ func TestKeep_KeptSessionsMakeRoomForOthersAtOnce(t *testing.T) {
 	})
 }
 
-func TestKeep_NothingIsKeptWhereNoAcceptWouldWait(t *testing.T) {
+func TestIdlePolicy_NothingIsKeptWhereNoAcceptWouldWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -115,7 +115,7 @@ func TestKeep_NothingIsKeptWhereNoAcceptWouldWait(t *testing.T) {
 	})
 }
 
-func TestKeep_AKeptSessionIsGivenBackWhenNothingMoreComes(t *testing.T) {
+func TestIdlePolicy_AKeptSessionIsGivenBackWhenNothingMoreComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -135,7 +135,7 @@ func TestKeep_AKeptSessionIsGivenBackWhenNothingMoreComes(t *testing.T) {
 	})
 }
 
-func TestKeep_AKeptSessionThatFillsUpIsReadInBatches(t *testing.T) {
+func TestIdlePolicy_AKeptSessionThatFillsUpIsReadInBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -153,7 +153,7 @@ func TestKeep_AKeptSessionThatFillsUpIsReadInBatches(t *testing.T) {
 	})
 }
 
-func TestKeep_AnIdleKeptSessionDoesNotHoldUpTheStop(t *testing.T) {
+func TestIdlePolicy_AnIdleKeptSessionDoesNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -171,7 +171,7 @@ func TestKeep_AnIdleKeptSessionDoesNotHoldUpTheStop(t *testing.T) {
 	})
 }
 
-func TestKeep_ASessionThatFallsBehindIsReadInBatches(t *testing.T) {
+func TestIdlePolicy_ASessionThatFallsBehindIsReadInBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()

@@ -24,8 +24,8 @@ func incs(aggregate string, amounts ...any) []projection.Write {
 	return writes
 }
 
-// A sum that is folded has the width that the server gives it.
-func TestFold_OfLongsIsALong(t *testing.T) {
+// A sum that is coalesced has the width that the server gives it.
+func TestCoalesce_OfLongsIsALong(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	for aggregate, tt := range map[string]struct {
@@ -49,8 +49,8 @@ func TestFold_OfLongsIsALong(t *testing.T) {
 	}
 }
 
-// A sum that does not fit is not folded: the server refuses the right write.
-func TestFold_ThatOverflowsBlamesTheWriteThatDoes(t *testing.T) {
+// A sum that does not fit is not coalesced: the server refuses the right write.
+func TestCoalesce_ThatOverflowsBlamesTheWriteThatDoes(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	for aggregate, amounts := range map[string][]any{"above": {int64(math.MaxInt64), int64(1)}, "below": {int64(math.MinInt64), int64(-1)}} {

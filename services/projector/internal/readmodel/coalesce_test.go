@@ -20,7 +20,7 @@ import (
 
 // Whatever a batch asks for, storing it at once gives what storing its writes
 // one after another gives: the same documents, and the same write refused.
-func TestFold_ABatchEndsAsItsWritesOneByOne(t *testing.T) {
+func TestCoalesce_ABatchEndsAsItsWritesOneByOne(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, nil)
 	run := 0
@@ -191,9 +191,26 @@ func drawOperator(r *rapid.T) (operator string, operand any) {
 	}
 }
 
+// A repeat comes together with what is new.
+func TestCoalesce_WhatMovesThePositionDoesSoBehindARepeat(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	kept := func(version int64) projection.Write {
+		return projection.Write{Projection: "p", Collection: "c", ID: "a", Event: readmodeltest.Event("a", version), Kept: true}
+	}
+	for _, writes := range [][]projection.Write{{set("a", 1)}, {kept(1), kept(3)}} {
+		if _, err := s.Write(t.Context(), writes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.Write(t.Context(), []projection.Write{set("a", 2)}); err != nil || got[0] != delivery.Repeated {
+		t.Errorf("an event from before the position: got %v and %v, want it to be a repeat", got, err)
+	}
+}
+
 // Sessions are short and hot ones are long; either way a document that gets
 // many messages at once is written once.
-func TestFold_ABatchWritesADocumentOnce(t *testing.T) {
+func TestCoalesce_ABatchWritesADocumentOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -216,6 +233,15 @@ func TestFold_ABatchWritesADocumentOnce(t *testing.T) {
 					{Key: "$max", Value: bson.D{{Key: "most", Value: n}}},
 				}
 			}, `{"least":1}{"most":50}`,
+		},
+		{
+			"of a field that is unset before it is set",
+			func(n int64) bson.D {
+				if n == 1 {
+					return bson.D{{Key: "$unset", Value: bson.D{{Key: "n", Value: ""}}}}
+				}
+				return bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: n}}}}
+			}, `{"n":50}`,
 		},
 		{
 			"of bounded lists",

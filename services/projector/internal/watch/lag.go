@@ -1,0 +1,45 @@
+package watch
+
+import (
+	"sync/atomic"
+	"time"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// Engine is what a lag depends on beside the events.
+type Engine interface {
+	// Idle is when the broker last said that there is nothing to do; zero while there is.
+	Idle() time.Time
+	Applying() *session.Outage
+	Accepting() *session.Outage
+}
+
+var _ Engine = (*session.Engine)(nil)
+
+// lag is how long the latest event took that became readable. The zero lag is unknown.
+type lag struct {
+	took atomic.Int64 // nanoseconds
+	at   atomic.Int64 // Unix nanoseconds; 0 before the first
+}
+
+func (l *lag) note(now time.Time, took time.Duration) {
+	l.took.Store(int64(max(took, 0)))
+	l.at.Store(now.UnixNano())
+}
+
+// current is how far readers are behind, as far as this process can tell: what the last
+// event took; nothing once the broker says that there is nothing to do; growing while
+// events in hand cannot be stored. False until known.
+func (l *lag) current(engine Engine) (time.Duration, bool) {
+	last := l.at.Load()
+	switch idle := engine.Idle(); {
+	case !idle.IsZero() && idle.UnixNano() > last:
+		return 0, true
+	case last == 0:
+		return 0, false
+	case engine.Applying().Current() != nil || engine.Accepting().Current() != nil:
+		return time.Duration(l.took.Load()) + time.Since(time.Unix(0, last)), true
+	}
+	return time.Duration(l.took.Load()), true
+}
