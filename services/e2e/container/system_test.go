@@ -23,9 +23,9 @@ import (
 	"changerelay/services/e2e/internal/harness/source"
 )
 
-// patience is how long any one state is waited for: far longer than it takes, so
+// waitTimeout is how long any one state is waited for: far longer than it takes, so
 // that it ends only what hangs.
-const patience = 3 * time.Minute
+const waitTimeout = 3 * time.Minute
 
 // rate is a load under which something is always in flight, in events a second.
 // The emulator carries some 35 messages a second, on each subscription.
@@ -232,7 +232,7 @@ func (s *system) judge(t *testing.T, tolerated ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range v.Faults {
+	for _, f := range v.Violations {
 		if f.Count > 0 && !slices.Contains(tolerated, f.Name) {
 			t.Errorf("%s: got %d, want 0: %s", f.Name, f.Count, strings.Join(f.Samples, "; "))
 		}
@@ -243,10 +243,10 @@ func (s *system) judge(t *testing.T, tolerated ...string) {
 	}
 }
 
-// within returns a context that ends when patience does.
+// within returns a context that ends when waitTimeout does.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

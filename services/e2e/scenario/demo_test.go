@@ -195,13 +195,14 @@ func TestDemo_TheDemoStaysUpWhereItIsToBeKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	rules, file := filepath.Join(dir, "mine.yaml"), filepath.Join(dir, "log.csv")
-	for path, text := range map[string]string{rules: ownRules, file: "order,activity,at,to\nÄ 1,Moved,2026-03-01T12:00:00+01:00,x\n"} {
+	unmoved := ownRules + "  - {name: unmoved, collection: unmoved, on: {Stayed: {inc: {stays: 1}}}}\n"
+	for path, text := range map[string]string{rules: unmoved, file: "order,activity,at,to\nÄ 1,Moved,2026-03-01T12:00:00+01:00,x\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cfg, err := demo.Parse([]string{
-		"--input", file, "--csv", "aggregateId=order,type=activity,time=at", "--projections", rules, "--keep",
+		"--input", file, "--fields", "aggregateId=order,type=activity,time=at", "--projections", rules, "--keep",
 		"--bin", filepath.Dir(binaries.Publisher), "--dir", t.TempDir(),
 	}, func(string) string { return "" }, io.Discard)
 	if err != nil {
@@ -214,6 +215,15 @@ func TestDemo_TheDemoStaysUpWhereItIsToBeKept(t *testing.T) {
 	r, err := d.Run(ctx)
 	if err != nil || !r.Passed {
 		t.Fatalf("run: got %v and checks that failed: %q", err, failed(r))
+	}
+	var counted []string
+	for _, f := range r.Figures {
+		if name, is := strings.CutPrefix(f.Name, "documents in "); is {
+			counted = append(counted, name+" "+f.Note)
+		}
+	}
+	if want := []string{"mine ", `unmoved does the projection name the types that the input has? "Moved"`}; !slices.Equal(counted, want) {
+		t.Errorf("documents are counted in %q, want %q: of the own projections, and of nothing else", counted, want)
 	}
 	lingered := make(chan error, 1)
 	go func() { lingered <- d.Linger(ctx) }()

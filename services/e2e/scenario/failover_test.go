@@ -76,7 +76,7 @@ func TestFailover_APlannedHandoverDoesNotWaitForTheLease(t *testing.T) {
 	if status, err := old.Wait(within(t)); status != 0 || err != nil {
 		t.Errorf("exit of the leader after SIGTERM: got %d, %v, want 0", status, err)
 	}
-	// The lease had minutes to run; a leader within our patience was let in.
+	// The lease had minutes to run; a leader within our timeout was let in.
 	_, next := r.sendingLeader(t, term)
 	r.awaitSends(t, next, 200)
 	stop()

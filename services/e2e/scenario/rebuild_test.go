@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,16 +17,8 @@ import (
 // publisherIn writes a program that runs a publisher's command line in its environment.
 func publisherIn(t *testing.T, n *cluster.Node) string {
 	t.Helper()
-	environment, err := n.CommandAs(within(t), "env", nil)
+	path, err := n.Script(t.TempDir())
 	if err != nil {
-		t.Fatal(err)
-	}
-	script := "#!/bin/sh\nexec env -i"
-	for line := range strings.Lines(environment) {
-		script += " '" + strings.ReplaceAll(strings.TrimSpace(line), "'", `'\''`) + "'"
-	}
-	path := filepath.Join(t.TempDir(), "publisher")
-	if err := os.WriteFile(path, []byte(script+" "+n.Binary()+` "$@"`+"\n"), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	return path

@@ -62,7 +62,7 @@ func TestRecover_ANamespaceThatIsGoneWithItsMessages(t *testing.T) {
 	for _, name := range []string{
 		witness.LostBeforeReadModel, witness.AppliedTwice, witness.WrongDocuments, witness.Misplaced, witness.DocumentsWentBack, witness.MarkedHalted,
 	} {
-		if f := v.Fault(name); f.Count > 0 {
+		if f := v.Violation(name); f.Count > 0 {
 			t.Errorf("%s: got %d, want 0: %v", name, f.Count, f.Samples)
 		}
 	}

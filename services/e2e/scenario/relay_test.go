@@ -19,9 +19,9 @@ import (
 	"changerelay/services/e2e/internal/harness/source"
 )
 
-// patience is how long any one state is waited for: far longer than it takes,
+// waitTimeout is how long any one state is waited for: far longer than it takes,
 // so that it ends only what hangs.
-const patience = 90 * time.Second
+const waitTimeout = 90 * time.Second
 
 // leaseTTL is how long a lease lasts: short, so that a failover is.
 const leaseTTL = 3 * time.Second
@@ -88,7 +88,7 @@ func startBy(t *testing.T, edit func(*cluster.Config), open opening) *relay {
 func closeAtEnd(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 		defer cancel()
 		for _, place := range c.Leaks(ctx) {
 			t.Errorf("a secret is shown in the %s", place)
@@ -200,7 +200,7 @@ func (r *relay) judge(t *testing.T, tolerated ...string) witness.Verdict {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range slices.Concat(v.Faults, left) {
+	for _, f := range slices.Concat(v.Violations, left) {
 		if f.Count > 0 && !slices.Contains(tolerated, f.Name) {
 			t.Errorf("%s: got %d, want 0: %s", f.Name, f.Count, strings.Join(f.Samples, "; "))
 		}
@@ -212,10 +212,10 @@ func (r *relay) judge(t *testing.T, tolerated ...string) witness.Verdict {
 	return v
 }
 
-// within returns a context that ends when patience does.
+// within returns a context that ends when waitTimeout does.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func backUp(t *testing.T, db *mongo.Database) (restore func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return names
+		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "system.") })
 	}
 	kept := map[string][]bson.Raw{}
 	for _, name := range collections() {

@@ -84,7 +84,7 @@ func TestCopy_AllArrivesOverATopicThatIsSlowerThanTheSource(t *testing.T) {
 	}
 	r.awaitSeen(t, documents*2/3)
 	r.fault(t, fmt.Sprintf(`{"kind":"servicebus.throttle","path":%q,"for":"3s"}`, r.Names().Topic))
-	drain, cancel := context.WithTimeout(t.Context(), patience+time.Duration(documents/slowRate)*time.Second)
+	drain, cancel := context.WithTimeout(t.Context(), waitTimeout+time.Duration(documents/slowRate)*time.Second)
 	defer cancel()
 	if err := r.witness.AwaitDrain(drain); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestCopy_AllArrivesOverATopicThatIsSlowerThanTheSource(t *testing.T) {
 // awaitSeen waits until n messages were seen on the topic.
 func (r *relay) awaitSeen(t *testing.T, n int) {
 	t.Helper()
-	wait, cancel := context.WithTimeout(t.Context(), patience+time.Duration(n/slowRate)*time.Second)
+	wait, cancel := context.WithTimeout(t.Context(), waitTimeout+time.Duration(n/slowRate)*time.Second)
 	defer cancel()
 	err := poll.Until(wait, fmt.Sprintf("%d messages on the topic", n), func(context.Context) (bool, string) {
 		seen := r.witness.Observer.Count()

@@ -2,6 +2,10 @@ package scenario
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,9 +85,48 @@ func TestUp_CarriesWhatIsWrittenUntilItIsToldToStop(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	linksAll(ctx, t, out.String())
+	dir := regexp.MustCompile(`(?m)^logs +(\S+)$`).FindStringSubmatch(out.String())[1]
+	for _, command := range []string{"publisher status", "publisher doctor", "projector status", "projector doctor"} {
+		name, argument, _ := strings.Cut(command, " ")
+		if answer, err := exec.CommandContext(ctx, filepath.Join(dir, name), argument).CombinedOutput(); err != nil {
+			t.Errorf("%s, as it is printed: %v: %s", command, err, answer)
+		}
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("Run = %v, want nil", err)
+	}
+}
+
+// linksAll opens the page of all, and each page that it links.
+func linksAll(ctx context.Context, t *testing.T, printed string) {
+	t.Helper()
+	get := func(url string) string {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d, %v", url, response.StatusCode, err)
+		}
+		return string(body)
+	}
+	page := get(regexp.MustCompile(`(?m)^page of all +(\S+)$`).FindStringSubmatch(printed)[1])
+	links := regexp.MustCompile(`<a href="([^"]+)">([^<]+)</a></th><td[^>]*>(at work|publishing|running)</td>`).FindAllStringSubmatch(page, -1)
+	if len(links) != 3 {
+		t.Fatalf("the page links %q, want the pages of sandbox, publisher and projector, all at work: %s", links, page)
+	}
+	for _, link := range links {
+		if got := get(link[1]); !strings.Contains(got, "<!doctype html>") || !strings.Contains(printed, link[1]) {
+			t.Errorf("%s: got %.100s, want the page of %s at a printed address", link[1], got, link[2])
+		}
 	}
 }
 
@@ -92,6 +135,29 @@ func TestUp_ShowsWhyAServiceDoesNotStart(t *testing.T) {
 	err := up.Run(within(t), upConfig(t, "--projector", "ON_GAP=maybe"), t.Output())
 	if err == nil || !strings.Contains(err.Error(), "projector-1 has ended") || !strings.Contains(err.Error(), `ON_GAP: is "maybe"`) {
 		t.Errorf("Run = %v, want that the projector has ended, and why", err)
+	}
+}
+
+// TestUp_RefusesASettingThatThereIsNot has a name that is near to none, which the service
+// itself takes for somebody else's.
+func TestUp_RefusesASettingThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	err := up.Run(within(t), upConfig(t, "--publisher", "OTEL_TRACES_EXPORTER=none", "--publisher", "MOD=documents", "--projector", "NOPE=1"), t.Output())
+	if err == nil || !strings.Contains(err.Error(), "--publisher: MOD is no setting") || !strings.Contains(err.Error(), "--projector: NOPE is no setting") {
+		t.Errorf("Run = %v, want both refused by name", err)
+	}
+}
+
+func TestUp_SaysInWordsThatAPortIsTaken(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	err = up.Run(within(t), upConfig(t, "--http", taken.Addr().String()), t.Output())
+	if err == nil || !strings.Contains(err.Error(), "address already in use (see ") || strings.Contains(err.Error(), "{") {
+		t.Errorf("Run = %v, want words that say so", err)
 	}
 }
 

@@ -117,6 +117,10 @@ func (u *upgrade) program(n *cluster.Node, old bool) string {
 // until it has done its part: a publisher has led, a projector applied.
 func (u *upgrade) replace(t *testing.T, n *cluster.Node) {
 	t.Helper()
+	// One that was begun a moment ago does not know signals yet.
+	if err := n.AwaitUp(within(t)); err != nil {
+		t.Fatal(err)
+	}
 	for _, err := range cluster.Stop(within(t), n) {
 		t.Fatal(err)
 	}

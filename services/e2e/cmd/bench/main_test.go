@@ -47,7 +47,7 @@ func TestBench_OnlyASoundResultEndsWithStatus0(t *testing.T) {
 	}
 }
 
-func TestBench_ARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
+func TestBench_ARunThatCannotBeginEndsWithStatus1(t *testing.T) {
 	t.Parallel()
 	if code, stderr := status(t, "--bin", t.TempDir(), "--dir", t.TempDir()); code != 1 || !strings.Contains(stderr, "find binary") {
 		t.Errorf("got status %d and %q, want 1 and that the binaries are missing", code, stderr)

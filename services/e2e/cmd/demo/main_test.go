@@ -39,7 +39,7 @@ func TestDemo_BadUsageEndsWithStatus2(t *testing.T) {
 	}
 }
 
-func TestDemo_ARunThatCanNotBeginEndsWithStatus1(t *testing.T) {
+func TestDemo_ARunThatCannotBeginEndsWithStatus1(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr strings.Builder
 	args := []string{"--bin", t.TempDir(), "--dir", t.TempDir()}

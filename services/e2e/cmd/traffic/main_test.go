@@ -16,9 +16,9 @@ func TestTraffic_TheCommandLine(t *testing.T) {
 		stdout, stderr []string
 	}{
 		"version":                         {[]string{"--version"}, nil, 0, []string{"traffic devel"}, nil},
-		"help":                            {[]string{"--help"}, nil, 0, []string{"-patience"}, nil},
+		"help":                            {[]string{"--help"}, nil, 0, []string{"-timeout"}, nil},
 		"help of a mode":                  {[]string{"load", "--help"}, nil, 0, []string{"-rate"}, nil},
-		"everything that is wrong":        {[]string{"verify", "--rate", "0", "--patience", "0s", "x"}, nil, 2, nil, []string{"MONGODB_URI is required", "SERVICEBUS_CONNECTION_STRING is required", "--rate is 0", "--patience is 0s", `no argument "x"`}},
+		"everything that is wrong":        {[]string{"verify", "--rate", "0", "--timeout", "0s", "x"}, nil, 2, nil, []string{"MONGODB_URI is required", "SERVICEBUS_CONNECTION_STRING is required", "--rate is 0", "--timeout is 0s", `no argument "x"`}},
 		"no mode":                         {nil, whole, 2, nil, []string{"neither load nor verify"}},
 		"a system that is not there":      {[]string{"verify"}, whole, 1, nil, []string{"traffic: "}},
 		"a load does not need the broker": {[]string{"load", "--rate", "0"}, map[string]string{"MONGODB_URI": "mongodb://127.0.0.1:1"}, 2, nil, []string{"--rate is 0"}},

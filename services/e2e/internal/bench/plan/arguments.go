@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"changerelay/services/e2e/internal/harness/commandline"
 )
 
 // quantity is a number with an exponent or a unit: 5000, 1e6, 2KB.
@@ -40,7 +42,6 @@ func Parse(args []string, usage io.Writer) (Load, error) {
 	rate, aggregates, size, subscriptions, sessions := quantity(1000), quantity(1e5), quantity(2e3), quantity(1), quantity(64)
 	l := Load{}
 	flags := flag.NewFlagSet("plan", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // what is wrong is for the caller to say, once
 	flags.Var(&rate, "rate", "`events` written a second, at the peak")
 	flags.Var(&aggregates, "aggregates", "`number` of aggregates that events come of")
 	flags.Var(&size, "size", "`size` of an event's document, as 2KB")
@@ -48,11 +49,7 @@ func Parse(args []string, usage io.Writer) (Load, error) {
 	flags.Var(&sessions, "sessions", "MAX_SESSIONS of a projector, a `number`")
 	flags.DurationVar(&l.RoundTrip, "rtt", 2*time.Millisecond, "round trip to MongoDB and Service Bus")
 	flags.DurationVar(&l.Outage, "outage", 24*time.Hour, "how long publishers, or projectors, may be down")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return l, err
 	}
@@ -61,12 +58,23 @@ func Parse(args []string, usage io.Writer) (Load, error) {
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
 	}
-	for name, v := range map[string]float64{
-		"rate": l.Rate, "aggregates": l.Aggregates, "size": l.Size, "subscriptions": l.Subscriptions, "sessions": l.Sessions,
-		"outage": l.Outage.Seconds(),
+	for _, given := range []struct {
+		name    string
+		v, most float64
+	}{
+		{"rate", l.Rate, 1e7},
+		{"aggregates", l.Aggregates, 1e12},
+		{"size", l.Size, 16 << 20}, // that of a document in MongoDB
+		{"subscriptions", l.Subscriptions, mostSubscriptions.value},
+		{"sessions", l.Sessions, 4096}, // MAX_SESSIONS
+		{"outage", l.Outage.Hours(), 10 * 365 * 24},
+		{"rtt", l.RoundTrip.Minutes(), 1},
 	} {
-		if v <= 0 {
-			errs = append(errs, fmt.Errorf("--%s is not above 0", name))
+		switch {
+		case given.v > given.most:
+			errs = append(errs, fmt.Errorf("--%s is too large to plan for", given.name))
+		case given.v <= 0 && given.name != "rtt":
+			errs = append(errs, fmt.Errorf("--%s is not above 0", given.name))
 		}
 	}
 	if l.RoundTrip < 0 {

@@ -1,6 +1,6 @@
-// Package plan reckons what a load takes: how many partitions, replicas, connections
+// Package plan computes what a load takes: how many partitions, replicas, connections
 // and messaging units, how long an operation log, and what it costs. Every figure that
-// it reckons with was measured here, or is the vendor's, and is named with the result.
+// it uses was measured here, or is the vendor's, and is named with the result.
 //
 // It plans with half of what was measured. The measurements are of two busy cores with
 // the servers on them; they say what a part does per round trip and event, and little of
@@ -34,15 +34,19 @@ type Load struct {
 // Line is one thing that the load takes.
 type Line struct {
 	Name, Value string
-	// Why says how it was reckoned, and Sources what from.
+	// Why says how it was computed, and Sources what from.
 	Why     string
 	Sources []string
 }
 
+// usableCredits is the share of a Standard namespace's credits that is planned with:
+// beyond it an outage is not caught up with, and whatever is retried is throttled.
+const usableCredits = 0.8
+
 // spare is the share of what was measured that is not planned with.
 const spare = 2
 
-// Of reckons what a load takes.
+// Of computes what a load takes.
 func Of(l Load) []Line {
 	partitions, replicas := l.partitions(), l.replicas()
 	return []Line{
@@ -126,7 +130,7 @@ func (l Load) processors() Line {
 	publisher, projector := l.Rate*publisherTime.value/1e6, l.Rate*projectorTime.value/1e6
 	return Line{
 		Name: "processors", Value: fmt.Sprintf("%.1f for the publishers, %.1f for the projectors", publisher*spare, projector*spare),
-		Why: fmt.Sprintf("%s µs and %s µs an event, with a session for nearly every one; doubled",
+		Why: fmt.Sprintf("%s µs and %s µs an event, the projector's where nearly every event is a session of its own, which is the dearest; doubled",
 			number(publisherTime.value), number(projectorTime.value)),
 		Sources: sources(publisherTime, projectorTime),
 	}
@@ -155,8 +159,11 @@ func (l Load) standard() Line {
 			number(each), number(l.Subscriptions), number(most)),
 		Sources: sources(standardCredits, sendCredits, ruleCredits, receiveCredits),
 	}
-	if l.Rate > most {
+	switch {
+	case l.Rate > most:
 		line.Value += ": not enough"
+	case l.Rate > most*usableCredits:
+		line.Value += fmt.Sprintf(": too near the limit, plan with %s", share(usableCredits))
 	}
 	if l.message() > standardMessage.value {
 		line.Value += ": messages are too large"

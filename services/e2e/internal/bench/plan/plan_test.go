@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 )
+
+var numeral = regexp.MustCompile(`[0-9][0-9,.]*`)
 
 // value is what a load takes of one thing.
 func value(t *testing.T, name string, args ...string) string {
@@ -48,6 +51,9 @@ func TestPlan_GrowsWithTheLoad(t *testing.T) {
 		{"connections", "Service Bus connections", []string{"--rate", "5000", "--aggregates", "1e6", "--rtt", "5ms"}, "19 of 5,000"},
 		{"credits", "Standard tier", []string{"--rate", "100", "--subscriptions", "2"}, "500 of 1,000 credits a second"},
 		{"credits that are not enough", "Standard tier", []string{"--rate", "400"}, "1,200 of 1,000 credits a second: not enough"},
+		{"credits of which enough are left", "Standard tier", []string{"--rate", "266"}, "798 of 1,000 credits a second"},
+		{"credits that are used up", "Standard tier", []string{"--rate", "200", "--subscriptions", "2"}, "1,000 of 1,000 credits a second: too near the limit, plan with 80 %"},
+		{"a session for each event costs the projectors most", "processors", []string{"--rate", "10000", "--aggregates", "1e6"}, "0.4 for the publishers, 8.8 for the projectors"},
 		{"messages that are too large", "Standard tier", []string{"--rate", "1", "--size", "300KB"}, "3 of 1,000 credits a second: messages are too large"},
 		{"messaging units by messages", "Premium messaging units", []string{"--rate", "4000", "--size", "100B"}, "2"},
 		{"messaging units by bytes", "Premium messaging units", []string{"--rate", "1000", "--size", "20KB"}, "8"},
@@ -64,14 +70,14 @@ func TestPlan_GrowsWithTheLoad(t *testing.T) {
 	}
 }
 
-// A figure that is measured anew must be reckoned with as it is then.
+// A figure that is measured anew must be used as it is then.
 func TestPlan_FiguresAreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := regexp.MustCompile(`[0-9][0-9,.]*`)
+	last := numeral
 	far := Load{Rate: 1e6, Aggregates: 1e6, Size: 1e6, RoundTrip: 5 * time.Millisecond, Subscriptions: 1, Outage: time.Hour, Sessions: 64}
 	seen := 0
 	for _, line := range Of(far) {
@@ -102,6 +108,42 @@ func TestPlan_FiguresAreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
+// Whoever reads the page must find what the command prints.
+func TestPlan_TheExampleOfTheDocumentationIsWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "sizing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`make plan ARGS="([^"]*)"`).FindStringSubmatch(string(page))
+	if example == nil {
+		t.Fatal("docs/sizing.md has no example")
+	}
+	args := strings.Fields(example[1])
+	rows := regexp.MustCompile("(?m)^\\| `?([A-Za-z ]+?)`? \\| ([^|]*[0-9][^|]*) \\|$").FindAllStringSubmatch(string(page), -1)
+	wide := append(slices.Clone(args), "--sessions", "256")
+	for _, row := range rows {
+		said, want := row[2], value(t, row[1], args...)
+		if row[1] == "projectors" {
+			want += "; " + value(t, row[1], wide...)
+		}
+		for part := range strings.SplitSeq(want, "; ") {
+			for _, number := range numeral.FindAllString(part, -1) {
+				if number != "0" && !strings.Contains(" "+said, " "+number) { // 6m0s is six minutes
+					t.Errorf("docs/sizing.md: %s is %q, and is printed as %q", row[1], said, want)
+				}
+			}
+		}
+	}
+	if len(rows) < 9 {
+		t.Errorf("the example has %d lines, want all", len(rows))
+	}
+}
+
 func TestPlan_BadUsageIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]string{"--rate", "0", "--size", "-1", "--rtt", "-1s", "now"}, io.Discard)
@@ -111,6 +153,19 @@ func TestPlan_BadUsageIsToldAtOnce(t *testing.T) {
 	for _, want := range []string{"--rate is not above 0", "--size is not above 0", "--rtt is -1s", `no argument "now"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %q, want it to say %q", err, want)
+		}
+	}
+	for _, huge := range [][]string{
+		{"--rate", "1e18"},
+		{"--aggregates", "1e300"},
+		{"--size", "1000MB"},
+		{"--subscriptions", "1e9"},
+		{"--sessions", "1e9"},
+		{"--rtt", "1h"},
+		{"--outage", "1000000h"},
+	} {
+		if _, err := Parse(huge, io.Discard); err == nil || !strings.Contains(err.Error(), huge[0]+" is too large to plan for") {
+			t.Errorf("%v: got %v, want that it is too large", huge, err)
 		}
 	}
 	for _, bad := range []string{"many", "NaN", "inf", "2XB", ""} {

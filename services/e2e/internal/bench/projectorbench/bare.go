@@ -116,18 +116,18 @@ func bareReceive(ctx context.Context, link *amqp.Receiver) (messages []*amqp.Mes
 	if err := link.IssueCredit(batchSize); err != nil {
 		return nil, fmt.Errorf("give credit: %w", err)
 	}
-	patience := 5 * time.Second
+	wait := 5 * time.Second
 	for len(messages) < batchSize {
-		wait, cancel := context.WithTimeout(ctx, patience)
-		m, err := link.Receive(wait, nil)
+		attempt, cancel := context.WithTimeout(ctx, wait)
+		m, err := link.Receive(attempt, nil)
 		cancel()
-		if err != nil && wait.Err() == nil {
+		if err != nil && attempt.Err() == nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 		if err != nil {
 			return messages, nil
 		}
-		messages, patience = append(messages, m), linger
+		messages, wait = append(messages, m), linger
 	}
 	return messages, nil
 }

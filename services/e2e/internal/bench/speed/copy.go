@@ -51,14 +51,14 @@ func Copy(ctx context.Context, c Config) (r Copied, err error) {
 	return r, nil
 }
 
-// order is what a copy goes along.
-func order() bson.D {
+// Order is what a copy or a resend goes along.
+func Order() bson.D {
 	return bson.D{{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}}
 }
 
 // index makes the index of a copy.
 func (s *site) index(ctx context.Context) error {
-	_, err := s.events.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: order()})
+	_, err := s.events.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: Order()})
 	return err
 }
 
@@ -69,7 +69,7 @@ func (s *site) readSorted(ctx context.Context) (t took, read []event, err error)
 		return took{}, nil, err
 	}
 	since := since(ownCPU)
-	cursor, err := s.events.Find(ctx, bson.D{}, options.Find().SetSort(order()).SetBatchSize(streamBatch))
+	cursor, err := s.events.Find(ctx, bson.D{}, options.Find().SetSort(Order()).SetBatchSize(streamBatch))
 	if err != nil {
 		return took{}, nil, err
 	}

@@ -75,6 +75,13 @@ func (s *arrivals) saw(a validate.Apply, now time.Time) {
 	s.waiting[a.Document] = waiting
 }
 
+// underWay is how many events are not readable yet.
+func (s *arrivals) underWay() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending
+}
+
 // oldest is when the oldest event that is not readable was written; zero where
 // all are readable.
 func (s *arrivals) oldest() time.Time {

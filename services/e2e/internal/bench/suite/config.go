@@ -15,9 +15,9 @@ import (
 // Config says what a run does.
 type Config struct {
 	// Only are the experiments to run; empty for all.
-	Only  []string
-	Quick bool
-	Scale Scale
+	Only         []string
+	Quick, Large bool
+	Scale        Scale
 	// World is a JSON object with the world of the servers, as the sandbox takes it;
 	// empty for none, or for that of the experiment.
 	World string
@@ -29,9 +29,9 @@ type Config struct {
 	Update string
 	// Bin has built binaries; empty builds them. Dir takes logs; empty makes one.
 	Bin, Dir string
-	// Timeout bounds the run after the build.
 	// Seed draws the order in which rows are measured.
-	Seed    uint64
+	Seed uint64
+	// Timeout bounds the run after the build.
 	Timeout time.Duration
 	// Given are servers to use in place of a sandbox.
 	Given *cluster.Endpoints
@@ -61,8 +61,9 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	var repeats, events, failovers int
 	var lease time.Duration
 	flags.BoolVar(&c.Quick, "quick", false, "few events and few repetitions: a few minutes, for a first look")
+	flags.BoolVar(&c.Large, "large", false, "once each, what takes long: resume behind 10,000,000 entries, copies of 5,000,000 documents, repair of 1,000,000 events")
 	flags.IntVar(&repeats, "repeats", 0, "how often each measurement is made; 0 is as the scale has it")
-	flags.IntVar(&events, "events", 0, "events over the whole path in each measurement of it, of half as many aggregates; 0 is as the scale has it")
+	flags.IntVar(&events, "events", 0, "events over the whole path in each measurement of it, of half as many aggregates, and those that a repair is measured over; 0 is as the scale has it")
 	flags.IntVar(&failovers, "failovers", 0, "failovers of each kind; 0 is as the scale has it")
 	flags.DurationVar(&lease, "lease", 0, "length of the publishers' lease where failovers are measured; 0 is as the scale has it")
 	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "draws the order in which rows are measured")
@@ -86,6 +87,9 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	if c.Quick {
 		c.Scale = quick()
 	}
+	if c.Large {
+		c.Scale.enlarge()
+	}
 	c.Given, err = cluster.Given(getenv, envMongo, envServiceBus)
 	errs := []error{err}
 	if c.World, err = worldOf(c.World); err != nil {
@@ -101,6 +105,9 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	}
 	if lease != 0 && lease < leastLease {
 		errs = append(errs, fmt.Errorf("--lease is %v, below %v", lease, leastLease))
+	}
+	if c.Quick && c.Large {
+		errs = append(errs, errors.New("--quick and --large are given, and only one can be"))
 	}
 	if c.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout is %v, not above 0", c.Timeout))
@@ -135,7 +142,7 @@ func (s *Scale) change(repeats, events, failovers int, lease time.Duration) {
 		s.Repeats = repeats
 	}
 	if events > 0 {
-		s.Events, s.Aggregates = events, max(events/2, 1)
+		s.Events, s.Aggregates, s.Repaired = events, max(events/2, 1), events
 	}
 	if failovers > 0 {
 		s.Failovers = failovers

@@ -24,6 +24,8 @@ func TestConfig_Parse(t *testing.T) {
 		{name: "the defaults are fine"},
 		{name: "every experiment can be named", args: []string{"path", "latency", "failover", "publisher", "projector", "sessions", "crowd", "partitions", "projectors", "sizes", "aggregates"}},
 		{name: "every problem is told", args: []string{"--repeats", "-1", "--events", "-2", "--failovers", "-3", "--lease", "1s", "--timeout", "0s", "x"}, says: []string{"--repeats is -1", "--events is -2", "--failovers is -3", "--lease is 1s", "--timeout is 0s", `no experiment "x"`, "they are path, latency"}},
+		{name: "large alone", args: []string{"--large", "resume", "copies", "repair"}},
+		{name: "either quick or large", args: []string{"--quick", "--large"}, says: []string{"--quick and --large"}},
 		{name: "an unknown flag", args: []string{"--fast"}, says: []string{"fast"}},
 		{name: "servers of one's own are two", env: map[string]string{envMongo: "mongodb://localhost"}, says: []string{envMongo, envServiceBus}},
 		{name: "servers of one's own", env: map[string]string{envMongo: "mongodb://localhost", envServiceBus: "Endpoint=sb://localhost"}},

@@ -13,7 +13,7 @@ import (
 func experiments(s Scale) []experiment {
 	return []experiment{
 		path(s), latency(s), failover(s), publisher(s), projector(s), sessions(s), crowd(s), partitions(s), projectors(s), sizes(s), spreads(s),
-		limits(s), links(s), mixture(s), resume(s), copies(s), halfway(s),
+		limits(s), links(s), mixture(s), resume(s), copies(s), repair(s), halfway(s),
 	}
 }
 

@@ -64,6 +64,8 @@ type Scale struct {
 	Scan    time.Duration `json:"scan_ns"`
 	// Copies are numbers of documents that are copied.
 	Copies []int `json:"copies"`
+	// Repaired events went through a projection with a bug.
+	Repaired int `json:"repaired"`
 }
 
 // LinkScale is a connection, and the sessions that come over it.
@@ -113,7 +115,7 @@ func full() Scale {
 		ShortSessions: 3_000, Distances: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 40 * time.Millisecond}, Crowd: 50_000,
 		Near: 5 * time.Millisecond, Far: 20 * time.Millisecond,
 		Limited: 100_000, Burst: 5_000, LimitedMessages: 60_000, Links: allLinks(), Mixed: 4_000,
-		Foreign: 1_000_000, Scan: 22 * time.Second, Copies: []int{50_000, 1_000_000},
+		Foreign: 1_000_000, Scan: 22 * time.Second, Copies: []int{50_000, 1_000_000}, Repaired: 100_000,
 	}
 }
 
@@ -128,5 +130,11 @@ func quick() Scale {
 	s.Limited, s.Burst, s.LimitedMessages, s.Mixed = 10_000, 2_500, 5_000, 500
 	s.Foreign, s.Scan, s.Copies = 100_000, 5*time.Second, []int{20_000, 100_000}
 	s.Backlog, s.Messages, s.HotMessages, s.Plain, s.PlainMessages = 20_000, 8_000, 100, time.Second, 100
+	s.Repaired = 10_000
 	return s
+}
+
+// enlarge sets what must not depend on size to sizes that a long history has.
+func (s *Scale) enlarge() {
+	s.Repeats, s.Foreign, s.Copies, s.Repaired = 1, 10_000_000, []int{50_000, 5_000_000}, 1_000_000
 }

@@ -19,7 +19,7 @@ func smallest() Scale {
 		Failovers: 1, Lease: leastLease, Sizes: []Size{{2_000, 50}}, Spreads: []int{10}, Projectors: []int{1, 2}, Partitions: []int{1, 2},
 		Backlog: 300, Messages: 200, HotMessages: 5, ShortSessions: 20, Crowd: 300, Distances: []time.Duration{0}, Plain: 100 * time.Millisecond, PlainMessages: 5, Near: time.Millisecond, Far: time.Millisecond,
 		Limited: 500, Burst: 200, LimitedMessages: 200, Links: []LinkScale{{2, time.Millisecond, 12, 20, 50_000}}, Mixed: 20,
-		Foreign: 100, Scan: 3 * time.Second, Copies: []int{100, 200},
+		Foreign: 100, Scan: 3 * time.Second, Copies: []int{100, 200}, Repaired: 300,
 	}
 }
 

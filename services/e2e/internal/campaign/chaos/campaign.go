@@ -59,6 +59,8 @@ type campaign struct {
 	// repaired; lacking is what it lacked before. Both are nil where it was not.
 	restored *backup // guarded by mu
 	lacking  *lack   // guarded by mu
+	// repairs are what operators mend while faults go on; nil where they do not.
+	repairs *repairs
 	// besideFile declares the read model of another group.
 	besideFile string
 	// restarting is the longest time that the servers took to be ready again.
@@ -117,11 +119,20 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 			return err
 		}
 	}
+	if c.cfg.mode().Repairs {
+		if err := c.layOutRepairs(ctx); err != nil {
+			return err
+		}
+		defer os.RemoveAll(c.repairs.dir)
+	}
 	c.odder = c.cfg.mode().Writer(w.Client, c.cluster.Names())
 	if err := c.cluster.StartServices(); err != nil {
 		return err
 	}
 	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
+		return err
+	}
+	if err := c.cfg.mode().WriteHalted(ctx, c.odder, w); err != nil {
 		return err
 	}
 	if err := c.play(ctx); err != nil {
@@ -168,12 +179,15 @@ func (c *campaign) layOut(ctx context.Context) error {
 	}
 	args = append(args, more...)
 	mode := c.cfg.mode()
-	declared, _ := mode.ReadModels(false)
+	declared, err := mode.Projections(place.Root, c.dir)
+	if err != nil {
+		return err
+	}
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
-		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames(), Canaries: true,
-		Projections: cluster.Projections(place.Root, declared...),
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: mode.Names(cluster.DefaultNames()), Canaries: true,
+		Projections: declared,
 		SandboxArgs: args, World: c.cfg.World, Reach: c.network.reach,
 		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
 	})
@@ -188,7 +202,7 @@ func (c *campaign) layOutOver(place cluster.Place) error {
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir, Backend: c.cfg.Backend,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
-		Lease: cluster.LeaseOf(c.cfg.Lease), Names: cluster.DefaultNames().OfRun(c.began.Format("20060102_150405")), Canaries: true,
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: mode.Names(cluster.DefaultNames()).OfRun(c.began.Format("20060102_150405")), Canaries: true,
 		Projections:  cluster.Projections(place.Root, declared...),
 		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
 	})
@@ -198,7 +212,7 @@ func (c *campaign) layOutOver(place cluster.Place) error {
 // surroundings writes down what operators, or a second group, need beside the relay, and returns the
 // arguments that the servers take for it.
 func (c *campaign) surroundings(root string) (args []string, err error) {
-	if c.cfg.Operators == "" && !c.cfg.mode().Beside {
+	if c.cfg.Operators == "" && !c.cfg.mode().Beside && !c.cfg.mode().Repairs {
 		return nil, nil
 	}
 	if c.besideFile, err = c.cfg.mode().BesideProjection(root, c.dir); err != nil {
@@ -220,6 +234,9 @@ func (c *campaign) play(ctx context.Context) error {
 	c.began = time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
+	if c.repairs != nil {
+		g.Go(func() error { c.read(ctx); return nil })
+	}
 	g.Go(func() error {
 		if err := c.injectAll(ctx); err != nil {
 			return err
@@ -298,9 +315,14 @@ func (c *campaign) recover(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Settle)
 	defer cancel()
-	if c.cfg.Operators != "" {
+	switch {
+	case c.cfg.Operators != "":
 		c.drained = c.remedied(ctx)
-	} else {
+	case c.repairs != nil:
+		if c.drained = c.mendAll(ctx); c.drained == nil {
+			c.drained = c.witness.AwaitDrain(ctx)
+		}
+	default:
 		c.drained = c.witness.AwaitDrain(ctx)
 	}
 	c.recovery = time.Since(began)

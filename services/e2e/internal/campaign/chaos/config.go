@@ -11,6 +11,7 @@ import (
 	"changerelay/services/e2e/internal/campaign/modes"
 	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/commandline"
 )
 
 // Config says what a campaign does.
@@ -37,6 +38,9 @@ type Config struct {
 	// Source is whether documents are events or their changes are: events, documents, or
 	// empty to draw it from the seed.
 	Source string
+	// Repairs is whether operators damage, compare and rebuild read models among the faults:
+	// yes, no, or empty to draw it from the seed.
+	Repairs string
 	// World is the sandbox's world where no fault sets another, a name or a file;
 	// empty for none.
 	World string
@@ -61,7 +65,6 @@ const (
 func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, error) {
 	c := Config{}
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the plan and the events")
 	flags.DurationVar(&c.Duration, "duration", 2*time.Minute, "how long faults are injected")
 	flags.IntVar(&c.Events, "events", 0, "inject faults for longer, until so many `events` are written")
@@ -74,28 +77,29 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.StringVar(&c.Operators, "operators", "", "make operators' mistakes instead of other faults: all, or `parts` of their names with commas between")
 	flags.BoolVar(&c.Plain, "plain", false, "leave the services' settings as they are by default, in place of drawing some from the seed")
 	flags.StringVar(&c.Source, "source", "", "what an event is: `events` for each document, documents for each change of one; drawn from the seed by default")
+	flags.StringVar(&c.Repairs, "repairs", "", "damage read models, compare them with the source, resend, rebuild and move among the faults: `yes` or no; drawn from the seed by default")
 	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs and data in this `directory` in place of one under .run")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return Config{}, err
 	}
 	c.Backend, err = cluster.Given(getenv, envMongo, envServiceBus)
 	errs := append(c.problems(), err)
-	if c.Backend != nil && (c.Operators != "" || c.World != "") {
-		errs = append(errs, fmt.Errorf("--operators and --world do things to servers, and those of %s and %s are left alone", envMongo, envServiceBus))
+	if c.Backend != nil && (c.Operators != "" || c.World != "" || c.Repairs == "yes") {
+		errs = append(errs, fmt.Errorf("--operators, --world and --repairs do things to servers, and those of %s and %s are left alone", envMongo, envServiceBus))
 	}
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
 	}
 	return c, errors.Join(errs...)
 }
+
+// mostRepaired is how many events a campaign with repairs has at most, unless it is asked
+// for: the source keeps all of them.
+const mostRepaired = 200_000
 
 // mode is what the services are set to.
 func (c *Config) mode() modes.Mode {
@@ -108,6 +112,12 @@ func (c *Config) mode() modes.Mode {
 		}
 	case !c.Plain:
 		m = modes.Draw(c.Seed)
+	}
+	switch {
+	case c.Repairs == "yes":
+		m = m.Repaired()
+	case c.Repairs == "no", c.Backend != nil, c.Events > mostRepaired:
+		m = m.Unrepaired()
 	}
 	m.InGo = m.InGo && c.Bin == ""          // given programs have none
 	m.Beside = m.Beside && c.Backend == nil // given servers have no subscription for it
@@ -125,6 +135,12 @@ func (c *Config) problems() []error {
 	var errs []error
 	if !slices.Contains([]string{"", "events", "documents"}, c.Source) {
 		errs = append(errs, fmt.Errorf("--source is %q, neither events nor documents", c.Source))
+	}
+	switch {
+	case !slices.Contains([]string{"", "yes", "no"}, c.Repairs):
+		errs = append(errs, fmt.Errorf("--repairs is %q, neither yes nor no", c.Repairs))
+	case c.Repairs == "yes" && (c.Operators != "" || c.Source == "documents"):
+		errs = append(errs, errors.New("--repairs yes goes with neither --operators nor --source documents"))
 	}
 	for _, n := range []struct {
 		name       string

@@ -49,6 +49,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		{Name: "recovery and drain after the last fault", Value: c.recovery.Seconds(), Unit: report.Seconds},
 		{Name: "longest restart of the servers", Value: c.restarting.Seconds(), Unit: report.Seconds},
 	}
+	c.judgeRepairs(r)
 	for _, kind := range slices.Sorted(maps.Keys(c.done)) {
 		r.Figures = append(r.Figures, report.Figure{Name: "faults: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
 	}
@@ -64,7 +65,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	if c.lacking != nil {
 		r.Figures = append(r.Figures, c.lacking.figures()...)
 	}
-	for _, f := range slices.Concat(v.Faults, left) {
+	for _, f := range slices.Concat(v.Violations, left) {
 		if c.lacking != nil && f.Name == witness.DocumentsWentBack {
 			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
 			continue
@@ -113,7 +114,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 const unlockTime = 6 * time.Minute
 
 // stopped stops all services in good order, and looks at what they leave.
-func (c *campaign) stopped(ctx context.Context) ([]witness.Fault, error) {
+func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
 	stop, cancel := context.WithTimeout(ctx, unlockTime)
 	defer cancel()
 	var unwell validate.Findings
@@ -121,7 +122,7 @@ func (c *campaign) stopped(ctx context.Context) ([]witness.Fault, error) {
 		unwell.Add("%v", err)
 	}
 	left, err := c.witness.AtStop(stop, true)
-	return append(left, witness.Fault{Name: "services that did not stop in good order", Findings: unwell}), err
+	return append(left, witness.Violation{Name: "services that did not stop in good order", Findings: unwell}), err
 }
 
 func terms(v witness.Verdict) int {

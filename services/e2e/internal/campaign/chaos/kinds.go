@@ -29,16 +29,23 @@ type fault struct {
 // suffering another one.
 var errNobody = errors.New("nobody to hit")
 
+// lastRelease is the fault that no projector suffers which has what a release before does
+// not know.
+const lastRelease = "last release of a projector"
+
+// killedProjector is the fault that a rebuild waits longest after.
+const killedProjector = "SIGKILL of a projector"
+
 // faultKinds are all the faults from outside.
 func faultKinds() []fault {
 	const ms = time.Millisecond
 	return []fault{
 		{"SIGKILL of the leader", 6, 0, 4000 * ms, kill(leader)},
 		{"SIGKILL of a publisher", 2, 0, 4000 * ms, kill(publisher)},
-		{"SIGKILL of a projector", 6, 0, 4000 * ms, kill(projector)},
+		{killedProjector, 6, 0, 4000 * ms, kill(projector)},
 		{"SIGTERM to the leader", 4, 0, 2000 * ms, terminate(leader)},
 		{"SIGTERM to a projector", 4, 0, 2000 * ms, terminate(projector)},
-		{"last release of a projector", 3, 0, 2000 * ms, rollBack},
+		{lastRelease, 3, 0, 2000 * ms, rollBack},
 		{"SIGSTOP of the leader", 5, 200 * ms, 10_000 * ms, freeze(leader)},
 		{"SIGSTOP of a projector", 5, 200 * ms, 10_000 * ms, freeze(projector)},
 		{"cut connection", 6, 100 * ms, 6000 * ms, cut},

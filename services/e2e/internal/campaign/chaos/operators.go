@@ -52,6 +52,13 @@ func operators() []fault {
 // those that are done to the services' processes.
 func (c *Config) kinds() []fault {
 	all := chosen(c.Operators)
+	if c.Backend == nil && c.mode().Repairs {
+		// A release before knows nothing of versions that are filled. A projector that was
+		// killed is waited for by a rebuild for as long as it might live, so few are.
+		all = slices.DeleteFunc(all, func(f fault) bool { return f.name == lastRelease })
+		all[slices.IndexFunc(all, func(f fault) bool { return f.name == killedProjector })].weight = 1
+		return append(all, repairKinds()...)
+	}
 	if c.Backend == nil {
 		return all
 	}
@@ -60,8 +67,8 @@ func (c *Config) kinds() []fault {
 
 // processFaults are the faults that are done to processes of the services alone.
 var processFaults = []string{
-	"SIGKILL of the leader", "SIGKILL of a publisher", "SIGKILL of a projector", "SIGTERM to the leader", "SIGTERM to a projector",
-	"last release of a projector", "SIGSTOP of the leader", "SIGSTOP of a projector", "wrong clock of a publisher", "wrong clock of a projector",
+	"SIGKILL of the leader", "SIGKILL of a publisher", killedProjector, "SIGTERM to the leader", "SIGTERM to a projector",
+	lastRelease, "SIGSTOP of the leader", "SIGSTOP of a projector", "wrong clock of a publisher", "wrong clock of a projector",
 }
 
 // chosen are the kinds of faults that a campaign is made of: all faults from
@@ -275,7 +282,7 @@ func (c *campaign) advice(ctx context.Context) (*cluster.Node, []string) {
 // Kinds are the names of all faults, and of all mistakes but those that are made alone.
 func Kinds() []string {
 	var names []string
-	for _, f := range slices.Concat(faultKinds(), operators()) {
+	for _, f := range slices.Concat(faultKinds(), repairKinds(), operators()) {
 		names = append(names, f.name)
 	}
 	return names

@@ -26,13 +26,11 @@ func (c *campaign) buildMore(ctx context.Context, place *cluster.Place) error {
 	if !c.cfg.mode().InGo {
 		return errors.Join(c.buildClocks(ctx, place.Root, under), c.buildRelease(ctx, place.Root))
 	}
-	if place.Binaries, err = ingo.Build(ctx, place.Root); err != nil {
+	if place.Binaries, err = ingo.Build(ctx, place.Root, ""); err != nil {
 		return err
 	}
-	if under, err = ingo.Overlay(place.Root, filepath.Join(place.Root, ".run", "in-go", "clock"), under); err != nil {
-		return err
-	}
-	return c.buildClocks(ctx, place.Root, under)
+	c.clocked, err = ingo.Build(ctx, place.Root, under)
+	return err
 }
 
 // buildRelease builds the last release, so that projectors can be rolled back to it;

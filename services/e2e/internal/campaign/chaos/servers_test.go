@@ -42,7 +42,7 @@ func withServers(t *testing.T) *campaign {
 	return c
 }
 
-func TestServers_AFullDiskEndsTheServersAndWhatTheyAcknowledgedIsThereAfterwards(t *testing.T) {
+func TestServers_AFullDiskEndsTheServersAndWhatTheyAcknowledgedIsKept(t *testing.T) {
 	t.Parallel()
 	c := withServers(t)
 	_, undo, err := fillDisk(t.Context(), c, rand.New(rand.NewPCG(1, 1)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"changerelay/services/e2e/internal/campaign/modes"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
@@ -32,7 +33,7 @@ type shop struct {
 	// over is closed when there are no more faults, and no more need to wait.
 	over <-chan struct{}
 	// events is where events are moved away from; nil where none are.
-	events *source.Writer
+	events *source.Split
 
 	written  []batch // that are still in the source, oldest first
 	archived time.Time
@@ -45,12 +46,12 @@ type batch struct {
 }
 
 // shop is where the workload writes. What operators do is judged by all that was
-// written, and a source in documents mode has nothing to move away.
+// written, and mended from it, and a source in documents mode has nothing to move away.
 func (c *campaign) shop(over <-chan struct{}) *shop {
 	names := c.cluster.Names()
 	s := &shop{to: c.cfg.mode().Writer(c.witness.Client, names), witness: c.witness, over: over}
-	if c.cfg.Operators == "" && c.cfg.mode().Documents == nil {
-		s.events = source.NewWriter(c.witness.Client, names.SourceDatabase, names.SourceCollection)
+	if c.cfg.Operators == "" && c.repairs == nil && c.cfg.mode().Documents == nil {
+		s.events = modes.Events(c.witness.Client, names)
 	}
 	return s
 }

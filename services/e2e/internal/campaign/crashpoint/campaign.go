@@ -39,6 +39,7 @@ type campaign struct {
 	faults  []report.Fault
 	beside  *cluster.Node // the projector of another group; nil for none
 	odd     int           // documents written that cannot be mapped
+	resends []resent
 	drained error
 }
 
@@ -98,6 +99,9 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
 		return err
 	}
+	if err := mode.WriteHalted(ctx, mode.Writer(c.witness.Client, c.cluster.Names()), c.witness); err != nil {
+		return err
+	}
 	if err := c.play(ctx); err != nil {
 		return err
 	}
@@ -106,9 +110,10 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 
 // layOut prepares the cluster as the seed has it.
 func (c *campaign) layOut(ctx context.Context, place *cluster.Place) (err error) {
-	mode, names := c.cfg.mode(), cluster.DefaultNames()
+	mode := c.cfg.mode()
+	names := mode.Names(cluster.DefaultNames())
 	if mode.InGo {
-		if place.Binaries, err = ingo.Build(ctx, place.Root); err != nil {
+		if place.Binaries, err = ingo.Build(ctx, place.Root, ""); err != nil {
 			return err
 		}
 	}
@@ -127,11 +132,14 @@ func (c *campaign) layOut(ctx context.Context, place *cluster.Place) (err error)
 		}
 		args = []string{"--config", file, "--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 	}
-	declared, _ := mode.ReadModels(false)
+	declared, err := mode.Projections(place.Root, c.dir)
+	if err != nil {
+		return err
+	}
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir, Publishers: 2, Projectors: 2,
 		Lease: cluster.LeaseOf(leaseTTL), Names: names, Canaries: true, SandboxArgs: args,
-		Projections: cluster.Projections(place.Root, declared...), Reach: c.reach,
+		Projections: declared, Reach: c.reach,
 		PublisherEnv: publishers, ProjectorEnv: projectors,
 	})
 	return nil
@@ -206,7 +214,9 @@ func (c *campaign) play(ctx context.Context) error {
 		}
 		wait, cancel := context.WithTimeout(ctx, drainTime)
 		defer cancel()
-		c.drained = c.witness.AwaitDrain(wait)
+		if c.drained = c.resentAll(wait); c.drained == nil {
+			c.drained = c.witness.AwaitDrain(wait)
+		}
 		return errPlayed
 	})
 	if err := g.Wait(); !errors.Is(err, errPlayed) {
@@ -299,6 +309,8 @@ func (c *campaign) prelude(ctx context.Context, p Prelude) (resume func(victim *
 		}, nil
 	case Unmappable:
 		return nothing, c.writeOdd(ctx, 5)
+	case Resending:
+		return nothing, c.resend(ctx)
 	case Work:
 	}
 	return nothing, nil

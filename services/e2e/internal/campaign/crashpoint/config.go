@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"changerelay/services/e2e/internal/campaign/modes"
+	"changerelay/services/e2e/internal/harness/commandline"
 )
 
 // Config says what a campaign does.
@@ -33,7 +34,6 @@ type Config struct {
 func Parse(args []string, usage io.Writer) (Config, error) {
 	c := Config{}
 	flags := flag.NewFlagSet("crashpoints", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the events, and how often a step comes by before the kill")
 	flags.IntVar(&c.Kills, "kills", 50, "kills at each step")
 	flags.StringVar(&c.Only, "only", "", "only the steps whose name contains this `text`")
@@ -41,11 +41,7 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return Config{}, err
 	}
@@ -54,7 +50,7 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 		errs = append(errs, fmt.Errorf("--kills is %d, below 1", c.Kills))
 	}
 	if len(c.steps()) == 0 {
-		errs = append(errs, fmt.Errorf("--only %q: no step has that in its name", c.Only))
+		errs = append(errs, fmt.Errorf("--only %q: no step has that in its name, of those that the seed's settings have", c.Only))
 	}
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("there is no argument %q", flags.Arg(0)))
@@ -67,11 +63,16 @@ func (c Config) mode() modes.Mode {
 	if c.Plain {
 		return modes.Mode{}
 	}
-	m := modes.Draw(c.Seed)
+	m := modes.Draw(c.Seed).Unrepaired()
 	m.InGo = m.InGo && c.Bin == "" // given programs have none
 	return m
 }
 
 func (c Config) steps() []Step {
-	return slices.DeleteFunc(Steps(), func(s Step) bool { return !strings.Contains(s.Name, c.Only) })
+	m := c.mode()
+	// Of several collections, and of what has no versions, nothing is sent again as it was.
+	once := m.Documents != nil || m.Publisher["SOURCE_COLLECTIONS"] != ""
+	return slices.DeleteFunc(Steps(), func(s Step) bool {
+		return !strings.Contains(s.Name, c.Only) || once && s.Prelude == Resending
+	})
 }

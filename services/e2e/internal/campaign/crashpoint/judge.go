@@ -40,7 +40,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		}
 	}
 	r.Checks = append(r.Checks, report.AtMost("steps with kills missing", float64(missing.Count), 0, report.Count, missing.Samples...))
-	for _, f := range slices.Concat(v.Faults, left) {
+	for _, f := range slices.Concat(v.Violations, left) {
 		switch f.Name {
 		case witness.OverlappingTerms:
 			// What a killed leader had handed to the network arrives after it.

@@ -32,6 +32,8 @@ const (
 	// Unmappable: it is a part of parking; the source gets changes that cannot
 	// be mapped.
 	Unmappable
+	// Resending: it is a part of sending again; an operator asks for that.
+	Resending
 )
 
 // Step is a moment in the life of a service at which it is killed.
@@ -68,6 +70,8 @@ func Steps() []Step {
 	both(Step{Name: "save the checkpoint", upTo: 4, request: mongo("update", "resume_tokens", nil)})
 	both(Step{Name: "renew the lease", upTo: 2, request: mongo("findAndModify", "leader_leases", renews)})
 	both(Step{Name: "park a change", Prelude: Unmappable, upTo: 3, request: mongo("update", "parked_changes", nil)})
+	both(Step{Name: "take a resend", Prelude: Resending, upTo: 1, request: mongo("findAndModify", resends, nil)})
+	both(Step{Name: "save the progress of a resend", Prelude: Resending, upTo: 1, request: mongo("update", resends, nil)})
 	both(Step{Name: "release the lease", Prelude: Handover, upTo: 1, request: mongo("update", "leader_leases", nil)})
 	steps = append(steps,
 		Step{Name: "accept a session: before the grant is here", Kind: Projector, Side: ServiceBus, upTo: 50, answer: granted},
@@ -107,7 +111,7 @@ func upserts(c command) bool {
 	return upsert
 }
 
-// byPipeline tells a claim of the checkpoint, which reckons the term, from a pin.
+// byPipeline tells a claim of the checkpoint, which computes the term, from a pin.
 func byPipeline(c command) bool {
 	_, ok := c.body.Lookup("update").ArrayOK()
 	return ok

@@ -13,7 +13,7 @@ func shown() view {
 	}
 }
 
-func TestBoard_TheBoardOffATerminalIsOneLine(t *testing.T) {
+func TestTracker_TheBoardOffATerminalIsOneLine(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	b := board{out: &out}
@@ -26,7 +26,7 @@ func TestBoard_TheBoardOffATerminalIsOneLine(t *testing.T) {
 	}
 }
 
-func TestBoard_TheBoardOnATerminalIsDrawnOverItself(t *testing.T) {
+func TestTracker_TheBoardOnATerminalIsDrawnOverItself(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	b := board{out: &out, terminal: true, width: 30}
@@ -52,7 +52,7 @@ func TestBoard_TheBoardOnATerminalIsDrawnOverItself(t *testing.T) {
 	}
 }
 
-func TestBoard_Quantiles(t *testing.T) {
+func TestTracker_Quantiles(t *testing.T) {
 	t.Parallel()
 	values := make([]time.Duration, 100)
 	for i := range values {

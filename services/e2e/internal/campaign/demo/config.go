@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/commandline"
 	"changerelay/services/e2e/internal/harness/input"
 )
 
@@ -69,10 +70,8 @@ const leastLease = 3 * time.Second
 // problem is reported at once.
 func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, error) {
 	c := Config{}
-	noFaults, columns := false, ""
+	noFaults, fields := false, ""
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	// What is wrong is for the caller to say, once.
-	flags.SetOutput(io.Discard)
 	flags.IntVar(&c.Rate, "rate", 2000, "events written a `second`")
 	flags.DurationVar(&c.Duration, "duration", 30*time.Second, "how long events are written, at least: writing goes on until the faults are through")
 	flags.IntVar(&c.Aggregates, "aggregates", 5000, "how many orders there are")
@@ -83,19 +82,15 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.BoolVar(&noFaults, "no-faults", false, "kill nothing")
 	flags.DurationVar(&c.Timeout, "timeout", 150*time.Second, "bounds the run after the build, beside what the writing of --input takes")
 	flags.StringVar(&c.JSON, "json", "", "write the report to this `file` as well, as JSON")
-	flags.StringVar(&c.Input, "input", "", "take the events from this `file` in place of the generator: one JSON object a line with aggregateId, type, version, time, data; a table (.csv); or an event log in XES (.xes); each may be packed (.gz)")
-	flags.StringVar(&columns, "csv", "", "which `columns` of a table are what: aggregateId=COLUMN,type=COLUMN,time=COLUMN and, if there is one, version=COLUMN")
+	flags.StringVar(&c.Input, "input", "", "take the events from this `file` in place of the generator: one JSON object a line with aggregateId, type, time and, if there are such, version and data; a table (.csv); or an event log in XES (.xes); each may be packed (.gz)")
+	flags.StringVar(&fields, "fields", "", "which `fields` of the lines, or columns of a table, are what: aggregateId=NAME,type=NAME,time=NAME,version=NAME and, of lines, data=NAME")
 	flags.StringVar(&c.Projections, "projections", "", "keep the projections of these `files` of the input, in place of each aggregate's latest data")
 	flags.BoolVar(&c.Keep, "keep", false, "leave everything up behind the report, until Ctrl-C")
 	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
 	flags.StringVar(&c.Version, "stamp", "", "`version` to stamp into the binaries")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return Config{}, err
 	}
@@ -109,23 +104,23 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	if c.World != "" && c.Backend != nil {
 		errs = append(errs, fmt.Errorf("--world is %q, but the servers of %s and %s are as they are", c.World, envMongo, envServiceBus))
 	}
-	return c, errors.Join(append(errs, c.own(columns)...)...)
+	return c, errors.Join(append(errs, c.own(fields)...)...)
 }
 
 // own reads what is the user's own.
-func (c *Config) own(columns string) []error {
+func (c *Config) own(fields string) []error {
 	var errs []error
 	switch {
 	case c.Input != "":
-		of, err := input.ParseColumns(columns)
+		of, err := input.ParseFields(fields)
 		if err != nil {
-			return []error{fmt.Errorf("--csv: %w", err)}
+			return []error{fmt.Errorf("--fields: %w", err)}
 		}
 		c.log, err = input.ReadFile(c.Input, of)
 		errs = append(errs, err)
 		c.Timeout += time.Duration(float64(len(c.log.Events)) / float64(max(c.Rate, 1)) * float64(time.Second))
-	case columns != "" || c.Projections != "":
-		errs = append(errs, errors.New("--csv and --projections are about the events of --input, and there is none"))
+	case fields != "" || c.Projections != "":
+		errs = append(errs, errors.New("--fields and --projections are about the events of --input, and there is none"))
 	}
 	if c.Projections != "" {
 		files := strings.Split(c.Projections, ",")

@@ -53,8 +53,8 @@ func TestConfig_BadUsageIsToldAtOnce(t *testing.T) {
 			name: "a world for servers that are there", args: []string{"--world", "wan"}, env: map[string]string{envMongo: "mongodb://x", envServiceBus: "Endpoint=sb://y"},
 			says: []string{`--world is "wan"`},
 		},
-		{name: "columns of no table", args: []string{"--csv", "type=x"}, says: []string{"there is none"}},
-		{name: "columns of no meaning", args: []string{"--input", bad, "--csv", "id=x"}, says: []string{`--csv: "id=x"`}},
+		{name: "fields of no file", args: []string{"--fields", "type=x"}, says: []string{"there is none"}},
+		{name: "fields of no meaning", args: []string{"--input", bad, "--fields", "id=x"}, says: []string{`--fields: "id=x"`}},
 		{name: "projections without input", args: []string{"--projections", "missing.yaml"}, says: []string{"there is none", "missing.yaml"}},
 		{name: "half a backend", env: map[string]string{envMongo: "mongodb://x"}, says: []string{envServiceBus}},
 	}

@@ -54,7 +54,11 @@ func (d *Demo) Run(ctx context.Context) (*report.Report, error) {
 	d.began = time.Now()
 	r := &report.Report{Title: "Change Relay demo", Started: d.began.UTC()}
 	err := d.run(ctx, r)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && err != nil:
+		// What was under way has failed with it, and is of no interest.
+		r.Stopped = fmt.Sprintf("stopped before the end (%s), so nothing is judged", context.Cause(ctx))
+	case err != nil:
 		r.Stopped = err.Error()
 	}
 	r.Seconds = time.Since(d.began).Seconds()

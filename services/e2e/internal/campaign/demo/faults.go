@@ -37,8 +37,10 @@ type failover struct {
 	kind     string
 	from, to int64 // terms
 	bound    time.Duration
-	signal   time.Time // when the old leader was signalled
-	fault    int       // index of its fault in the report
+	signal   time.Time     // when the old leader was signalled
+	rest     time.Duration // of the lease, at the signal
+	stall    stall         // of the machine, at the signal
+	fault    int           // index of its fault in the report
 }
 
 // nemesis injects faults, and notes which.
@@ -110,7 +112,7 @@ func (n *nemesis) crashLeader(ctx context.Context) error {
 		return err
 	}
 	at := n.begin(fmt.Sprintf("SIGKILL of %s, which leads term %d", old.Name, term))
-	killed := time.Now()
+	killed, waiting := time.Now(), stalledNow()
 	old.Kill()
 	// The lease is read after the kill: a renewal that was under way is in it.
 	rest, err := leaseRest(ctx, n.witness.State(), n.cluster.Names().LeaseName)
@@ -118,7 +120,8 @@ func (n *nemesis) crashLeader(ctx context.Context) error {
 		return err
 	}
 	rest += time.Since(killed)
-	if err := n.succeed(ctx, at, failover{kind: "after a crash", from: term, bound: rest + takeoverSlack + n.slack, signal: killed}); err != nil {
+	f := failover{kind: "after a crash", from: term, bound: rest + takeoverSlack + n.slack, signal: killed, rest: rest, stall: waiting, fault: at}
+	if err := n.succeed(ctx, f); err != nil {
 		return err
 	}
 	return old.Start()
@@ -131,27 +134,35 @@ func (n *nemesis) handOver(ctx context.Context) error {
 		return err
 	}
 	at := n.begin(fmt.Sprintf("SIGTERM to %s, which leads term %d", old.Name, term))
-	asked := time.Now()
+	rest, err := leaseRest(ctx, n.witness.State(), n.cluster.Names().LeaseName)
+	if err != nil {
+		return err
+	}
+	asked, waiting := time.Now(), stalledNow()
 	for _, err := range cluster.Stop(ctx, old) {
 		n.disorderly.Add("%v", err)
 	}
-	if err := n.succeed(ctx, at, failover{kind: "planned", from: term, bound: handoverBound + n.slack, signal: asked}); err != nil {
+	f := failover{kind: "planned", from: term, bound: handoverBound + n.slack, signal: asked, rest: rest, stall: waiting, fault: at}
+	if err := n.succeed(ctx, f); err != nil {
 		return err
 	}
 	return old.Start()
 }
 
-// succeed waits for the next leader's first message.
-func (n *nemesis) succeed(ctx context.Context, fault int, f failover) error {
+// succeed waits for the next leader's first message. The bounds are those of a
+// machine that has processors to spare; on another one, the time is allowed in
+// which something waited for one.
+func (n *nemesis) succeed(ctx context.Context, f failover) error {
 	next, term, err := n.sendingLeader(ctx, f.from)
 	if err != nil {
 		return err
 	}
-	f.to, f.fault = term, fault
+	f.to = term
+	f.bound += stalledNow().since(f.stall, f.rest)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.failovers = append(n.failovers, f)
-	n.faults[fault].Outcome = fmt.Sprintf("%s leads term %d", next.Name, term)
+	n.faults[f.fault].Outcome = fmt.Sprintf("%s leads term %d", next.Name, term)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (d *Demo) faultChecks(v witness.Verdict) []report.Check {
 		witness.LeasesOverlapping:   len(d.witness.Leases.History()) == 0,
 	}
 	var checks []report.Check
-	for _, f := range v.Faults {
+	for _, f := range v.Violations {
 		if why := d.unjudged(f.Name); why != "" {
 			checks = append(checks, report.NotApplicable(f.Name, 0, report.Count, why))
 			continue

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -15,6 +16,7 @@ import (
 
 	"changerelay/services/e2e/internal/check/report"
 	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/orders"
 )
 
 // countCollection is where what is judged is, beside the user's own projections.
@@ -75,7 +77,7 @@ func (d *Demo) documents(ctx context.Context) ([]report.Figure, error) {
 	}
 	var figures []report.Figure
 	for _, o := range owned {
-		if o.Collection == countCollection {
+		if o.Collection == countCollection || strings.HasPrefix(o.Collection, "$") { // the projector's own notes
 			continue
 		}
 		n, err := d.witness.ReadModel().Collection(o.Collection).CountDocuments(ctx, bson.D{{Key: "_relay.deletedAt", Value: nil}})
@@ -84,11 +86,28 @@ func (d *Demo) documents(ctx context.Context) ([]report.Figure, error) {
 		}
 		note := ""
 		if n == 0 {
-			note = "does the projection name the types that the input has?"
+			note = "does the projection name the types that the input has? " + types(d.cfg.log.Events)
 		}
 		figures = append(figures, report.Figure{Name: "documents in " + o.Collection, Value: float64(n), Unit: report.Count, Note: note})
 	}
 	return figures, nil
+}
+
+// types are the first types that events have, as a projection would name them.
+func types(events []orders.Event) string {
+	const most = 5
+	var names []string
+	for _, e := range events {
+		name := strconv.Quote(e.Type)
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(names) == most {
+			return strings.Join(names, ", ") + ", …"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // excuse names in the report what the relay has set aside of the input. The judge then

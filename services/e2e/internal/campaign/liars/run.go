@@ -52,7 +52,7 @@ func Run(ctx context.Context, root string, seed uint64, lies []Lie, out io.Write
 }
 
 // try builds the lie and runs it. The relay as it is has nothing to change.
-func (l Lie) try(ctx context.Context, root, dir string, seed uint64) ([]witness.Fault, error) {
+func (l Lie) try(ctx context.Context, root, dir string, seed uint64) ([]witness.Violation, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -84,9 +84,9 @@ func (l Lie) build(ctx context.Context, root, dir string) (cluster.Binaries, err
 
 // judge says whether all was found that must be; nothing else where that is
 // nothing.
-func (l Lie) judge(found []witness.Fault) error {
+func (l Lie) judge(found []witness.Violation) error {
 	has := func(name string) bool {
-		return slices.ContainsFunc(found, func(f witness.Fault) bool { return f.Name == name })
+		return slices.ContainsFunc(found, func(f witness.Violation) bool { return f.Name == name })
 	}
 	var missed []string
 	for _, name := range l.Finds {

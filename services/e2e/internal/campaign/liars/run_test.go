@@ -10,8 +10,8 @@ import (
 	"changerelay/services/e2e/internal/harness/cluster"
 )
 
-func fault(name string) witness.Fault {
-	return witness.Fault{Name: name, Findings: validate.Findings{Count: 1}}
+func fault(name string) witness.Violation {
+	return witness.Violation{Name: name, Findings: validate.Findings{Count: 1}}
 }
 
 func TestJudge_ALieMustBeFoundAndTheTruthLeftAlone(t *testing.T) {
@@ -20,14 +20,14 @@ func TestJudge_ALieMustBeFoundAndTheTruthLeftAlone(t *testing.T) {
 	tests := []struct {
 		name  string
 		lie   Lie
-		found []witness.Fault
+		found []witness.Violation
 		good  bool
 	}{
-		{name: "a lie that is found", lie: lie, found: []witness.Fault{fault(witness.LostBeforeTopic), fault(witness.UnlikeSource), fault(witness.OutOfOrder)}, good: true},
-		{name: "a lie of which half is found", lie: lie, found: []witness.Fault{fault(witness.LostBeforeTopic)}},
+		{name: "a lie that is found", lie: lie, found: []witness.Violation{fault(witness.LostBeforeTopic), fault(witness.UnlikeSource), fault(witness.OutOfOrder)}, good: true},
+		{name: "a lie of which half is found", lie: lie, found: []witness.Violation{fault(witness.LostBeforeTopic)}},
 		{name: "a lie of which nothing is found", lie: lie},
 		{name: "nothing found in the truth", lie: truth, good: true},
-		{name: "something found in the truth", lie: truth, found: []witness.Fault{fault(witness.OutOfOrder)}},
+		{name: "something found in the truth", lie: truth, found: []witness.Violation{fault(witness.OutOfOrder)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

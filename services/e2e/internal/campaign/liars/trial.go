@@ -42,7 +42,7 @@ type trial struct {
 }
 
 // try runs the binaries and returns what was found, by kinds of faults.
-func try(ctx context.Context, root, dir string, binaries cluster.Binaries, seed uint64, mode modes.Mode) ([]witness.Fault, error) {
+func try(ctx context.Context, root, dir string, binaries cluster.Binaries, seed uint64, mode modes.Mode) ([]witness.Violation, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, trialTime, fmt.Errorf("the trial took longer than %v", trialTime))
 	defer cancel()
 	declared, judged := mode.ReadModels(false)
@@ -76,8 +76,8 @@ func try(ctx context.Context, root, dir string, binaries cluster.Binaries, seed 
 		return nil, err
 	}
 	left, err := t.witness.AtRest(ctx)
-	found := slices.Concat(v.Faults, left)
-	return slices.DeleteFunc(found, func(f witness.Fault) bool { return f.Count == 0 }), err
+	found := slices.Concat(v.Violations, left)
+	return slices.DeleteFunc(found, func(f witness.Violation) bool { return f.Count == 0 }), err
 }
 
 // play writes and waits for the end of the backlog, while the witness watches.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/harness/commandline"
 )
 
 // Config says what a run does.
@@ -30,17 +31,12 @@ type Config struct {
 func Parse(args []string, usage io.Writer) (Config, error) {
 	c := Config{}
 	flags := flag.NewFlagSet("long", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the plans, the settings and the events; each campaign has the next")
 	flags.DurationVar(&c.Duration, "duration", time.Hour, "begin no campaign after so long")
 	flags.IntVar(&c.Rate, "rate", 1000, "events written a `second` in a steady phase")
 	flags.StringVar(&c.Update, "update", "", "write the report into this `file` between its marks: docs/proofs.md")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs and reports in this `directory` in place of one under .run")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return Config{}, err
 	}
@@ -97,7 +93,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (passed bool, err error
 	if cfg.Update == "" || ctx.Err() != nil {
 		return passed, context.Cause(ctx)
 	}
-	return passed, update(cfg.Update, text)
+	return passed, report.Update(cfg.Update, beginMark, endMark, text)
 }
 
 // log runs the campaign, with what it says and its report in a directory of its own.

@@ -2,8 +2,6 @@ package long
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -37,20 +35,6 @@ func TestSummary_SaysWhatFailedAndWhatWasNotDone(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want it to say %q", text, want)
 		}
-	}
-	path := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(path, []byte("a\n"+beginMark+"\nold\n"+endMark+"\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := update(path, text); err != nil {
-		t.Fatal(err)
-	}
-	page, _ := os.ReadFile(path)
-	if got := string(page); !strings.HasPrefix(got, "a\n") || !strings.HasSuffix(got, "\nb\n") || strings.Contains(got, "old") || !strings.Contains(got, text) {
-		t.Errorf("page: got %s", got)
-	}
-	if err := update(filepath.Join(filepath.Dir(path), "none.md"), text); err == nil {
-		t.Error("a page that is not there: got no error")
 	}
 }
 

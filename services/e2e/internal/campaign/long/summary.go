@@ -3,7 +3,6 @@ package long
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -86,21 +85,4 @@ func failed(all []done) string {
 		return "0"
 	}
 	return strings.Join(names, "; ")
-}
-
-// update writes text into the document at path, between its marks.
-func update(path, text string) error {
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("update the report: %w", err)
-	}
-	before, rest, found := strings.Cut(string(whole), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !found || !ended {
-		return fmt.Errorf("update the report: %s has no %s with %s after it", path, beginMark, endMark)
-	}
-	if err := os.WriteFile(path, []byte(before+beginMark+"\n\n"+text+"\n"+endMark+after), 0o644); err != nil {
-		return fmt.Errorf("update the report: %w", err)
-	}
-	return nil
 }

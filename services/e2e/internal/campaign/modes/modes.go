@@ -23,6 +23,11 @@ type Mode struct {
 	Keyed bool
 	// InGo says that the projectors have a projection in Go as well.
 	InGo bool
+	// Repairs says that the projectors have projections that operators damage, compare and
+	// build anew while faults go on.
+	Repairs bool
+	// Halted says that thousands of aggregates are halted from the beginning on.
+	Halted bool
 	// Documents says what a source in documents mode shows; nil where documents are
 	// events.
 	Documents *expect.Images
@@ -54,8 +59,11 @@ var projector = []choice{
 	{"HOLD_MESSAGES", []string{"", "200"}},
 }
 
-// severalCollections is the stream of two collections, in one of which nothing is written.
-var severalCollections = cluster.DefaultNames().SourceCollection + ",other_events"
+// severalCollections is the stream of two collections, each with the events of half of the
+// aggregates.
+var severalCollections = cluster.DefaultNames().SourceCollection + "," + secondCollection
+
+const secondCollection = "other_events"
 
 // Draw draws a mode from a seed.
 func Draw(seed uint64) Mode {
@@ -71,7 +79,42 @@ func Draw(seed uint64) Mode {
 	if rng.IntN(3) == 0 {
 		m = m.OfDocuments(expect.Images{Full: full[rng.IntN(len(full))], Before: rng.IntN(2) == 0})
 	}
+	if rng.IntN(3) == 0 && m.Documents == nil {
+		m = m.Repaired()
+	}
+	if rng.IntN(4) == 0 && !m.Repairs {
+		m.Halted, m.Projector["HALT_LIMIT"] = true, "0" // which stops nothing
+	}
 	return m
+}
+
+// Repaired is the mode with repairs. A source of several collections is none that can be
+// sent again, nor one that is not there as a whole; and with halts nothing is built anew.
+func (m Mode) Repaired() Mode {
+	m = m.OfEvents()
+	m.Repairs, m.Halted, m.Publisher, m.Projector = true, false, m.ofOneCollection(), maps.Clone(m.Projector)
+	delete(m.Projector, "HALT_LIMIT")
+	return m
+}
+
+// Unrepaired is the mode without repairs.
+func (m Mode) Unrepaired() Mode {
+	m.Repairs = false
+	return m
+}
+
+// ofOneCollection are the publishers' settings with a source of one collection.
+func (m Mode) ofOneCollection() map[string]string {
+	settings := maps.Clone(m.Publisher)
+	if settings == nil {
+		settings = make(map[string]string)
+	}
+	if settings["SOURCE_COLLECTIONS"] != "" {
+		for _, name := range []string{"SOURCE_COLLECTIONS", "SOURCE_COLLECTION", "STREAM_NAME"} {
+			delete(settings, name)
+		}
+	}
+	return settings
 }
 
 // full is what an update shows of its document; operators of these read it, too.
@@ -88,19 +131,10 @@ func DrawForOperators(seed uint64) Mode {
 	return Mode{}.OfDocuments(expect.Images{Full: full[rng.IntN(2)]})
 }
 
-// OfDocuments is the mode with a source in documents mode: one collection, and read
-// models that take no event's version.
+// OfDocuments is the mode with a source in documents mode: one collection, and no repairs,
+// which go by versions.
 func (m Mode) OfDocuments(images expect.Images) Mode {
-	m.Documents, m.Keyed, m.InGo = &images, false, false
-	m.Publisher = maps.Clone(m.Publisher)
-	if m.Publisher == nil {
-		m.Publisher = make(map[string]string)
-	}
-	if m.Publisher["SOURCE_COLLECTIONS"] != "" {
-		for _, name := range []string{"SOURCE_COLLECTIONS", "SOURCE_COLLECTION", "STREAM_NAME"} {
-			delete(m.Publisher, name)
-		}
-	}
+	m.Documents, m.Repairs, m.Publisher = &images, false, m.ofOneCollection()
 	m.Publisher["MODE"], m.Publisher["FULL_DOCUMENT"] = "documents", images.Full
 	if images.Before {
 		m.Publisher["FULL_DOCUMENT_BEFORE_CHANGE"] = "required"
@@ -140,6 +174,12 @@ func (m Mode) String() string {
 	}
 	if m.InGo {
 		more += "; a projection in Go"
+	}
+	if m.Halted {
+		more += fmt.Sprintf("; %d halted aggregates", manyHalted)
+	}
+	if m.Repairs {
+		more += "; repairs"
 	}
 	return "publishers: " + text(m.Publisher) + "; projectors: " + text(m.Projector) + more
 }

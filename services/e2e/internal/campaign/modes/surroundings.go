@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
+	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
@@ -28,21 +31,62 @@ func (m Mode) shadow() string {
 	return "shadow"
 }
 
+// keyed is the name of the declaration of documents of another key.
+func (m Mode) keyed() string {
+	if m.Documents != nil {
+		return "documents_keyed"
+	}
+	return "keyed"
+}
+
 // ReadModels are the declarations that the projectors keep, and what the witness judges
 // them as. keeps says that events are forgiven later.
 func (m Mode) ReadModels(keeps bool) (declared []string, judged witness.Projection) {
 	declared, judged = []string{"orders", m.shadow()}, witness.Shadowed
 	if m.Documents != nil {
-		declared[0], judged = "documents", judged.OfDocuments(witness.Documents{Images: *m.Documents, Keeps: keeps})
+		declared[0], judged = "documents", judged.OfDocuments(witness.Documents{Images: *m.Documents, Keeps: keeps || m.Halted})
 	}
 	if m.Keyed {
-		declared, judged = append(declared, "keyed"), judged.WithKeyed()
+		declared, judged = append(declared, m.keyed()), judged.WithKeyed()
 	}
 	if m.InGo {
 		judged = judged.WithSteps()
 	}
+	if m.Repairs {
+		judged = judged.Repaired()
+	}
 	return declared, judged
 }
+
+// Projections writes into dir what the mode's projectors declare beyond files of the
+// repository at root, and returns the setting that names all.
+func (m Mode) Projections(root, dir string) (string, error) {
+	declared, judged := m.ReadModels(false)
+	paths := []string{cluster.Projections(root, declared...)}
+	for _, view := range judged.Views {
+		of := map[string]string{witness.Mended: "shadow", witness.Placed: "orders", witness.Buyers: "keyed"}[view]
+		path, err := declaredAs(root, dir, of, view, "\n    version: 1")
+		if err != nil {
+			return "", err
+		}
+		paths = append(paths, path)
+	}
+	return strings.Join(paths, ","), nil
+}
+
+// declaredAs writes a declaration of the repository at root under another name.
+func declaredAs(root, dir, file, name, more string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, "services", "e2e", file+".yaml"))
+	if err != nil {
+		return "", fmt.Errorf("declare %s: %w", name, err)
+	}
+	path := filepath.Join(dir, name+".yaml")
+	declared := named.ReplaceAllString(string(text), "- name: "+name+more+"\n    collection: "+name+"\n")
+	return path, os.WriteFile(path, []byte(declared), 0o600)
+}
+
+// named is where a declaration says its name and collection.
+var named = regexp.MustCompile(`- name: \w+\n    collection: \w+\n`)
 
 // PrepareSource makes the source what the mode needs; before the witness looks at it.
 func (m Mode) PrepareSource(ctx context.Context, e cluster.Endpoints, names cluster.Names) error {
@@ -57,7 +101,48 @@ func (m Mode) Writer(client *mongo.Client, names cluster.Names) load.Inserter {
 	if m.Documents != nil {
 		return source.NewDocumentWriter(client, names.SourceDatabase, names.SourceCollection)
 	}
-	return source.NewWriter(client, names.SourceDatabase, names.SourceCollection)
+	return Events(client, names)
+}
+
+// manyHalted is how many aggregates are halted where many are: more than any page of
+// them, or list, has.
+const manyHalted = 5_200
+
+// WriteHalted writes the events of aggregates that halt, if the mode has some, and has the
+// witness expect that. Somebody has to lead by then: a stream begins with what comes.
+func (m Mode) WriteHalted(ctx context.Context, to load.Inserter, w *witness.Witness) error {
+	if !m.Halted {
+		return nil
+	}
+	const batch = 1000
+	events := make([]orders.Event, manyHalted)
+	for i := range events {
+		// There is no such price to add.
+		events[i] = orders.Event{Aggregate: fmt.Sprintf("halted-%06d", i), Version: 1, Type: orders.Added, Time: time.Now().UTC().Truncate(time.Millisecond), Data: orders.Data{"sku": "x", "price": "dear"}}
+	}
+	for some := range slices.Chunk(events, batch) {
+		if err := to.Insert(ctx, some); err != nil {
+			return err
+		}
+		w.Ledger.Wrote(some)
+	}
+	w.ExpectHalted(events)
+	return nil
+}
+
+// Events writes events into the collections of the source, and takes them out again.
+func Events(client *mongo.Client, names cluster.Names) *source.Split {
+	return &source.Split{Of: names.CollectionOf, To: func(collection string) *source.Writer {
+		return source.NewWriter(client, names.SourceDatabase, collection)
+	}}
+}
+
+// Names are names as the mode has them.
+func (m Mode) Names(names cluster.Names) cluster.Names {
+	if m.Publisher["SOURCE_COLLECTIONS"] != "" {
+		names.SecondCollection = secondCollection
+	}
+	return names
 }
 
 // Window is how long a topic knows a message id again.
@@ -94,13 +179,7 @@ func Entities(dir string, names cluster.Names, window Window, more ...string) (s
 // BesideProjection writes the declaration of the other group's read model: the shadow
 // under another name.
 func (m Mode) BesideProjection(root, dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, "services", "e2e", m.shadow()+".yaml"))
-	if err != nil {
-		return "", fmt.Errorf("declare the second group's read model: %w", err)
-	}
-	path := filepath.Join(dir, "beside.yaml")
-	declared := strings.NewReplacer("name: shadow", "name: "+Beside, "collection: shadow", "collection: "+Beside).Replace(string(text))
-	return path, os.WriteFile(path, []byte(declared), 0o600)
+	return declaredAs(root, dir, m.shadow(), Beside, "")
 }
 
 // BesideDeployment makes a projector of another group like one of the cluster's, on a

@@ -28,7 +28,7 @@ type Config struct {
 	Aggregates int
 	Seed       uint64
 	Duration   time.Duration // of the writing; for Verify
-	Patience   time.Duration // for any one state that is waited for; for Verify
+	Timeout    time.Duration // for any one state that is waited for; for Verify
 }
 
 // Parse reads the arguments, and the connection strings from the environment;
@@ -42,7 +42,7 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.IntVar(&c.Aggregates, "aggregates", 500, "how many orders they belong to")
 	flags.Uint64Var(&c.Seed, "seed", 1, "makes the events; the same seed makes the same")
 	flags.DurationVar(&c.Duration, "duration", 20*time.Second, "verify: how long to write")
-	flags.DurationVar(&c.Patience, "patience", 2*time.Minute, "verify: how long to wait for the system to start and to catch up")
+	flags.DurationVar(&c.Timeout, "timeout", 2*time.Minute, "verify: how long to wait for the system to start and to catch up")
 	if len(args) > 0 {
 		c.Mode, args = Mode(args[0]), args[1:]
 	}
@@ -74,7 +74,7 @@ func (c *Config) problems(rest []string) []error {
 			errs = append(errs, fmt.Errorf("--%s is %d, below 1", name, got))
 		}
 	}
-	for name, got := range map[string]time.Duration{"duration": c.Duration, "patience": c.Patience} {
+	for name, got := range map[string]time.Duration{"duration": c.Duration, "timeout": c.Timeout} {
 		if got <= 0 {
 			errs = append(errs, fmt.Errorf("--%s is %v, not above 0", name, got))
 		}

@@ -63,7 +63,7 @@ func TestTraffic_OnlyAFreshSystemIsJudged(t *testing.T) {
 	if _, err := events(t, servers.MongoURI).InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{MongoURI: servers.MongoURI, ServiceBus: servers.ServiceBus, Rate: 10, Aggregates: 1, Duration: time.Second, Patience: time.Minute}
+	cfg := Config{MongoURI: servers.MongoURI, ServiceBus: servers.ServiceBus, Rate: 10, Aggregates: 1, Duration: time.Second, Timeout: time.Minute}
 	if err := Check(t.Context(), cfg, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "has 1 events already") {
 		t.Errorf("check: got %v, want that the source is not fresh", err)
 	}

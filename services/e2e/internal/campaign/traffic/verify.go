@@ -72,7 +72,7 @@ func (c *check) run(ctx context.Context) error {
 // ready refuses a source with events that were not watched, and waits until the
 // publishers have pinned where they start: what is written before is not theirs.
 func (c *check) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	events := c.witness.Client.Database(c.names.SourceDatabase).Collection(c.names.SourceCollection)
 	before, err := events.CountDocuments(ctx, bson.D{})
@@ -107,7 +107,7 @@ func (c *check) write(ctx context.Context) error {
 
 func (c *check) drain(ctx context.Context) error {
 	began := time.Now()
-	wait, cancel := context.WithTimeout(ctx, c.cfg.Patience)
+	wait, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	if err := c.witness.AwaitDrain(wait); err != nil {
 		return fmt.Errorf("%w: %w", ErrFaults, err)
@@ -132,7 +132,7 @@ func (c *check) judge(ctx context.Context) error {
 	}
 	fmt.Fprintf(c.out, "%d events written, %d messages on the topic from %d terms, %d events applied\n", v.Events.Len(), len(v.Sends), len(terms), v.Applied)
 	total := 0
-	for _, f := range slices.Concat(v.Faults, left) {
+	for _, f := range slices.Concat(v.Violations, left) {
 		fmt.Fprintf(c.out, "%8d %s\n", f.Count, f.Name)
 		for _, sample := range f.Samples {
 			fmt.Fprintf(c.out, "         %s\n", sample)

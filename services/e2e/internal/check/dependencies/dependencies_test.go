@@ -30,6 +30,10 @@ var rules = []rule{
 		why: "what is shipped must not carry the stand-ins that it is tested against",
 	},
 	{
+		of: "services/projector/example", target: "./...", never: []string{"changerelay/services/sandbox", "changerelay/services/e2e", "changerelay/services/publisher"},
+		why: "a projector of one's own carries no more than the one that is shipped",
+	},
+	{
 		of: "services/publisher", target: "./...", never: []string{"changerelay/services/projector"},
 		why: "publisher and projector are deployed apart and share only the message contract",
 	},

@@ -1,2 +1,3 @@
-// Package dependencies holds no code, only the proof of who may import whom.
+// Package dependencies holds no code, only the proof of who may import whom, that
+// twins are equal, and that tests are named by their subject.
 package dependencies

@@ -19,6 +19,8 @@ var twins = []string{
 	"internal/rate",
 	"internal/backoff",
 	"internal/cli",
+	"internal/config/limit.go",
+	"internal/config/limit_test.go",
 	"internal/config/traces.go",
 	"internal/credential",
 	"internal/management",
@@ -58,6 +60,28 @@ func TestTwins_AreEqualButForTheirServicesName(t *testing.T) {
 	}
 	for name := range projector {
 		t.Errorf("services/projector/%s has no twin in the publisher: copy it, or list it as the projector's own", name)
+	}
+}
+
+// drivers are those of a browser: the sandbox tests its page without this module.
+var drivers = [2]string{"services/sandbox/internal/chromium/chromium.go", "services/e2e/internal/harness/chromium/chromium.go"}
+
+func TestTwins_TheDriversOfABrowserAreEqual(t *testing.T) {
+	t.Parallel()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts [2]string
+	for i, path := range drivers {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("%s and %s differ: make the same change in both", drivers[0], drivers[1])
 	}
 }
 

@@ -25,7 +25,8 @@ var attributes = map[string]Part{
 // free are the properties that a message may have whatever its document says.
 var free = []string{prefix + "position", prefix + "term", prefix + "traceparent", "Diagnostic-Id", "traceparent", "tracestate"}
 
-// Seen returns the parts of a message that was received.
+// Seen returns the parts of a message that was received. One that was sent again has
+// those of the message that it repeats.
 func Seen(m *azservicebus.ReceivedMessage) Message {
 	seen := Message{
 		MessageID: m.MessageID, SessionID: text(m.SessionID), PartitionKey: text(m.PartitionKey), Label: text(m.Subject),
@@ -44,6 +45,7 @@ func Seen(m *azservicebus.ReceivedMessage) Message {
 		seen[ContentType] = none
 	}
 	seen[Others] = others(m.ApplicationProperties)
+	original(m, &seen)
 	seen[Data], seen[Shown] = body(m, seen[DataSchema] == property(documentChange))
 	return seen
 }

@@ -1,7 +1,7 @@
 // Package model checks the protocol behind the promises, not the code: it
 // walks through every state that small instances of it can reach.
 //
-// There are five machines, and what one promises the next one builds on:
+// There are six machines, and what one promises the next one builds on:
 //
 //	election    who may trust the lease          takes, renewals, releases, time
 //	beginning   from what a term may begin       claims, an operator's deletions and
@@ -14,7 +14,8 @@
 //
 // Their steps are those that the comments of the services name: election those
 // of package lease, beginning those of a claim in package app, publishing those
-// of relay and checkpoint, projecting those of session and readmodel. A pause
+// of relay and checkpoint, projecting those of session and readmodel, resending those
+// of package resend, rebuilding those of package rebuild. A pause
 // needs no step of its own: whoever is paused takes none, while calls of his that
 // are under way arrive at any later time, or never, or without an answer.
 //

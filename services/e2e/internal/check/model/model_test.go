@@ -183,3 +183,31 @@ func TestModel_TheResendingNeedsEachGuard(t *testing.T) {
 		})
 	}
 }
+
+func TestModel_ReadersSeeOldOrNewWhileAVersionIsBuiltAnew(t *testing.T) {
+	t.Parallel()
+	holds(t, rebuildingMachine(allRebuildingGuards()))
+}
+
+func TestModel_TheRebuildingNeedsEachGuard(t *testing.T) {
+	t.Parallel()
+	for name, guard := range map[string]struct {
+		cut    func(*rebuildingGuards)
+		broken string
+	}{
+		"every projector knows":                  {func(g *rebuildingGuards) { g.known = false }, readersGoOn},
+		"a silent one looks first":               {func(g *rebuildingGuards) { g.silent = false }, readersGoOn},
+		"live events in their place":             {func(g *rebuildingGuards) { g.next = false }, nextIsWhole},
+		"it follows when the resend is done":     {func(g *rebuildingGuards) { g.resent = false }, readersGoOn},
+		"and when all of it has arrived":         {func(g *rebuildingGuards) { g.arrived = false }, readersGoOn},
+		"the current one is written to the end":  {func(g *rebuildingGuards) { g.both = false }, readersGoOn},
+		"a number is given to one version alone": {func(g *rebuildingGuards) { g.number = false }, nextIsWhole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guards := allRebuildingGuards()
+			guard.cut(&guards)
+			breaks(t, rebuildingMachine(guards), guard.broken)
+		})
+	}
+}

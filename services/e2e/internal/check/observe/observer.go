@@ -5,6 +5,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,13 +44,14 @@ const (
 type Observer struct {
 	client   *azservicebus.Client
 	receiver *azservicebus.Receiver
-	source   string
+	sources  []string
 	mode     Mode
 
 	mu      sync.Mutex // guards what follows
 	names   map[string]string
 	numbers map[int64]struct{} // of the messages seen; Settling only
 	sends   []validate.Send
+	resent  []validate.Send
 	terms   map[int64]int
 	foreign int
 	faults  []string
@@ -68,8 +70,8 @@ const (
 )
 
 // New returns an observer on the subscription, which takes every message for
-// itself. Only messages with the given CloudEvents source count.
-func New(connection, topic, subscription, source string, mode Mode) (*Observer, error) {
+// itself. Only messages with one of the given CloudEvents sources count.
+func New(connection, topic, subscription string, sources []string, mode Mode) (*Observer, error) {
 	client, err := azservicebus.NewClientFromConnectionString(connection, nil)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", topic, err)
@@ -83,7 +85,7 @@ func New(connection, topic, subscription, source string, mode Mode) (*Observer, 
 		return nil, fmt.Errorf("observe %s: %w", topic, err)
 	}
 	return &Observer{
-		client: client, receiver: receiver, source: source, mode: mode,
+		client: client, receiver: receiver, sources: sources, mode: mode,
 		names: make(map[string]string), numbers: make(map[int64]struct{}), terms: make(map[int64]int),
 	}, nil
 }
@@ -130,8 +132,12 @@ func (o *Observer) add(messages []*azservicebus.ReceivedMessage) {
 			}
 			o.numbers[send.Number] = struct{}{}
 		}
-		o.sends = append(o.sends, send)
 		o.terms[send.Term]++
+		if send.Resend.ID != "" {
+			o.resent = append(o.resent, send)
+			continue
+		}
+		o.sends = append(o.sends, send)
 	}
 }
 
@@ -159,7 +165,7 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 	if sequence, ordered := m.ApplicationProperties[propertySequence].(string); !known && ordered {
 		version, known = validate.Fingerprint(sequence), true
 	}
-	if source != o.source || !known || m.SessionID == nil || m.EnqueuedTime == nil || m.SequenceNumber == nil {
+	if !slices.Contains(o.sources, source) || !known || m.SessionID == nil || m.EnqueuedTime == nil || m.SequenceNumber == nil {
 		return validate.Send{}, false
 	}
 	seen := expect.Seen(m)
@@ -170,6 +176,7 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 		Number:    *m.SequenceNumber,
 		Enqueued:  *m.EnqueuedTime,
 		Position:  clusterTime(m.ApplicationProperties[propertyPosition]),
+		Resend:    expect.ResendOf(m),
 		Print:     seen.Print(),
 	}, true
 }
@@ -206,20 +213,36 @@ func (o *Observer) fault(text string) {
 	o.faults = append(o.faults, text)
 }
 
-// Sends returns what the topic has accepted so far, in the broker's order.
-func (o *Observer) Sends() []validate.Send {
+// Sends returns what the topic has accepted so far, in the broker's order, without what
+// an operator had sent again.
+func (o *Observer) Sends() []validate.Send { return o.copied(&o.sends) }
+
+// Resent returns what the topic has accepted so far of what an operator had sent again,
+// in the broker's order.
+func (o *Observer) Resent() []validate.Send { return o.copied(&o.resent) }
+
+func (o *Observer) copied(from *[]validate.Send) []validate.Send {
 	o.mu.Lock()
-	sends := append([]validate.Send(nil), o.sends...)
+	sends := slices.Clone(*from)
 	o.mu.Unlock()
 	validate.InOrderOfAcceptance(sends)
 	return sends
 }
 
-// Count is how many messages the topic has accepted so far, repeats included.
+// Count is how many messages the topic has accepted so far, repeats included, but for
+// what an operator had sent again.
 func (o *Observer) Count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.sends)
+}
+
+// CountResent is how many messages the topic has accepted so far of what an operator had
+// sent again.
+func (o *Observer) CountResent() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.resent)
 }
 
 // CountOfTerm is how many messages of a term the topic has accepted so far.

@@ -22,7 +22,7 @@ func message(source, session string, version, term, number int64) *azservicebus.
 
 func TestObserver_OnlyMessagesOfTheSourceCount(t *testing.T) {
 	t.Parallel()
-	o := &Observer{source: "/db/events", names: make(map[string]string), terms: make(map[int64]int)}
+	o := &Observer{sources: []string{"/db/events"}, names: make(map[string]string), terms: make(map[int64]int)}
 	bare := message("/db/events", "a", 1, 1, 3)
 	delete(bare.ApplicationProperties, propertyVersion)
 	o.add([]*azservicebus.ReceivedMessage{

@@ -42,7 +42,7 @@ func TestReport_ThePage(t *testing.T) {
 		failing.Aside = append(failing.Aside, Aside{File: "my.ndjson", Line: line + 1, Event: "version 1 of a\tb\n" + strings.Repeat("x", 2*longest), Reason: "why", Remedy: "what to do"})
 	}
 	failing.Judge()
-	stopped := Report{Title: "Change Relay demo", Stopped: "no leader", Dir: "/tmp/run"}
+	stopped := Report{Title: "Change Relay demo", Stopped: "no leader:\nprojector-1 has ended", Dir: "/tmp/run"}
 	stopped.Judge()
 	for name, r := range map[string]Report{"passed": sample(), "failed": failing, "stopped": stopped} {
 		t.Run(name, func(t *testing.T) {

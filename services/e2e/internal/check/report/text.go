@@ -35,7 +35,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.writeChecks(&p)
 	r.writeNodes(&p)
 	p.section("verdict")
-	p.row(column{r.verdict(), 0})
+	first, _, _ := strings.Cut(r.verdict(), "\n") // the rest is above
+	p.row(column{first, 0})
 	p.row(column{"logs of every process: " + r.Dir, 0})
 	_, err := io.WriteString(w, p.text.String())
 	return err

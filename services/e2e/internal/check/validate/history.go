@@ -50,7 +50,9 @@ type Send struct {
 	// Position is the cluster time at which the message says that its change stands
 	// in its stream; 0 where it does not say.
 	Position uint64
-	// Print is the message part by part.
+	// Resend is by which resend the event was sent again; zero where it was not.
+	Resend expect.Resend
+	// Print is the message part by part; of a resent one, that of the message it repeats.
 	Print expect.Print
 }
 

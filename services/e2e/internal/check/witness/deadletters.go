@@ -3,6 +3,7 @@ package witness
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
@@ -27,7 +28,7 @@ func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 		return found, fmt.Errorf("look for dead letters: %w", err)
 	}
 	for _, m := range messages {
-		if source, known := m.ApplicationProperties["cloudEvents_source"]; known && source != w.names.Source() {
+		if source, known := m.ApplicationProperties["cloudEvents_source"]; known && !slices.Contains(w.names.Sources(), fmt.Sprint(source)) {
 			continue
 		}
 		found.Add("message %s: %s", m.MessageID, text(m.DeadLetterReason))

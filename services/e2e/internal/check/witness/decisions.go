@@ -16,7 +16,7 @@ import (
 // have left out of the read model.
 const decisionsLedger = "projector_ledger"
 
-// LineOfNobody is the fault of a ledger that names what nobody has left out.
+// LineOfNobody is the violation of a ledger that names what nobody has left out.
 const LineOfNobody = "named by a line of a ledger, but left out by nobody"
 
 // acceptingLost is what the commands say that go on without what is gone.

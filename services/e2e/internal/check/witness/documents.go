@@ -199,6 +199,13 @@ func (r *record) addChange(c changed) error {
 	r.last[c.Aggregate] = last{data: data, Position: validate.Position{
 		ID: c.Message[expect.MessageID], Type: c.Message[expect.Label], Sequence: c.Sequence, Time: c.Time.UnixMilli(),
 	}}
+	if r.projection.Keyed != "" {
+		r.keyed.addChange(&c)
+	}
+	if r.projection.InGo {
+		// To a projection in Go a change without a version has version 0.
+		r.stepped.add(source.Stored{Event: orders.Event{Aggregate: c.Aggregate, Type: c.Message[expect.Label]}}, r.last[c.Aggregate].Position)
+	}
 	var shown map[string]any
 	if document != nil {
 		if shown, err = plain.Document(document); err != nil {

@@ -17,6 +17,12 @@ import (
 func changesOf(t *testing.T, of Documents) (*documents, *record) {
 	t.Helper()
 	r := newRecord(Shadowed.OfDocuments(of))
+	return takeChanges(t, of, r), r
+}
+
+// takeChanges has a record take those changes in.
+func takeChanges(t *testing.T, of Documents, r *record) *documents {
+	t.Helper()
 	d := newDocuments(of, cluster.DefaultNames(), r)
 	for i, operation := range []string{"insert", "update", "update", "delete"} {
 		change := bson.D{
@@ -40,7 +46,7 @@ func changesOf(t *testing.T, of Documents) (*documents, *record) {
 	if d.failed != nil || d.seen() != 4 {
 		t.Fatalf("got %d changes, error %v, want 4", d.seen(), d.failed)
 	}
-	return d, r
+	return d
 }
 
 // sendOf is a change's message, as it comes, showing what the document was after another.
@@ -99,5 +105,22 @@ func TestDocuments_WhatIsForgivenIsNotCountedAndWhatIsLateIsOwed(t *testing.T) {
 	err := d.each(func(c changed) error { return r.recompute(c, forgiven) })
 	if err != nil || r.forgiven != 2 || len(r.events["o"]) != 2 || len(r.owing["o"]) != 3 {
 		t.Errorf("got %d forgiven, events %v, owing %v, error %v, want 2, two and three", r.forgiven, r.events, r.owing, err)
+	}
+}
+
+// What documents of another key, and a projection in Go, make of changes goes by no version.
+func TestDocuments_AreInDocumentsOfAnotherKeyAndOfAProjectionInGo(t *testing.T) {
+	t.Parallel()
+	r := newRecord(Shadowed.WithKeyed().WithSteps().OfDocuments(Documents{Images: expect.Images{Full: expect.Nothing}}))
+	takeChanges(t, Documents{Images: expect.Images{Full: expect.Nothing}}, r)
+	if got, want := fmt.Sprint(r.keyed.documents()), "map[delete:map[changes:1] delete/o:map[changes:1] insert:map[changes:1] insert/o:map[changes:1] update:map[changes:2] update/o:map[changes:2]]"; got != want {
+		t.Errorf("of another key: got %s, want %s", got, want)
+	}
+	if got := r.keyed.positions["o"]; got["sequence"] != r.last["o"].Sequence || got["eventId"] != r.last["o"].ID {
+		t.Errorf("noted: got %v, want the last change, %v", got, r.last["o"])
+	}
+	steps := r.stepped.documents
+	if len(steps) != 4 || fmt.Sprint(steps["o/0"]) != "map[events:4 latest:0 sum:0]" || fmt.Sprint(steps["o/order_events.update"]) != "map[events:2 latest:0 sum:0]" {
+		t.Errorf("in Go: got %v, want all changes under version 0, and each kind by itself", steps)
 	}
 }

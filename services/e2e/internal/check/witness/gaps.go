@@ -72,9 +72,9 @@ const (
 //
 // leftOut are the events that operators have given up, as they themselves know, with
 // the ids of those that were parked as changes, before they came to the topic. One of them need not come where a ledger names it; one that came all the same is judged
-// as any other. What a ledger alone names is not forgiven, but a fault.
-func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string) ([]Gap, Fault, error) {
-	unknown := Fault{Name: LineOfNobody}
+// as any other. What a ledger alone names is not forgiven: it is a violation.
+func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string) ([]Gap, Violation, error) {
+	unknown := Violation{Name: LineOfNobody}
 	gaps, err := w.Gaps(ctx)
 	if err != nil {
 		return nil, unknown, err

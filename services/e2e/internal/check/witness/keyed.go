@@ -3,6 +3,7 @@ package witness
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -13,14 +14,16 @@ import (
 	"changerelay/services/e2e/internal/harness/source"
 )
 
-// keyed is what keyed.yaml makes of events, computed anew.
+// keyed is what keyed.yaml makes of events, and documents_keyed.yaml of changes, computed
+// anew.
 type keyed struct {
 	customers orders.Customers
+	kinds     orders.Kinds
 	positions map[string]map[string]any // of each order, by the event that placed it last
 }
 
 func newKeyed() keyed {
-	return keyed{customers: orders.Customers{}, positions: map[string]map[string]any{}}
+	return keyed{customers: orders.Customers{}, kinds: orders.Kinds{}, positions: map[string]map[string]any{}}
 }
 
 // add takes in an event and its message.
@@ -31,13 +34,27 @@ func (k keyed) add(e source.Stored, message *expect.Message) {
 	}
 }
 
+// addChange takes in a change, whatever its message shows of the document.
+func (k keyed) addChange(c *changed) {
+	k.kinds.Apply(c.Aggregate, c.Operation)
+	k.positions[c.Aggregate] = map[string]any{"eventId": c.Message[expect.MessageID], "sequence": c.Sequence}
+}
+
+// documents are those of another key as they should be.
+func (k keyed) documents() map[string]map[string]any {
+	want := make(map[string]map[string]any, len(k.customers)+len(k.kinds))
+	maps.Copy(want, k.customers)
+	maps.Copy(want, k.kinds)
+	return want
+}
+
 // positionsKept is the collection in which projectors note how far each aggregate has
 // come in documents of another key.
 const positionsKept = "applied_positions"
 
 // judgeKeyed judges the documents that many orders change, and what is noted of how far
 // each order has come in them.
-func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Fault, error) {
+func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Violation, error) {
 	name := w.projection.Keyed
 	if name == "" {
 		return nil, nil
@@ -46,7 +63,8 @@ func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Fault, error
 	if err != nil {
 		return nil, err
 	}
-	for _, all := range []map[string]map[string]any{truth.keyed.customers, model.Documents} {
+	want := truth.keyed.documents()
+	for _, all := range []map[string]map[string]any{want, model.Documents} {
 		for _, doc := range all {
 			orders.SortSets(doc)
 		}
@@ -62,8 +80,8 @@ func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Fault, error
 		noted[aggregate] = map[string]any{"eventId": event, "sequence": sequence}
 		return nil
 	})
-	return []Fault{
-		{WrongKeyed, validate.Differences(truth.keyed.customers, model.Documents).And(validate.Halted(model.Positions))},
+	return []Violation{
+		{WrongKeyed, validate.Differences(want, model.Documents).And(validate.Halted(model.Positions))},
 		{MisplacedKeyed, validate.Differences(truth.keyed.positions, noted)},
 	}, err
 }

@@ -81,8 +81,8 @@ func TestJudge_FindsWhatDocumentsOfAnotherKeyHaveWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, v.Fault(WrongKeyed), "lost is missing", "lost/web is missing", "twice: orders is 2 (want 1), sum is 2 (want 1)", "nobody should not be there", "right is marked as halted")
-	want(t, v.Fault(MisplacedKeyed), "b: sequence is", "c: eventId is", "d is missing")
+	want(t, v.Violation(WrongKeyed), "lost is missing", "lost/web is missing", "twice: orders is 2 (want 1), sum is 2 (want 1)", "nobody should not be there", "right is marked as halted")
+	want(t, v.Violation(MisplacedKeyed), "b: sequence is", "c: eventId is", "d is missing")
 }
 
 // want checks that the findings are those that begin so.

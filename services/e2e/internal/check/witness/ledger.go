@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"sync"
@@ -16,6 +17,7 @@ import (
 type Ledger struct {
 	mu         sync.Mutex // guards what follows
 	aggregates map[string]*progress
+	names      []string // of aggregates of which events were written
 	written    int
 	applied    int
 	batches    []acknowledged
@@ -48,6 +50,9 @@ func (l *Ledger) Wrote(events []orders.Event) {
 	l.batches = append(l.batches, acknowledged{time.Now(), len(events)})
 	for _, e := range events {
 		p := l.of(e.Aggregate)
+		if p.versions == nil {
+			l.names = append(l.names, e.Aggregate)
+		}
 		p.versions = append(p.versions, e.Version)
 		p.batches = append(p.batches, int32(len(l.batches)-1))
 		l.recount(p)
@@ -112,6 +117,40 @@ func (l *Ledger) WrittenAt(aggregate string, version int64) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return l.batches[p.batches[i]].at, true
+}
+
+// Some are about n aggregates of which events were written, drawn; fewer where there are
+// fewer.
+func (l *Ledger) Some(rng *rand.Rand, n int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var some []string
+	for range min(n, len(l.names)) {
+		some = append(some, l.names[rng.IntN(len(l.names))])
+	}
+	slices.Sort(some)
+	return slices.Compact(some)
+}
+
+// before yields the events that the source acknowledged before a time, and that are
+// selected.
+func (l *Ledger) before(at time.Time, selected func(validate.Event) bool, yield func(validate.Event) bool) {
+	var events []validate.Event
+	l.mu.Lock()
+	for aggregate, p := range l.aggregates {
+		for i, version := range p.versions {
+			e := validate.Event{Aggregate: aggregate, Version: version}
+			if l.batches[p.batches[i]].at.Before(at) && selected(e) {
+				events = append(events, e)
+			}
+		}
+	}
+	l.mu.Unlock()
+	for _, e := range events {
+		if !yield(e) {
+			return
+		}
+	}
 }
 
 // Counts returns how many events are written and how many of them applied.

@@ -44,7 +44,7 @@ type last struct {
 
 // owe takes in that an event must be on the topic, and returns its message.
 func (r *record) owe(names cluster.Names, e source.Stored) (expect.Message, error) {
-	message, err := expect.Of(names.SourceDatabase, names.SourceCollection, e.Document)
+	message, err := expect.Of(names.SourceDatabase, names.CollectionOf(e.Aggregate), e.Document)
 	if err != nil {
 		return message, fmt.Errorf("event %s: %w", e.ID(), err)
 	}

@@ -33,10 +33,10 @@ const (
 )
 
 // motion is all that moves while the relay works.
-type motion struct{ written, applied, seen, writes, changes int }
+type motion struct{ written, applied, seen, resent, writes, changes int }
 
 func (w *Witness) motion() motion {
-	m := motion{seen: w.Observer.Count(), writes: len(w.Applies.History())}
+	m := motion{seen: w.Observer.Count(), resent: w.Observer.CountResent(), writes: len(w.Applies.History())}
 	m.written, m.applied = w.Ledger.Counts()
 	if w.tallies != nil {
 		m.writes += w.tallies.Writes()
@@ -52,7 +52,7 @@ func (w *Witness) motion() motion {
 // the read model, nothing is left in the subscription, and nothing has moved for
 // a while.
 func (w *Witness) AwaitDrain(ctx context.Context) error {
-	return w.awaitStill(ctx, "the backlog to drain", quiet, func(m motion) bool { return min(m.applied, m.seen, m.changes) >= m.written })
+	return w.awaitStill(ctx, "the backlog to drain", quiet, func(m motion) bool { return min(m.applied+len(w.halted), m.seen, m.changes) >= m.written })
 }
 
 // AwaitStill waits until nothing has moved for so long and nothing is left in the
@@ -95,17 +95,17 @@ func (w *Witness) queued(ctx context.Context) (int64, error) {
 
 // AtRest looks at what a relay that is at rest has left behind. Whoever injected
 // faults knows how much of it they explain.
-func (w *Witness) AtRest(ctx context.Context) ([]Fault, error) {
+func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	queued, err := w.queued(ctx)
 	if err != nil {
 		return nil, err
 	}
-	faults := []Fault{{StillQueued, validate.Findings{Count: int(queued)}}}
+	violations := []Violation{{StillQueued, validate.Findings{Count: int(queued)}}}
 	dead, err := w.deadLettered(ctx)
 	if err != nil {
 		return nil, err
 	}
-	faults = append(faults, Fault{DeadLettered, dead})
+	violations = append(violations, Violation{DeadLettered, dead})
 	for _, left := range []struct {
 		name string
 		in   *mongo.Collection
@@ -114,14 +114,22 @@ func (w *Witness) AtRest(ctx context.Context) ([]Fault, error) {
 		{ParkedMessages, w.ReadModel().Collection(parkedMessages)},
 		{HaltedAggregates, w.ReadModel().Collection("halted_aggregates")},
 	} {
+		if len(w.halted) > 0 && left.in.Name() != parkedChanges {
+			unlike, err := w.unlikeHalted(ctx, left.in.Name())
+			if err != nil {
+				return nil, err
+			}
+			violations = append(violations, Violation{left.name, unlike})
+			continue
+		}
 		n, err := left.in.CountDocuments(ctx, bson.D{})
 		if err != nil {
 			return nil, fmt.Errorf("count %s: %w", left.name, err)
 		}
-		faults = append(faults, Fault{left.name, validate.Findings{Count: int(n)}})
+		violations = append(violations, Violation{left.name, validate.Findings{Count: int(n)}})
 	}
 	behind, err := w.checkpointsBehind(ctx)
-	return append(faults, Fault{CheckpointBehind, behind}), err
+	return append(violations, Violation{CheckpointBehind, behind}), err
 }
 
 // checkpointsBehind finds checkpoints from which events would be read again,
@@ -163,25 +171,27 @@ func (w *Witness) behind(ctx context.Context) (found validate.Findings, err erro
 			found.Add("%s: is at no place", c.Stream)
 			continue
 		}
-		n, err := w.eventsAfter(ctx, start)
-		if err != nil {
-			return found, fmt.Errorf("read on from the checkpoint of %s: %w", c.Stream, err)
-		}
-		if n > 0 {
-			found.Add("%s: %d events would be read again", c.Stream, n)
+		for _, collection := range w.names.Collections() {
+			n, err := w.eventsAfter(ctx, collection, start)
+			if err != nil {
+				return found, fmt.Errorf("read on from the checkpoint of %s: %w", c.Stream, err)
+			}
+			if n > 0 {
+				found.Add("%s: %d events of %s would be read again", c.Stream, n, collection)
+			}
 		}
 	}
 	return found, nil
 }
 
-// eventsAfter counts the source's events after a place.
-func (w *Witness) eventsAfter(ctx context.Context, start *options.ChangeStreamOptionsBuilder) (n int, err error) {
+// eventsAfter counts the events of a collection of the source after a place.
+func (w *Witness) eventsAfter(ctx context.Context, collection string, start *options.ChangeStreamOptionsBuilder) (n int, err error) {
 	events := bson.A{"insert"}
 	if w.documents != nil {
 		events = append(events, "update", "replace", "delete")
 	}
 	these := mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: bson.D{{Key: "$in", Value: events}}}}}}}
-	stream, err := w.Client.Database(w.names.SourceDatabase).Collection(w.names.SourceCollection).Watch(ctx, these, start)
+	stream, err := w.Client.Database(w.names.SourceDatabase).Collection(collection).Watch(ctx, these, start)
 	if err != nil {
 		return 0, err
 	}

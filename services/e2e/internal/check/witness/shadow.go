@@ -50,7 +50,7 @@ func (w *Witness) AwaitBeside(subscription string) {
 // judgeBeside judges what other groups have made of the same events. What an operator
 // has left out of the first one's read model they must have; so where anything is
 // forgiven, what they should have is computed for them, of what is in the source.
-func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Fault, error) {
+func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Violation, error) {
 	if len(w.beside) == 0 {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Fault, erro
 			return nil, err
 		}
 	}
-	wrong, misapplied := Fault{Name: WrongBeside}, Fault{Name: MisappliedBeside}
+	wrong, misapplied := Violation{Name: WrongBeside}, Violation{Name: MisappliedBeside}
 	for _, collection := range w.beside {
 		s := newShadow()
 		if err := readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, collection, s.add); err != nil {
@@ -76,7 +76,7 @@ func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Fault, erro
 		misapplied.Findings = misapplied.And(missing).And(extra).And(validate.Misapplied(truth.marks, s.tallies))
 		wrong.Findings = wrong.And(validate.Differences(truth.shadowOf(), s.documents)).And(validate.Misplaced(truth.positions(), s.positions)).And(validate.Halted(s.positions))
 	}
-	return []Fault{wrong, misapplied}, nil
+	return []Violation{wrong, misapplied}, nil
 }
 
 func (s shadow) add(raw bson.Raw) error {

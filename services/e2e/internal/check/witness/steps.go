@@ -28,11 +28,11 @@ func (s stepped) add(e source.Stored, at validate.Position) {
 }
 
 // judgeSteps judges the documents of the projection in Go, and the events that they name.
-func (w *Witness) judgeSteps(ctx context.Context, truth *record) ([]Fault, error) {
+func (w *Witness) judgeSteps(ctx context.Context, truth *record) ([]Violation, error) {
 	if !w.projection.InGo {
 		return nil, nil
 	}
 	model, err := readmodel.Read(ctx, w.Client, w.names.ReadModelDatabase, ingo.Collection)
 	wrong := validate.Differences(truth.stepped.documents, model.Documents).And(validate.Misplaced(truth.stepped.positions, model.Positions))
-	return []Fault{{WrongSteps, wrong.And(validate.Halted(model.Positions))}}, err
+	return []Violation{{WrongSteps, wrong.And(validate.Halted(model.Positions))}}, err
 }

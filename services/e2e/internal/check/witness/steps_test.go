@@ -44,11 +44,11 @@ func TestJudge_FindsWhatAProjectionInGoHasWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := v.Fault(WrongSteps)
+	got := v.Violation(WrongSteps)
 	got.Samples = got.Samples[:3]
 	got.Count -= 3
 	want(t, got, "o/1: events is 1 (want 2), sum is 4 (want 5)", "o/2 is missing", "x/T should not be there")
-	if all := v.Fault(WrongSteps); all.Count != 6 {
+	if all := v.Violation(WrongSteps); all.Count != 6 {
 		t.Errorf("got %d %q, want also one at another event, one of nobody, and one that is marked", all.Count, all.Samples)
 	}
 }

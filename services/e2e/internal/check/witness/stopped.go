@@ -3,6 +3,8 @@ package witness
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/poll"
@@ -20,7 +22,7 @@ const (
 // was killed leaves change streams, too, until the server drops them; killed says
 // that one was, and that they count for nothing. Servers that are no sandbox do
 // not tell.
-func (w *Witness) AtStop(ctx context.Context, killed bool) ([]Fault, error) {
+func (w *Witness) AtStop(ctx context.Context, killed bool) ([]Violation, error) {
 	if w.endpoints.SandboxStatusURL == "" {
 		return nil, nil
 	}
@@ -30,11 +32,11 @@ func (w *Witness) AtStop(ctx context.Context, killed bool) ([]Fault, error) {
 		sessions, streams, last = w.held(ctx)
 		return last == nil && sessions.Count == 0, ""
 	})
-	faults := []Fault{{SessionsLocked, sessions}}
+	violations := []Violation{{SessionsLocked, sessions}}
 	if !killed {
-		faults = append(faults, Fault{StreamsOpen, streams})
+		violations = append(violations, Violation{StreamsOpen, streams})
 	}
-	return faults, last
+	return violations, last
 }
 
 // held finds locked sessions of the projectors' subscription, and change streams
@@ -45,9 +47,8 @@ func (w *Witness) held(ctx context.Context) (sessions, streams validate.Findings
 		return sessions, streams, fmt.Errorf("look for what is left: %w", err)
 	}
 	sessions.Count = status.Entity(w.names.Topic + "/Subscriptions/" + w.names.Subscription).SessionsLocked
-	source := w.names.SourceDatabase + "." + w.names.SourceCollection
 	for _, cursor := range status.Cursors {
-		if cursor.ChangeStream && cursor.Namespace == source {
+		if cursor.ChangeStream && slices.Contains(w.names.Collections(), strings.TrimPrefix(cursor.Namespace, w.names.SourceDatabase+".")) {
 			streams.Add("on %s", cursor.Namespace)
 		}
 	}

@@ -14,11 +14,11 @@ func TestAtStop_FindsLockedSessionsAndOpenStreams(t *testing.T) {
 	found := func(killed bool) map[string]int {
 		t.Helper()
 		counts := map[string]int{}
-		faults, err := s.AtStop(t.Context(), killed)
+		violations, err := s.AtStop(t.Context(), killed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range faults {
+		for _, f := range violations {
 			counts[f.Name] = f.Count
 		}
 		return counts

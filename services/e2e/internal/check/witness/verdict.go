@@ -11,7 +11,7 @@ import (
 	"changerelay/services/e2e/internal/harness/source"
 )
 
-// Names of the faults that a verdict looks for.
+// Names of the violations that a verdict looks for.
 const (
 	LostAtSource        = "acknowledged by the source, but not in it"
 	LostBeforeTopic     = "lost between source and topic"
@@ -39,11 +39,18 @@ const (
 	WrongKeyed          = "documents of another key unlike the recomputation"
 	MisplacedKeyed      = "orders that are noted at another event than documents of another key should have come to"
 	WrongSteps          = "documents of a projection in Go unlike the recomputation"
+	ResentUnlike        = "messages sent again unlike the first"
+	ResentUnknown       = "sent again, but never written"
+	ResentEarly         = "sent again before they were sent at all"
+	ResentOutOfOrder    = "sent again out of order"
+	ResentForNobody     = "sent again for a group that nobody has named"
+	NotResent           = "selected to be sent again, but not sent"
+	WrongViews          = "documents that were built anew unlike the recomputation"
 	MisappliedBeside    = "aggregates of which another group has applied other events, or not once each"
 )
 
-// Fault is what a validator found of one kind of fault.
-type Fault struct {
+// Violation is what a validator found of one kind.
+type Violation struct {
 	Name string
 	validate.Findings
 }
@@ -58,13 +65,13 @@ type Verdict struct {
 	Applied int
 	// Forgiven is how many events need not have come.
 	Forgiven int
-	// Faults has one entry for every kind of fault, found or not.
-	Faults []Fault
+	// Violations has one entry for every kind, found or not.
+	Violations []Violation
 }
 
-// Fault returns the findings of one kind.
-func (v Verdict) Fault(name string) validate.Findings {
-	for _, f := range v.Faults {
+// Violation returns the findings of one kind.
+func (v Verdict) Violation(name string) validate.Findings {
+	for _, f := range v.Violations {
 		if f.Name == name {
 			return f.Findings
 		}
@@ -98,7 +105,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	accepted := validate.EventsOf(v.Sends)
 	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
 	v.Applied = events.Len() - missing.Count
-	v.Faults = []Fault{
+	v.Violations = []Violation{
 		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
 		{LostBeforeTopic, w.lost(truth.owing, v.Sends)},
 		{LostBeforeReadModel, missing},
@@ -109,7 +116,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		{SeveralIDs, validate.SeveralIDs(v.Sends)},
 		{UnlikeSource, validate.Unlike(truth.owed, w.excused(truth.owed, v.Sends))},
 		{PositionsBack, validate.PositionsBack(v.Sends)},
-		{TermsUnclaimed, validate.TermsUnclaimed(v.Sends, w.Checkpoints.History())},
+		{TermsUnclaimed, validate.TermsUnclaimed(slices.Concat(v.Sends, w.Observer.Resent()), w.Checkpoints.History())},
 		{OverlappingTerms, validate.OverlappingTerms(v.Sends)},
 		{TermsShared, validate.TermsShared(w.Checkpoints.History())},
 		{WrongDocuments, w.differences(truth.documents(), model.Documents)},
@@ -130,8 +137,12 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
+	anew, err := w.judgeViews(ctx, truth)
+	if err != nil {
+		return Verdict{}, err
+	}
 	others, err := w.judgeBeside(ctx, truth)
-	v.Faults = slices.Concat(v.Faults, byKey, inGo, others)
+	v.Violations = slices.Concat(v.Violations, w.judgeResent(truth, v.Sends), byKey, inGo, anew, others)
 	return v, err
 }
 
@@ -145,8 +156,8 @@ func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Fi
 // was broken, that is said.
 func (w *Witness) lost(events validate.Source, sends []validate.Send) validate.Findings {
 	f := validate.Lost(events, validate.EventsOf(sends))
-	if faults := w.Observer.Faults(); f.Count > 0 && len(faults) > 0 {
-		f.Samples = append(f.Samples, "the observation was broken, and what it missed may have been sent: "+faults[0])
+	if breaks := w.Observer.Faults(); f.Count > 0 && len(breaks) > 0 {
+		f.Samples = append(f.Samples, "the observation was broken, and what it missed may have been sent: "+breaks[0])
 	}
 	return f
 }
@@ -192,7 +203,7 @@ func (w *Witness) recomputeInto(ctx context.Context, r *record, forgiven func(so
 	if w.documents != nil {
 		return w.documents.each(func(c changed) error { return r.recompute(c, forgiven) })
 	}
-	return source.Each(ctx, w.Client, w.names.SourceDatabase, w.names.SourceCollection, func(e source.Stored) error {
+	return w.eachEvent(ctx, func(e source.Stored) error {
 		pardoned := due
 		if forgiven != nil {
 			pardoned = forgiven(e)
@@ -207,6 +218,16 @@ func (w *Witness) recomputeInto(ctx context.Context, r *record, forgiven func(so
 		_, err := r.owe(w.names, e)
 		return err
 	})
+}
+
+// eachEvent calls each for the events that the source's collections have.
+func (w *Witness) eachEvent(ctx context.Context, each func(source.Stored) error) error {
+	for _, collection := range w.names.Collections() {
+		if err := source.Each(ctx, w.Client, w.names.SourceDatabase, collection, each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sends are what the topic has accepted so far.

@@ -43,6 +43,9 @@ type Projection struct {
 	// Documents says that the source is one whose changes are its events, and Collection
 	// what documents.yaml declares; nil where documents are events.
 	Documents *Documents
+	// Views are those of projections that operators build anew, if the projectors keep
+	// them, too.
+	Views []string
 	// Counted says that the shadow counts events and keeps nothing of their data, and
 	// that what else the projectors keep is not computed anew.
 	Counted bool
@@ -120,8 +123,12 @@ type Witness struct {
 	// forgiven says of an event what of it need not come; nil for nothing. gone is the
 	// same for another group, of whose read model nobody has left anything out.
 	forgiven, gone func(source.Stored) pardon
+	// halted are the events that no projection can apply, by their ids, with their aggregates.
+	halted map[string]string
 	// beside are collections of other groups, subscriptions those that must run empty.
 	beside, subscriptions []string
+	// repairs are what operators have asked for.
+	repairs *repairs
 }
 
 // Open connects and begins to watch. What happened before is not seen.
@@ -140,7 +147,7 @@ func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names,
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}
-	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), subscriptions: []string{names.Subscription}}
+	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), subscriptions: []string{names.Subscription}, repairs: &repairs{groups: make(map[string]bool)}}
 	if err := w.open(ctx, mode); err != nil {
 		w.Close(ctx)
 		return nil, err
@@ -149,7 +156,7 @@ func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names,
 }
 
 func (w *Witness) open(ctx context.Context, mode observe.Mode) (err error) {
-	if w.Observer, err = observe.New(w.endpoints.ServiceBus, w.names.Topic, w.names.Observer, w.names.Source(), mode); err != nil {
+	if w.Observer, err = observe.New(w.endpoints.ServiceBus, w.names.Topic, w.names.Observer, w.names.Sources(), mode); err != nil {
 		return err
 	}
 	model := w.ReadModel().Collection(w.projection.Collection)
@@ -215,10 +222,15 @@ func (w *Witness) State() *mongo.Database { return w.Client.Database(w.names.Sta
 // ReadModel is the read model's database.
 func (w *Witness) ReadModel() *mongo.Database { return w.Client.Database(w.names.ReadModelDatabase) }
 
+// Taker removes events from the source, and returns them.
+type Taker interface {
+	Take(ctx context.Context, ids []string) ([]source.Stored, error)
+}
+
 // Archive removes events from the source and remembers them for the verdict, so
 // that a long run does not fill its servers. It is not to be called while Judge
 // is, nor by two at once; events of one aggregate must be given in their order.
-func (w *Witness) Archive(ctx context.Context, from *source.Writer, ids []string) error {
+func (w *Witness) Archive(ctx context.Context, from Taker, ids []string) error {
 	events, err := from.Take(ctx, ids)
 	for _, e := range events {
 		err = errors.Join(err, w.archived.add(w.names, e))

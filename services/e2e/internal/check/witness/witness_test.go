@@ -390,7 +390,7 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range v.Faults {
+			for _, f := range v.Violations {
 				if f.Count != tt.want[f.Name] {
 					t.Errorf("%s: got %d %q, want %d", f.Name, f.Count, f.Samples, tt.want[f.Name])
 				}
@@ -424,6 +424,42 @@ func (s *stage) settle(t *testing.T) {
 	}
 }
 
+// Who watches a relay that runs already has not seen its term being claimed.
+func TestWitness_ATermThatWasClaimedBeforeIsKnown(t *testing.T) {
+	t.Parallel()
+	servers, names := clustertest.Sandbox(t), cluster.DefaultNames()
+	open := func() *Witness {
+		w, err := Open(t.Context(), servers, names, Orders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close(context.Background()) })
+		return w
+	}
+	before := open()
+	claimed := bson.D{{Key: "_id", Value: "s"}, {Key: "owner", Value: "p"}, {Key: "term", Value: int64(3)}}
+	if _, err := before.State().Collection(checkpoints).InsertOne(t.Context(), claimed); err != nil {
+		t.Fatal(err)
+	}
+	w := open()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	save := bson.D{{Key: "$set", Value: bson.D{{Key: "position", Value: "p1"}}}}
+	if _, err := before.State().Collection(checkpoints).UpdateByID(t.Context(), "s", save); err != nil {
+		t.Fatal(err)
+	}
+	want := []validate.Checkpoint{{Stream: "s", Owner: "p", Term: 3, Position: "p1"}}
+	err := poll.Until(t.Context(), "what was saved", func(context.Context) (bool, string) {
+		got := w.Checkpoints.History()
+		return slices.Equal(got, want), fmt.Sprint(got)
+	})
+	stop()
+	if ended := <-done; err != nil || ended != nil {
+		t.Errorf("history: %v, %v, want %v", err, ended, want)
+	}
+}
+
 // set changes a CloudEvents attribute of a message; nil takes it away.
 func set(attribute string, value any) func(*azservicebus.Message) {
 	return func(m *azservicebus.Message) {
@@ -434,7 +470,7 @@ func set(attribute string, value any) func(*azservicebus.Message) {
 	}
 }
 
-func TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsNotWhatItsDocumentSays(t *testing.T) {
+func TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument(t *testing.T) {
 	t.Parallel()
 	changes := []func(*azservicebus.Message){
 		func(m *azservicebus.Message) { m.MessageID = new("x") },
@@ -467,7 +503,7 @@ func TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsNotWhatItsDocumentSays(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := v.Fault(UnlikeSource); got.Count != len(changes) {
+	if got := v.Violation(UnlikeSource); got.Count != len(changes) {
 		t.Errorf("got %d %q, want all %d", got.Count, got.Samples, len(changes))
 	}
 }
@@ -489,10 +525,10 @@ func TestJudge_FindsWhatAnotherGroupHasMadeWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := v.Fault(MisappliedBeside); got.Count != 2 {
+	if got := v.Violation(MisappliedBeside); got.Count != 2 {
 		t.Errorf("misapplied: got %d %q, want the lost one and the double one", got.Count, got.Samples)
 	}
-	if got := v.Fault(WrongBeside); got.Count == 0 {
+	if got := v.Violation(WrongBeside); got.Count == 0 {
 		t.Error("got no document that is unlike the last event of its aggregate")
 	}
 }

@@ -34,7 +34,7 @@ func TestBackend_EndpointsBehindProxiesKeepTheirCredentials(t *testing.T) {
 	}
 }
 
-func TestBackend_EndpointsWithoutAnAddressCanNotBeProxied(t *testing.T) {
+func TestBackend_EndpointsWithoutAnAddressCannotBeProxied(t *testing.T) {
 	t.Parallel()
 	never := func(string) (string, error) { return "", errors.New("no proxy") }
 	fine := func(string) (string, error) { return "127.0.0.1:1", nil }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // Binaries are the paths of the programs that a cluster runs.
@@ -37,30 +38,54 @@ func BinariesIn(dir string) (Binaries, error) {
 // the one that the source says.
 func Build(ctx context.Context, root, dir, version string) (Binaries, error) {
 	if version == "" {
-		return build(ctx, root, dir)
+		return build(ctx, root, dir, shipped)
 	}
-	return build(ctx, root, dir, "-ldflags", "-X main.version="+version)
+	return build(ctx, root, dir, shipped, "-ldflags", "-X main.version="+version)
 }
+
+// shipped is the package of the projector that is shipped.
+const shipped = "./services/projector/cmd/projector"
 
 // BuildOver is Build with some sources replaced by an overlay, as go build has it.
 func BuildOver(ctx context.Context, root, dir, overlay string) (Binaries, error) {
-	return build(ctx, root, dir, "-overlay", overlay)
+	return BuildWith(ctx, root, dir, shipped, overlay)
 }
 
-func build(ctx context.Context, root, dir string, flags ...string) (Binaries, error) {
+// BuildWith is BuildOver with the program of another package for the projector; overlay
+// may be empty.
+func BuildWith(ctx context.Context, root, dir, projector, overlay string) (Binaries, error) {
+	if overlay == "" {
+		return build(ctx, root, dir, projector)
+	}
+	return build(ctx, root, dir, projector, "-overlay", overlay)
+}
+
+func build(ctx context.Context, root, dir, projector string, flags ...string) (Binaries, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Binaries{}, fmt.Errorf("build: %w", err)
 	}
-	args := append([]string{"build", "-o", dir + string(filepath.Separator)}, flags...)
-	args = append(args, "./services/sandbox/cmd/sandbox", "./services/publisher/cmd/publisher", "./services/projector/cmd/projector")
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = root
-	// The workspace holds all three, whatever the caller's shell says.
-	cmd.Env = append(os.Environ(), "GOWORK=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return Binaries{}, fmt.Errorf("go %v in %s: %w\n%s", args, root, err, out)
+	programs := []string{"./services/sandbox/cmd/sandbox", "./services/publisher/cmd/publisher"}
+	if projector == shipped {
+		programs = append(programs, shipped)
+	} else if err := goBuild(ctx, root, filepath.Join(dir, "projector"), flags, projector); err != nil {
+		return Binaries{}, err
+	}
+	if err := goBuild(ctx, root, dir+string(filepath.Separator), flags, programs...); err != nil {
+		return Binaries{}, err
 	}
 	return BinariesIn(dir)
+}
+
+func goBuild(ctx context.Context, root, to string, flags []string, packages ...string) error {
+	args := slices.Concat([]string{"build", "-o", to}, flags, packages)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	// The workspace holds all of them, whatever the caller's shell says.
+	cmd.Env = append(os.Environ(), "GOWORK=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %v in %s: %w\n%s", args, root, err, out)
+	}
+	return nil
 }
 
 // Root returns the repository's root: the nearest directory at or above the

@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"hash/fnv"
+	"time"
+)
 
 // Config says what a cluster consists of.
 type Config struct {
@@ -47,8 +50,10 @@ func LeaseOf(ttl time.Duration) Lease {
 
 // Names are the databases, collections and entities in use.
 type Names struct {
-	SourceDatabase    string
-	SourceCollection  string
+	SourceDatabase   string
+	SourceCollection string
+	// SecondCollection has the events of half of the aggregates; empty where one has all.
+	SecondCollection  string
 	StateDatabase     string
 	ReadModelDatabase string
 	LeaseName         string
@@ -71,8 +76,33 @@ func DefaultNames() Names {
 	}
 }
 
-// Source is the CloudEvents source of the relay's messages.
+// Source is the CloudEvents source of the relay's messages of the first collection.
 func (n Names) Source() string { return "/" + n.SourceDatabase + "/" + n.SourceCollection }
+
+// Sources are those of all collections.
+func (n Names) Sources() []string {
+	sources := []string{n.Source()}
+	if n.SecondCollection != "" {
+		sources = append(sources, "/"+n.SourceDatabase+"/"+n.SecondCollection)
+	}
+	return sources
+}
+
+// Collections are those of the source.
+func (n Names) Collections() []string {
+	if n.SecondCollection == "" {
+		return []string{n.SourceCollection}
+	}
+	return []string{n.SourceCollection, n.SecondCollection}
+}
+
+// CollectionOf is the collection that an aggregate's events are in.
+func (n Names) CollectionOf(aggregate string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(aggregate))
+	all := n.Collections()
+	return all[h.Sum32()%uint32(len(all))]
+}
 
 // OfRun returns the names with databases that belong to one run alone, for
 // servers that outlive it.

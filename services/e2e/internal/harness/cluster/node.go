@@ -151,11 +151,29 @@ func (n *Node) CommandIn(ctx context.Context, env []string, args ...string) (str
 func (n *Node) CommandAs(ctx context.Context, binary string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = slices.Concat(n.program.env, env)
+	cmd.WaitDelay = orphanTime
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s %q: %w: %s", n.Name, args, err, output)
 	}
 	return string(output), err
+}
+
+// orphanTime is how long what a command has started may hold its output open once the
+// command itself is gone.
+const orphanTime = 2 * time.Second
+
+// Script writes a program into dir that runs the node's binary as an operator would, with
+// its environment and the arguments that the program is given. It shows the node's secrets.
+func (n *Node) Script(dir string) (string, error) {
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	words := []string{"#!/bin/sh\nexec env -i"}
+	for _, setting := range n.program.env {
+		words = append(words, quote(setting))
+	}
+	path := filepath.Join(dir, n.Program())
+	text := strings.Join(append(words, quote(n.program.binary), `"$@"`), " ") + "\n"
+	return path, os.WriteFile(path, []byte(text), 0o700) //nolint:gosec // it is run
 }
 
 // Wait blocks until the program has ended and returns its exit status, -1 where
@@ -183,6 +201,26 @@ func (n *Node) LogPath() string { return n.program.log }
 // Page is the address of the page on the node's admin port.
 func (n *Node) Page() (string, error) { return n.adminURL("/") }
 
+// Settings are the settings that the node's runs have.
+func (n *Node) Settings() map[string]string {
+	settings := make(map[string]string)
+	for _, one := range n.program.env {
+		if name, value, _ := strings.Cut(one, "="); name != "PATH" && name != "HOME" {
+			settings[name] = value
+		}
+	}
+	return settings
+}
+
+// Help is what the binary of a service prints for --help.
+func Help(ctx context.Context, binary string) (string, error) {
+	help, err := exec.CommandContext(ctx, binary, "--help").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its settings: %w", binary, err)
+	}
+	return string(help), nil
+}
+
 // Program is the name of the node's program.
 func (n *Node) Program() string { return filepath.Base(n.program.binary) }
 
@@ -198,10 +236,17 @@ func (n *Node) Log() string {
 	return string(text)
 }
 
-// lastWords is the last line that the node has logged.
+// lastWords is the last line that the node has logged: its error alone, where it has one.
 func (n *Node) lastWords() string {
 	lines := strings.Split(strings.TrimSpace(n.Log()), "\n")
-	return lines[len(lines)-1]
+	last := lines[len(lines)-1]
+	var line struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal([]byte(last), &line) == nil && line.Error != "" {
+		return line.Error
+	}
+	return last
 }
 
 // Usage is what the node's runs took so far.

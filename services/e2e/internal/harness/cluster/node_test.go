@@ -160,7 +160,7 @@ func TestNode_EveryProcessLeadsAGroupOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestNode_ANodeThatCanNotStartSaysWhy(t *testing.T) {
+func TestNode_ANodeThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	n := node(t, "service")
 	n.program.binary = filepath.Join(t.TempDir(), "missing")

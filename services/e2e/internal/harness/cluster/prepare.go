@@ -37,6 +37,15 @@ func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 	if p.Dir == "" {
 		p.Dir = filepath.Join(root, ".run", kind+"-"+time.Now().Format("20060102-150405"))
 	}
+	// What is printed, and written into scripts, holds in other directories, too.
+	for _, path := range []*string{&p.Dir, &w.Bin} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return Place{}, fmt.Errorf("find directory: %w", err)
+		}
+	}
 	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
 		return Place{}, fmt.Errorf("make directory of the run: %w", err)
 	}

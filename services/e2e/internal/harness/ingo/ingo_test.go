@@ -1,45 +1,30 @@
 package ingo_test
 
 import (
-	"encoding/json"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/ingo"
 )
 
-func TestOverlay_IsWhatAProjectorIsBuiltOf(t *testing.T) {
+func TestBuild_TheProjectorHasTheProjection(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	under := filepath.Join(t.TempDir(), "under.json")
-	if err := os.WriteFile(under, []byte(`{"Replace": {"/elsewhere/a.go": "/elsewhere/b.go"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	overlay, err := ingo.Overlay(root, t.TempDir(), under)
+	programs, err := ingo.Build(t.Context(), root, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct{ Replace map[string]string }
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
-	if got := all.Replace["/elsewhere/a.go"]; got != "/elsewhere/b.go" || len(all.Replace) != 3 {
-		t.Errorf("got %v, want what the other overlay replaces, and two files more", all.Replace)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./services/projector/internal/config")
-	build.Dir = root
-	build.Env = append(os.Environ(), "GOWORK=")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("build: %v\n%s", err, out)
+	for group, want := range map[string]string{"": `{"name":"steps","collections":["steps"]}`, "beside": `{"name":"latest","collections":["latest"]}`} {
+		validate := exec.CommandContext(t.Context(), programs.Projector, "validate")
+		validate.Env = []string{"READMODEL_GROUP=" + group}
+		got, err := validate.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("in group %q: got %s and %v, want %s", group, got, err, want)
+		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package input reads events that people bring themselves: a file of JSON objects,
-// one a line, each with aggregateId, type, version, time and data; a table of
+// one a line, each with aggregateId, type, time, version and data; a table of
 // comma-separated values; or an event log in XES, the format of IEEE 1849. A file
 // whose name ends in .gz is unpacked.
 //
@@ -49,38 +49,42 @@ type LineError struct {
 
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
-// ReadFile reads the file, by the ending of its name. columns says which columns of a
-// table are what. Where lines are at fault the error joins a *LineError for each of
+// ReadFile reads the file, by the ending of its name. fields says which fields of
+// the lines, or columns of a table, are what. Where lines are at fault the error joins a *LineError for each of
 // the first of them, and no events are returned with it.
-func ReadFile(path string, columns Columns) (Log, error) {
+func ReadFile(path string, fields Fields) (Log, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Log{}, fmt.Errorf("read events: %w", err)
 	}
 	defer f.Close()
 	if !strings.EqualFold(filepath.Ext(path), ".gz") {
-		return Read(path, f, columns)
+		return Read(path, f, fields)
 	}
 	unpacked, err := gzip.NewReader(f)
 	if err != nil {
 		return Log{}, fmt.Errorf("unpack %s: %w", path, err)
 	}
-	return Read(path, unpacked, columns)
+	return Read(path, unpacked, fields)
 }
 
 // Read is ReadFile for what r reads; name is what it is called.
-func Read(name string, r io.Reader, columns Columns) (Log, error) {
+func Read(name string, r io.Reader, fields Fields) (Log, error) {
 	g := &gathered{file: name, log: Log{lines: make(map[string]int)}, last: make(map[string]int64)}
-	var err error
-	switch kind := strings.ToLower(filepath.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))); {
-	case kind == ".csv":
-		err = readTable(r, columns, g)
-	case columns != nil:
-		return Log{}, fmt.Errorf("read events of %s: columns are those of a table, whose name ends in .csv", name)
+	r, err := text(r)
+	if err != nil {
+		g.bad(1, "%s", err)
+		return g.outcome()
+	}
+	switch kind := filepath.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz")); {
+	case kind == ".csv", kind == ".tsv", kind == ".tab":
+		err = readTable(r, fields, g)
+	case kind == ".xes" && fields != nil:
+		return Log{}, fmt.Errorf("read events of %s: an event log in XES has names of its own for all parts", name)
 	case kind == ".xes":
 		err = readXES(r, g)
 	default:
-		err = readNDJSON(r, g)
+		err = readNDJSON(r, fields, g)
 	}
 	if err != nil {
 		return Log{}, fmt.Errorf("read events of %s: %w", name, err)

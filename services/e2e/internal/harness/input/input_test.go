@@ -20,7 +20,7 @@ func line(aggregate, version string) string {
 
 func TestInput_AGoodFileIsReadInItsOrder(t *testing.T) {
 	t.Parallel()
-	log, err := Read("f", strings.NewReader(line("b", "7")+"\n\n"+line("a", "0")+"\r\n"+line("b", "9")), nil)
+	log, err := Read("f", strings.NewReader("\ufeff"+line("b", "7")+"\n\n"+line("a", "0")+"\r\n"+line("b", "9")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,19 +72,25 @@ func TestInput_ABadLineIsNamed(t *testing.T) {
 		want []string
 	}{
 		{name: "not JSON", text: good + "{", line: 2, want: []string{"is not a JSON object"}},
-		{name: "not an object", text: good + "[1]", line: 2, want: []string{"is not a JSON object"}},
-		{name: "everything missing is named at once", text: "{}", line: 1, want: []string{"aggregateId is missing", "type is missing", "version is missing", "time is missing", "data is missing"}},
+		{name: "not an object", text: good + "[1]", line: 2, want: []string{"is not a JSON object: [1]"}},
+		{name: "an array", text: "[" + good + "]", line: 1, want: []string{"each event has a line of its own"}},
+		{name: "JSON of several lines", text: "{\n\"type\": 1\n}\n", line: 1, want: []string{"each event has a line of its own"}},
+		{name: "UTF-16", text: "\xff\xfe{\x00}\x00", line: 1, want: []string{"iconv -f UTF-16"}},
+		{name: "a packed file", text: "\x1f\x8b\x08\x00", line: 1, want: []string{"ends in .gz"}},
+		{name: "a spreadsheet", text: "PK\x03\x04", line: 1, want: []string{"save it as CSV"}},
+		{name: "everything missing is named at once", text: "{}", line: 1, want: []string{"aggregateId is missing", "type is missing", "time is missing", "; if fields have other names, say which, as in --fields aggregateId=FIELD,type=FIELD,time=FIELD"}},
+		{name: "what the first line has is missing", text: good + `{"aggregateId":"b","type":"T","time":"2026-03-01"}`, line: 2, want: []string{"version is missing", "data is missing"}},
 		{name: "null is missing", text: strings.Replace(good, `"a"`, `null`, 1), line: 1, want: []string{"aggregateId is missing"}},
 		{name: "an empty aggregate id", text: line("", "1"), line: 1, want: []string{`aggregateId is "", not a string with text`}},
-		{name: "an aggregate id of another type", text: strings.Replace(good, `"a"`, `12`, 1), line: 1, want: []string{"aggregateId is 12"}},
+		{name: "an aggregate id of another type", text: strings.Replace(good, `"a"`, `1.5`, 1), line: 1, want: []string{"aggregateId is 1.5"}},
 		{name: "a field that MongoDB cannot store", text: strings.Replace(good, `"n"`, `"n\u0000"`, 1), line: 1, want: []string{"cannot be stored", "null bytes"}},
 		{name: "a version with a fraction", text: line("a", "1.5"), line: 1, want: []string{"version is 1.5, not a whole number"}},
 		{name: "a negative version", text: line("a", "-1"), line: 1, want: []string{"version is -1"}},
 		{name: "a version too large", text: line("a", "9223372036854775808"), line: 1, want: []string{"version is 9223372036854775808"}},
 		{name: "a version that does not rise", text: good + line("b", "1") + "\n" + line("a", "1"), line: 3, want: []string{`version 1 of aggregate "a" does not rise: the one before is 1`}},
-		{name: "a time in words", text: strings.Replace(good, "2026-03-01T12:00:00Z", "noon", 1), line: 1, want: []string{`time is "noon", not an RFC 3339 time`}},
+		{name: "a time in words", text: strings.Replace(good, "2026-03-01T12:00:00Z", "noon", 1), line: 1, want: []string{"time: noon is not a time as"}},
 		{name: "data that is no object", text: strings.Replace(good, `{"n":1,"a":{"b":[true]}}`, "7", 1), line: 1, want: []string{"data is 7, not a JSON object"}},
-		{name: "an unknown field", text: strings.Replace(good, `"type"`, `"Type"`, 1), line: 1, want: []string{"type is missing", "Type is not a field of an event"}},
+		{name: "a field beside the data", text: strings.Replace(good, `"type"`, `"more":1,"type"`, 1), line: 1, want: []string{"more is not a field of an event", "--fields data=data"}},
 		{name: "text that is not UTF-8", text: strings.Replace(good, "Happened", "\xff", 1), line: 1, want: []string{"is not valid UTF-8"}},
 		{name: "an empty file", text: "\n\n", line: 1, want: []string{"there is no event in the file"}},
 		{name: "a line beyond all bounds", text: good + strings.Repeat("x", maxLine+1), line: 2, want: []string{"is longer than"}},

@@ -10,10 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/harness/orders"
 )
@@ -21,8 +18,11 @@ import (
 // maxLine bounds one event in bytes: MongoDB takes documents up to 16 MiB.
 const maxLine = 15 << 20
 
-// readNDJSON reads a JSON object a line.
-func readNDJSON(r io.Reader, g *gathered) error {
+// readNDJSON reads a JSON object a line. The first one says, as the header of a table
+// does, which fields are the parts of events, and whether there are versions and data;
+// the others must have the same.
+func readNDJSON(r io.Reader, fields Fields, g *gathered) error {
+	o := objects{said: fields}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	n := 0
@@ -32,12 +32,19 @@ func readNDJSON(r io.Reader, g *gathered) error {
 		if len(line) == 0 {
 			continue
 		}
-		e, err := parse(line)
-		if err != nil {
-			g.bad(n, "%s", err)
-			continue
+		if n == 1 && oneDocument(line) {
+			g.bad(n, "begins JSON of several lines, or an array: each event has a line of its own, as jq -c '.[]?' makes of an array")
+			return nil
 		}
-		g.add(n, e)
+		e, err := o.event(line)
+		switch {
+		case err != nil:
+			g.bad(n, "%s", err)
+		case o.parts[partVersion] == "":
+			g.number(n, e)
+		default:
+			g.add(n, e)
+		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		g.bad(n+1, "is longer than %d bytes", maxLine)
@@ -46,25 +53,41 @@ func readNDJSON(r io.Reader, g *gathered) error {
 	return lines.Err()
 }
 
-// parse reads one line.
-func parse(line []byte) (orders.Event, error) {
+// oneDocument tells that a first line is the beginning of what takes more than one, or
+// an array.
+func oneDocument(line []byte) bool {
+	return line[0] == '[' || string(line) == "{"
+}
+
+// objects are the lines while they are read.
+type objects struct {
+	said  Fields
+	parts Fields // as said, or as the first line has them; nil before that
+}
+
+// event reads one line.
+func (o *objects) event(line []byte) (orders.Event, error) {
 	if !utf8.Valid(line) {
-		return orders.Event{}, errors.New("is not valid UTF-8")
+		return orders.Event{}, errors.New(notUTF8)
 	}
 	fields := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(line, &fields); err != nil {
+		if _, other := errors.AsType[*json.UnmarshalTypeError](err); other {
+			return orders.Event{}, fmt.Errorf("is not a JSON object: %s", brief(line))
+		}
 		return orders.Event{}, fmt.Errorf("is not a JSON object: %w", err)
 	}
-	l := lineFields{fields: fields}
-	e := orders.Event{
-		Aggregate: l.text("aggregateId"),
-		Type:      l.text("type"),
-		Version:   l.version("version"),
-		Time:      l.time("time"),
-		Data:      l.data("data"),
+	first := o.parts == nil
+	if first {
+		o.find(fields)
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		l.bad("%s is not a field of an event", name)
+	l := lineFields{fields: fields, parts: o.parts}
+	e := orders.Event{Aggregate: l.text(partAggregate), Type: l.text(partType), Version: l.version(), Time: l.time(), Data: l.data(line)}
+	if o.parts[partData] != "" && o.said[partData] == "" {
+		l.refuseOthers()
+	}
+	if first && len(l.nameless) > 0 {
+		l.bad("if fields have other names, say which, as in --fields %s", strings.Join(l.nameless, ","))
 	}
 	if len(l.problems) > 0 {
 		return orders.Event{}, errors.New(strings.Join(l.problems, "; "))
@@ -72,74 +95,28 @@ func parse(line []byte) (orders.Event, error) {
 	return e, nil
 }
 
-// lineFields takes fields out of a line and gathers what is wrong with them.
-type lineFields struct {
-	fields   map[string]json.RawMessage
-	problems []string
-}
-
-func (l *lineFields) bad(format string, args ...any) {
-	l.problems = append(l.problems, fmt.Sprintf(format, args...))
-}
-
-// take removes a field, which must be there.
-func (l *lineFields) take(name string) (json.RawMessage, bool) {
-	raw, found := l.fields[name]
-	delete(l.fields, name)
-	if !found || string(raw) == "null" {
-		l.bad("%s is missing", name)
-		return nil, false
+// find finds the parts of events among the fields of the first line. One that every
+// event must have is looked for under its own name where it is not found.
+func (o *objects) find(fields map[string]json.RawMessage) {
+	o.parts = maps.Clone(o.said)
+	if o.parts == nil {
+		o.parts = Fields{}
 	}
-	return raw, true
-}
-
-func (l *lineFields) text(name string) string {
-	raw, found := l.take(name)
-	if !found {
-		return ""
+	names := slices.Sorted(maps.Keys(fields))
+	for part, wanted := range usual {
+		if o.parts[part] != "" {
+			continue
+		}
+		if part != partVersion && part != partData {
+			o.parts[part] = part
+		}
+		for _, want := range wanted {
+			if at := slices.IndexFunc(names, func(name string) bool { return plain(name) == plain(want) }); at >= 0 {
+				o.parts[part] = names[at]
+				break
+			}
+		}
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil || s == "" {
-		l.bad("%s is %s, not a string with text", name, brief(raw))
-	}
-	return s
-}
-
-func (l *lineFields) version(name string) int64 {
-	raw, found := l.take(name)
-	if !found {
-		return 0
-	}
-	var n int64
-	if json.Unmarshal(raw, &n) != nil || n < 0 {
-		l.bad("%s is %s, not a whole number from 0 on", name, brief(raw))
-	}
-	return n
-}
-
-func (l *lineFields) time(name string) time.Time {
-	raw, found := l.take(name)
-	if !found {
-		return time.Time{}
-	}
-	var t time.Time
-	if json.Unmarshal(raw, &t) != nil {
-		l.bad("%s is %s, not an RFC 3339 time", name, brief(raw))
-	}
-	return t
-}
-
-// data reads the payload as relaxed Extended JSON, fields in their order.
-func (l *lineFields) data(name string) any {
-	raw, found := l.take(name)
-	if !found {
-		return nil
-	}
-	var doc bson.D
-	if err := bson.UnmarshalExtJSON(raw, false, &doc); err != nil {
-		l.bad("%s is %s, not a JSON object (%v)", name, brief(raw), err)
-	}
-	return doc
 }
 
 // brief cuts what a problem quotes.

@@ -10,47 +10,40 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/harness/orders"
 )
 
-// The parts of an event that a column may be.
+// The parts of an event that a field or a column may be.
 const (
 	partAggregate = "aggregateId"
 	partType      = "type"
 	partTime      = "time"
 	partVersion   = "version"
+	partData      = "data" // of a table, all columns that are no part
 )
 
-// usual are the columns that a part is looked for in, where nobody says which; the
-// second are those of event logs that were saved as tables.
+// usual are the fields that a part is looked for in, in this order, where nobody says
+// which; behind the first are those of event logs that were saved as tables. Capitals,
+// spaces and underlines make no difference.
 var usual = map[string][]string{
-	partAggregate: {partAggregate, "case:concept:name"},
-	partType:      {partType, "concept:name"},
-	partTime:      {partTime, "time:timestamp"},
+	partAggregate: {partAggregate, "case:concept:name", "caseid"},
+	partType:      {partType, "concept:name", "activity"},
+	partTime:      {partTime, "time:timestamp", "timestamp", "completetimestamp"},
 	partVersion:   {partVersion},
+	partData:      {partData},
 }
 
-// Columns says which column of a table is which part of an event.
-type Columns map[string]string
-
-// ParseColumns reads aggregateId=orderId,type=activity,time=timestamp.
-func ParseColumns(text string) (Columns, error) {
-	if text == "" {
-		return nil, nil
-	}
-	c := Columns{}
-	for pair := range strings.SplitSeq(text, ",") {
-		part, column, found := strings.Cut(pair, "=")
-		if _, known := usual[part]; !known || !found || column == "" {
-			return nil, fmt.Errorf("%q: want aggregateId=COLUMN,type=COLUMN,time=COLUMN and, if there is one, version=COLUMN", pair)
-		}
-		c[part] = column
-	}
-	return c, nil
+// plain is a column's name without what makes no difference.
+func plain(name string) string {
+	return strings.NewReplacer(" ", "", "_", "").Replace(strings.ToLower(name))
 }
+
+// mostNames is how many columns a problem names.
+const mostNames = 20
 
 // table is a table while it is read.
 type table struct {
@@ -64,7 +57,7 @@ type table struct {
 // header has more of them. The first line names the columns. Columns that are no part
 // of an event are its data: numbers or booleans where all of the column are, texts
 // otherwise; an empty one is left out.
-func readTable(r io.Reader, columns Columns, g *gathered) error {
+func readTable(r io.Reader, fields Fields, g *gathered) error {
 	rows, err := opened(r)
 	if err != nil {
 		return err
@@ -76,8 +69,12 @@ func readTable(r io.Reader, columns Columns, g *gathered) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(header, func(name string) bool { return !utf8.ValidString(name) }) {
+		g.bad(1, notUTF8)
+		return nil
+	}
 	t := table{header: header}
-	if problems := t.find(columns); len(problems) > 0 {
+	if problems := t.find(fields); len(problems) > 0 {
 		g.bad(1, "%s", strings.Join(problems, "; "))
 		return nil
 	}
@@ -91,9 +88,6 @@ func readTable(r io.Reader, columns Columns, g *gathered) error {
 // opened looks which character separates the values.
 func opened(r io.Reader) (*csv.Reader, error) {
 	text := bufio.NewReaderSize(r, 64<<10)
-	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) {
-		_, _ = text.Discard(len(mark))
-	}
 	start, err := text.Peek(text.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -110,7 +104,7 @@ func opened(r io.Reader) (*csv.Reader, error) {
 }
 
 // find finds the parts of events among the columns, and says what is wrong with those.
-func (t *table) find(columns Columns) (problems []string) {
+func (t *table) find(fields Fields) (problems []string) {
 	t.parts = make(map[string]int)
 	for i, name := range t.header {
 		if name == "" {
@@ -120,21 +114,49 @@ func (t *table) find(columns Columns) (problems []string) {
 			problems = append(problems, fmt.Sprintf("the column %q is there twice", name))
 		}
 	}
+	var missing []string
 	for _, part := range []string{partAggregate, partType, partTime, partVersion} {
-		wanted, said := usual[part], columns[part]
-		if said != "" {
-			wanted = []string{said}
-		}
-		at := slices.IndexFunc(t.header, func(name string) bool { return slices.Contains(wanted, name) })
+		at := t.column(part, fields[part])
 		switch {
 		case at >= 0:
 			t.parts[part] = at
-		case part != partVersion || said != "":
-			problems = append(problems, fmt.Sprintf("no column is %s: there is no %s among %s; name it with --csv %s=COLUMN",
-				part, strings.Join(wanted, " or "), brief([]byte(strings.Join(t.header, ", "))), part))
+		case fields[part] != "":
+			problems = append(problems, fmt.Sprintf("there is no %s among the columns %s", fields[part], t.names()))
+		case part != partVersion:
+			missing = append(missing, part)
 		}
 	}
+	if fields[partData] != "" {
+		problems = append(problems, "data are all columns that are no other part: no one column is named as that")
+	}
+	if len(missing) > 0 {
+		problems = append(problems, fmt.Sprintf("no column is %s among %s: name them, as in --fields %s=COLUMN",
+			strings.Join(missing, ", "), t.names(), strings.Join(missing, "=COLUMN,")))
+	}
 	return problems
+}
+
+// column is where a part is, -1 where it is nowhere: under the name that was said, or
+// under a usual one.
+func (t *table) column(part, said string) int {
+	if said != "" {
+		return slices.Index(t.header, said)
+	}
+	for _, wanted := range usual[part] {
+		if at := slices.IndexFunc(t.header, func(name string) bool { return plain(name) == plain(wanted) }); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// names are the columns, cut where they are many.
+func (t *table) names() string {
+	names := t.header
+	if len(names) > mostNames {
+		names = append(slices.Clone(names[:mostNames]), "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 // read reads all rows, for the values of a column say together what they are.
@@ -154,6 +176,10 @@ func (t *table) read(rows *csv.Reader, g *gathered) error {
 		line, _ := rows.FieldPos(0)
 		if len(row) != len(t.header) {
 			g.bad(line, "has %d values, and the header %d", len(row), len(t.header))
+			continue
+		}
+		if slices.ContainsFunc(row, func(value string) bool { return !utf8.ValidString(value) }) {
+			g.bad(line, notUTF8)
 			continue
 		}
 		t.rows, t.lines = append(t.rows, row), append(t.lines, line)

@@ -11,9 +11,9 @@ import (
 	"changerelay/services/e2e/internal/harness/orders"
 )
 
-func columns(t *testing.T, text string) Columns {
+func fields(t *testing.T, text string) Fields {
 	t.Helper()
-	c, err := ParseColumns(text)
+	c, err := ParseFields(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestTable_RowsAreNumberedWithinTheirAggregate(t *testing.T) {
 		"Köln 7;Placed;2026-03-01T12:00:00+01:00;1;007;true;\r\n" +
 		"b;Placed;2026-03-01 12:00:00.5;0.5;8;;\"two\nlines\"\r\n" +
 		"Köln 7;Paid;2026-03-01;;;false;\r\n"
-	log, err := Read("f.csv", strings.NewReader(text), columns(t, "aggregateId=order id,type=activity,time=at"))
+	log, err := Read("f.csv", strings.NewReader(text), fields(t, "aggregateId=order id,type=activity,time=at"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,11 @@ func TestTable_ColumnsHaveTheirUsualNames(t *testing.T) {
 	if err != nil || len(log.Events) != 1 || log.Events[0].Aggregate != "c" || log.Events[0].Type != "A" {
 		t.Errorf("got %v, %v, want the event A of c", log.Events, err)
 	}
-	log, err = Read("f.csv", strings.NewReader("aggregateId\ttype\ttime\tversion\nc\tA\t2026-03-01\t7\n"), nil)
+	log, err = Read("f.csv", strings.NewReader("Case_ID,timestamp,Resource,Activity,type,Complete Timestamp\nc,1772359200,r,x,A,noon\n"), nil)
+	if err != nil || len(log.Events) != 1 || log.Events[0].Aggregate != "c" || log.Events[0].Type != "A" || log.Events[0].Time.Unix() != 1772359200 {
+		t.Errorf("got %v, %v, want the event A of c, from the first of the usual names", log.Events, err)
+	}
+	log, err = Read("f.tsv", strings.NewReader("aggregateId\ttype\ttime\tversion\nc\tA\t2026-03-01\t7\n"), nil)
 	if err != nil || len(log.Events) != 1 || log.Events[0].Version != 7 {
 		t.Errorf("got %v, %v, want version 7", log.Events, err)
 	}
@@ -65,14 +69,18 @@ func TestTable_WhatIsWrongIsNamed(t *testing.T) {
 	t.Parallel()
 	const header = "aggregateId,type,time,version\n"
 	tests := []struct {
-		name, text, columns string
-		want                []string
+		name, text, said string
+		want             []string
 	}{
 		{name: "columns that are missing", text: "id,type\n", want: []string{
-			"f.csv:1: no column is aggregateId: there is no aggregateId or case:concept:name among id, type; name it with --csv aggregateId=COLUMN",
-			"no column is time",
+			"f.csv:1: no column is aggregateId, time among id, type: name them, as in --fields aggregateId=COLUMN,time=COLUMN",
 		}},
-		{name: "a column that was named and is not there", text: header, columns: "type=what", want: []string{"there is no what among"}},
+		{name: "an encoding of Western Europe", text: header + "a,gr\xf6\xdfer,2026-03-01,1\nb,,2026-03-01,1\n", want: []string{
+			"f.csv:2: is not valid UTF-8; for a file of Windows", "f.csv:3: type is empty",
+		}},
+		{name: "a header of Western Europe", text: "aggregateId,type,time,gr\xf6\xdfe\n", want: []string{"f.csv:1: is not valid UTF-8"}},
+		{name: "a date of which nobody knows the month", text: header + "a,b,1/2/2026,1\n", want: []string{"f.csv:2: time: 1/2/2026 is not a time as"}},
+		{name: "a column that was named and is not there", text: header, said: "type=what", want: []string{"there is no what among the columns aggregateId, type"}},
 		{name: "a column that is there twice", text: "aggregateId,type,time,x,x\n", want: []string{`the column "x" is there twice`}},
 		{name: "every row at fault", text: header + "a,,2026-03-01,1\na,b,noon,1\na,b,2026-03-01\na,b,2026-03-01,x\nb,b,2026-03-01,2\nb,b,2026-03-01,2\n", want: []string{
 			"f.csv:2: type is empty", "f.csv:3: time: noon is not a time as", "f.csv:4: has 3 values, and the header 4",
@@ -85,7 +93,7 @@ func TestTable_WhatIsWrongIsNamed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Read("f.csv", strings.NewReader(tt.text), columns(t, tt.columns))
+			_, err := Read("f.csv", strings.NewReader(tt.text), fields(t, tt.said))
 			if err == nil {
 				t.Fatal("got no error")
 			}
@@ -98,15 +106,23 @@ func TestTable_WhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-func TestColumns_MustNameParts(t *testing.T) {
+func TestFields_MustNameParts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"id=x", "type", "type="} {
-		if _, err := ParseColumns(text); err == nil {
+		if _, err := ParseFields(text); err == nil {
 			t.Errorf("%q: got no error", text)
 		}
 	}
-	if _, err := Read("f.ndjson", strings.NewReader(line("a", "1")), columns(t, "type=x")); err == nil {
-		t.Error("columns of a file that is no table: got no error")
+	for name, text := range map[string]string{
+		"f.xes": xesLog(`<string key="concept:name" value="c"/>` + xesStep("t", "2026-03-01T12:00:00+01:00", "")),
+		"f.csv": "aggregateId,type,time\na,b,2026-03-01\n",
+	} {
+		if _, err := Read(name, strings.NewReader(text), nil); err != nil {
+			t.Errorf("%s without fields: got %v", name, err)
+		}
+		if _, err := Read(name, strings.NewReader(text), fields(t, "data=x")); err == nil {
+			t.Errorf("data of %s: got no error", name)
+		}
 	}
 }
 

@@ -31,13 +31,27 @@ const maxNested = 16
 // data. Attributes of attributes are left out.
 func readXES(r io.Reader, g *gathered) error {
 	x := &xes{decoder: xml.NewDecoder(r), gathered: g}
+	x.decoder.CharsetReader = func(label string, _ io.Reader) (io.Reader, error) {
+		return nil, &encodingError{label}
+	}
 	err := x.log()
+	if other, is := errors.AsType[*encodingError](err); is {
+		g.bad(1, "%s", other)
+		return nil
+	}
 	wrong := (*xml.SyntaxError)(nil)
 	if errors.As(err, &wrong) {
 		g.bad(wrong.Line, "is not XML: %s", wrong.Msg)
 		return nil
 	}
 	return err
+}
+
+// encodingError is that of a log which says that it is in another encoding than UTF-8.
+type encodingError struct{ label string }
+
+func (e *encodingError) Error() string {
+	return fmt.Sprintf("is in %[1]s, not UTF-8: iconv -f %[1]s -t UTF-8, and name UTF-8 in the first line", e.label)
 }
 
 // xes reads the elements of a log.

@@ -85,7 +85,7 @@ func TestXES_WhatIsWrongIsNamed(t *testing.T) {
 		{name: "an attribute where those of the trace are put", text: xesLog(name + `<int key="x" value="1"/>` + xesStep("A", "2026-03-01T12:00:00Z", `<int key="case" value="1"/>`)), want: []string{`attribute "case"`}},
 		{name: "a file that was cut off", text: strings.TrimSuffix(xesLog(name+step), "</log>"), want: []string{"is not XML"}},
 		{name: "containers without end", text: xesLog(name + strings.Repeat(`<container key="c">`, 100)), want: []string{"more than 16 deep"}},
-		{name: "another encoding", text: `<?xml version="1.0" encoding="ISO-8859-1"?><log/>`, want: []string{"ISO-8859-1"}},
+		{name: "another encoding", text: `<?xml version="1.0" encoding="ISO-8859-1"?><log/>`, want: []string{"f.xes:1: is in ISO-8859-1, not UTF-8: iconv -f ISO-8859-1"}},
 		{name: "no event", text: "<log/>", want: []string{"there is no event in the file"}},
 	}
 	for _, tt := range tests {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/commandline"
 )
 
 // Config says what is to run.
@@ -52,7 +53,6 @@ func (s settings) Set(text string) error {
 func Parse(args []string, usage io.Writer) (Config, error) {
 	c := Config{Names: cluster.DefaultNames(), Publisher: settings{}, Projector: settings{}}
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // what is wrong is for the caller to say, once
 	flags.StringVar(&c.Names.SourceDatabase, "database", c.Names.SourceDatabase, "`database` of the source")
 	flags.StringVar(&c.Names.SourceCollection, "collection", c.Names.SourceCollection, "`collection` of the source")
 	flags.StringVar(&c.Names.ReadModelDatabase, "read", c.Names.ReadModelDatabase, "`database` of the read models")
@@ -68,11 +68,7 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	flags.StringVar(&c.World, "world", "", "as far, slow and strict as the servers are to be: a `name` or a file, see docs/sandbox.md")
 	flags.StringVar(&c.Bin, "bin", "", "use the binaries of this `directory` (sandbox, publisher, projector) in place of building them")
 	flags.StringVar(&c.Dir, "dir", "", "keep logs in this `directory` in place of one under .run")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.Usage()
-	}
+	err := commandline.Parse(flags, args, usage)
 	if err != nil {
 		return Config{}, err
 	}

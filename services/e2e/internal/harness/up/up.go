@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -35,6 +36,10 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	err = errors.Join(known(ctx, "--publisher", place.Binaries.Publisher, cfg.Publisher), known(ctx, "--projector", place.Binaries.Projector, cfg.Projector))
+	if err != nil {
+		return err
+	}
 	c := cluster.New(cfg.layout(place))
 	defer c.Close()
 	if err := start(ctx, c); err != nil {
@@ -46,7 +51,19 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 // Stay prints to out where a cluster that is at work is, and stops it in good order
 // when ctx ends. The error says which process has ended before, and how.
 func Stay(ctx context.Context, c *cluster.Cluster, dir string, out io.Writer) error {
-	if err := announce(out, c, dir); err != nil {
+	if err := commands(c, dir); err != nil {
+		return err
+	}
+	page, err := newOverview(c, dir)
+	if err != nil {
+		return err
+	}
+	serving, end := context.WithCancel(ctx)
+	var served sync.WaitGroup
+	served.Go(func() { page.serve(serving) })
+	defer served.Wait()
+	defer end()
+	if err := announce(out, c, page.url(), dir); err != nil {
 		return err
 	}
 	if err := await(ctx, c); err != nil {
@@ -127,10 +144,11 @@ func await(ctx context.Context, c *cluster.Cluster) error {
 }
 
 // announce prints where everything is.
-func announce(out io.Writer, c *cluster.Cluster, dir string) error {
+func announce(out io.Writer, c *cluster.Cluster, overview, dir string) error {
 	e, n := c.Endpoints(), c.Names()
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table)
+	fmt.Fprintf(table, "page of all\t%s\n", overview)
 	fmt.Fprintf(table, "MongoDB\t%s\n", e.MongoURI)
 	fmt.Fprintf(table, "  source\t%s.%s\n", n.SourceDatabase, n.SourceCollection)
 	fmt.Fprintf(table, "  read models\t%s\n", n.ReadModelDatabase)
@@ -144,6 +162,7 @@ func announce(out io.Writer, c *cluster.Cluster, dir string) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\n", service.Name, page)
 	}
+	fmt.Fprintf(table, "commands\t%s/publisher status, %s/projector doctor, ...\n", dir, dir)
 	fmt.Fprintf(table, "logs\t%s\n", dir)
 	fmt.Fprintln(table, "\nCtrl-C stops everything.")
 	return table.Flush()

@@ -96,8 +96,8 @@ func boundGuards() []guard.Guard {
 		{
 			Name:    "dead letters: the one asked for that is gone is a failure",
 			File:    command + "/deadredrive.go",
-			Cut:     "if !all && r.gone > 0 {",
-			With:    "if !all && r.gone < 0 {",
+			Cut:     "if !all && fates[delivery.ReturnGone] > 0 {",
+			With:    "if !all && fates[delivery.ReturnGone] < 0 {",
 			Package: app,
 			Tests:   []string{"TestDeadRedrive_SaysThatTheOneAskedForIsGone"},
 		},

@@ -58,8 +58,8 @@ func emptiedGuards() []guard.Guard {
 		{
 			Name:    "emptied: once the note is removed nothing is remembered",
 			File:    readmodel + "/emptied.go",
-			Cut:     "s.witnessed.forget(collection)",
-			With:    "_ = s.witnessed.forget",
+			Cut:     "s.Writes.witnessed.forget(collection)",
+			With:    "_ = s.Writes.witnessed.forget",
 			Package: readmodel,
 			Tests:   []string{found},
 		},
@@ -89,9 +89,9 @@ func emptiedGuards() []guard.Guard {
 		},
 		{
 			Name:    "emptied: a witness that a batch had to insert was not there",
-			File:    readmodel + "/pass.go",
-			Cut:     "p.store.witnessed.inserted(p.collection.Name(), now, result)",
-			With:    "_ = result",
+			File:    readmodel + "/writes.go",
+			Cut:     "s.witnessed.inserted(to.Name(), began, result)",
+			With:    "_, _ = began, result",
 			Package: readmodel,
 			Tests:   []string{"TestEmptied_ADocumentThatIsBegunAnewWasNotThere"},
 		},

@@ -94,7 +94,7 @@ func feedGuards() []guard.Guard {
 			Tests:   []string{"TestMove_StaysWhereWhatItHasNotedIsRestoredFromBefore"},
 		},
 		{
-			Name:    "gaps: a projector that notes no versions is reckoned with until it counts as dead",
+			Name:    "gaps: a projector that notes no versions counts until it counts as dead",
 			File:    readmodel + "/process.go",
 			Cut:     "deadAfter.Milliseconds()",
 			With:    "int64(0)",

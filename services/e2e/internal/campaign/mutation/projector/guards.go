@@ -34,6 +34,7 @@ func Guards() []guard.Guard {
 		linkGuards(),
 		deliveryGuards(),
 		brakeGuards(),
+		skipGuards(),
 		haltNoteGuards(),
 		positionGuards(),
 		suspectGuards(),
@@ -42,6 +43,7 @@ func Guards() []guard.Guard {
 		feedGuards(),
 		leftGuards(),
 		storeGuards(),
+		commitGuards(),
 		boundGuards(),
 		expressionGuards(),
 		discardGuards(),
@@ -51,9 +53,11 @@ func Guards() []guard.Guard {
 		emptiedGuards(),
 		beginningGuards(),
 		conditionGuards(),
+		codedGuards(),
 		sourceGuards(),
 		rebuildGuards(),
 		verifyGuards(),
+		progressGuards(),
 		readerGuards(),
 	)
 }

@@ -11,7 +11,7 @@ func leftGuards() []guard.Guard {
 			Cut:     "case found.letters > 0:",
 			With:    "case found.letters > 0 && former:",
 			Package: app,
-			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+			Tests:   []string{"TestMove_IsRefusedWhileTheSubscriptionThatIsLeftHasDeadLetters"},
 		},
 		{
 			Name:    "left: so are those that an earlier move has left",
@@ -43,7 +43,7 @@ func leftGuards() []guard.Guard {
 			Cut:     "s.noteBefore(ctx, m.before)",
 			With:    "ctx.Err()",
 			Package: app,
-			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+			Tests:   []string{"TestMove_IsRefusedWhileTheSubscriptionThatIsLeftHasDeadLetters"},
 		},
 		{
 			Name:    "left: dead letters are put back in the new environment",
@@ -51,7 +51,7 @@ func leftGuards() []guard.Guard {
 			Cut:     "numbered(accepting(redrive, (*scope).admitDead,",
 			With:    "numbered(accepting(redrive, (*scope).admit,",
 			Package: app,
-			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+			Tests:   []string{"TestMove_IsRefusedWhileTheSubscriptionThatIsLeftHasDeadLetters"},
 		},
 		{
 			Name:    "left: there nothing else is changed",
@@ -59,7 +59,7 @@ func leftGuards() []guard.Guard {
 			Cut:     `"those of all halted aggregates"), (*scope).admit,`,
 			With:    `"those of all halted aggregates"), (*scope).admitDead,`,
 			Package: app,
-			Tests:   []string{"TestMove_IsRefusedWhileMessagesAreDeadLetteredInTheSubscriptionThatIsLeft"},
+			Tests:   []string{"TestMove_IsRefusedWhileTheSubscriptionThatIsLeftHasDeadLetters"},
 		},
 		{
 			Name:    "left: what is scheduled will wait",

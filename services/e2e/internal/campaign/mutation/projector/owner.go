@@ -142,6 +142,14 @@ func ownerGuards() []guard.Guard {
 			Tests:   []string{"TestHeard_WhatIsMovedFromASilentProjectorIsNotItsAnyMore"},
 		},
 		{
+			Name:    "rebuild: after a silence it is asked what rebuilds have decided before anything is applied",
+			File:    app + "/heard.go",
+			Cut:     "\treturn a.checkRecords(ctx)\n",
+			With:    "\treturn nil\n",
+			Package: app,
+			Tests:   []string{"TestHeard_ASilenceDoesNotEndForWhoHasMissedARebuild"},
+		},
+		{
 			Name:    "owner: what a projector has begun ends before others take it for dead",
 			File:    readmodel + "/process.go",
 			Cut:     "cancel(ErrSilent)",

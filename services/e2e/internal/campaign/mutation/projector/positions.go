@@ -32,8 +32,8 @@ func positionGuards() []guard.Guard {
 		{
 			Name:    "positions: of writes that go together the right one is blamed",
 			File:    readmodel + "/refusal.go",
-			Cut:     "sent = refusal.unit.writes\n",
-			With:    "sent = refusal.unit.writes[:1]\n",
+			Cut:     "sent = refusal.failed.writes\n",
+			With:    "sent = refusal.failed.writes[:1]\n",
 			Package: readmodel,
 			Tests:   []string{"TestPositions_OneThatIsLostIsMissedByItsDocument"},
 		},

@@ -114,7 +114,7 @@ func processGuards() []guard.Guard {
 		{
 			Name:    "idle: a store looks once in a while",
 			File:    readmodel + "/transaction.go",
-			Cut:     "time.Since(l.last) < patience",
+			Cut:     "time.Since(l.last) < conflictTime",
 			With:    "time.Since(l.last) < 0",
 			Package: readmodel,
 			Tests:   []string{"TestLooks_AreDueOnceInAWhile"},

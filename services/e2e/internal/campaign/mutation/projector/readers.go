@@ -150,6 +150,14 @@ func readerGuards() []guard.Guard {
 			Tests:   []string{"TestRebuilds_AChangedProjectionIsNoted"},
 		},
 		{
+			Name:    "versions: a large one is compared in many requests",
+			File:    readmodel + "/behind.go",
+			Cut:     "const comparedAtOnce = 1000",
+			With:    "const comparedAtOnce = 100_000",
+			Package: readmodel,
+			Tests:   []string{"TestBehind_ComparesALargeVersionInManyRequests"},
+		},
+		{
 			Name:    "rebuild: a short resend is not everything",
 			File:    command + "/rebuildresend.go",
 			Cut:     "if status.State == resendIncomplete {",

@@ -200,8 +200,8 @@ func redriveGuards() []guard.Guard {
 		{
 			Name:    "keyed: what is passed by contradicts nothing",
 			File:    readmodel + "/refusal.go",
-			Cut:     "twins(first.Event, at) && !first.Passed:",
-			With:    "twins(first.Event, at):",
+			Cut:     "conflicts(first.Event, at) && !first.Passed:",
+			With:    "conflicts(first.Event, at):",
 			Package: readmodel,
 			Tests:   []string{"TestKeyed_WhatIsPassedByContradictsNothing"},
 		},

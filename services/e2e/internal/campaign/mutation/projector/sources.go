@@ -28,7 +28,7 @@ func sourceGuards() []guard.Guard {
 		},
 		{
 			Name:    "sources: an event of another source is no repeat",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     "case why != \"\":",
 			With:    "case why != \"\" && learned:",
 			Package: readmodel,
@@ -43,8 +43,8 @@ func sourceGuards() []guard.Guard {
 			Tests:   []string{apart},
 		},
 		{
-			Name:    "sources: events of two are not folded",
-			File:    readmodel + "/unit.go",
+			Name:    "sources: events of two are not coalesced",
+			File:    readmodel + "/coalescedwrite.go",
 			Cut:     " && w.Event.Source == last.Event.Source",
 			With:    "",
 			Package: readmodel,
@@ -84,7 +84,7 @@ func sourceGuards() []guard.Guard {
 		},
 		{
 			Name:    "sources: the same event under another name is no second one",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     "e.ID != at.EventID && !another(e, at)",
 			With:    "e.ID != at.EventID",
 			Package: readmodel,
@@ -125,7 +125,7 @@ func sourceGuards() []guard.Guard {
 		{
 			Name:    "sources: a redrive takes the same events for repeats",
 			File:    delivery + "/putback.go",
-			Cut:     ", at.Continued && at.Sequence >= w.Event.Sequence:",
+			Cut:     ", at.Continued && at.Sequence >= w.Event.Sequence && !slices.Contains(lackedBy, w.Projection):",
 			With:    ":",
 			Package: app,
 			Tests:   []string{renamed},
@@ -164,7 +164,7 @@ func sourceGuards() []guard.Guard {
 		},
 		{
 			Name:    "sources: an event of another one behind a repeat is none",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     "write.Event.Sequence <= at.Sequence && p.store.sources.fits(write.Event, at) &&",
 			With:    "write.Event.Sequence <= at.Sequence &&",
 			Package: readmodel,

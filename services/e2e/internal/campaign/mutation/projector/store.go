@@ -7,15 +7,15 @@ func storeGuards() []guard.Guard {
 	return []guard.Guard{
 		{
 			Name:    "write: without a majority nothing is applied, whatever else is refused",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     " || bulk.WriteConcernError != nil",
 			With:    "",
 			Package: readmodel,
 			Tests:   []string{"TestStore_WithoutAMajorityNothingBeforeARefusedWriteIsApplied"},
 		},
 		{
-			Name:    "fold: pushes that keep different numbers are not folded",
-			File:    readmodel + "/fold.go",
+			Name:    "coalesce: pushes that keep different numbers are not coalesced",
+			File:    readmodel + "/coalesce.go",
 			Cut:     "!ok || !same || last != other",
 			With:    "!ok || !same || last > 0 && other > 0",
 			Package: app,
@@ -39,7 +39,7 @@ func storeGuards() []guard.Guard {
 		},
 		{
 			Name:    "read model: a duplicate key of another index is no repeat",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     "failure.Code == reply.DuplicateKey && !reply.OfAnotherIndex(failure.WriteError):",
 			With:    "failure.Code == reply.DuplicateKey:",
 			Package: readmodel,
@@ -47,7 +47,7 @@ func storeGuards() []guard.Guard {
 		},
 		{
 			Name:    "read model: another event with the same sequence is no repeat",
-			File:    readmodel + "/pass.go",
+			File:    readmodel + "/bulkwriter.go",
 			Cut:     "return e.Sequence == at.Sequence && e.ID != at.EventID && !another(e, at)",
 			With:    "return false",
 			Package: readmodel,

@@ -10,7 +10,7 @@ func viewGuards() []guard.Guard {
 		{
 			Name:    "view: one that was lost shows what was noted",
 			File:    readmodel + "/seen.go",
-			Cut:     "return *noted.On, s.standing(ctx, v, *noted.On)",
+			Cut:     "return *noted.On, s.checkShown(ctx, v, *noted.On)",
 			With:    "return v.On, nil",
 			Package: app,
 			Tests:   []string{shown},
@@ -53,7 +53,7 @@ func viewGuards() []guard.Guard {
 			Cut:     "if err := s.note(ctx, v.View, v.Collection()); err != nil {",
 			With:    "if err := error(nil); err != nil {",
 			Package: readmodel,
-			Tests:   []string{"TestStand_NotesWhatReadersSeeBeforeAndAfter"},
+			Tests:   []string{"TestSwitchView_NotesWhatReadersSeeBeforeAndAfter"},
 		},
 		{
 			Name:    "view: a switch notes over a setup in between",
@@ -61,7 +61,7 @@ func viewGuards() []guard.Guard {
 			Cut:     "return s.note(ctx, v.View, v.Collection())",
 			With:    "return ctx.Err()",
 			Package: readmodel,
-			Tests:   []string{"TestStand_NotesWhatReadersSeeBeforeAndAfter"},
+			Tests:   []string{"TestSwitchView_NotesWhatReadersSeeBeforeAndAfter"},
 		},
 		{
 			Name:    "view: setup notes nothing over a switch",

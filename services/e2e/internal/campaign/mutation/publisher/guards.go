@@ -42,6 +42,7 @@ func Guards() []guard.Guard {
 		readingGuards(),
 		asideGuards(),
 		resendGuards(),
+		resendGoneGuards(),
 		eventsGuards(),
 		adoptGuards(),
 		replayGuards(),

@@ -30,6 +30,22 @@ func moveGuards() []guard.Guard {
 			Tests:   []string{"TestMove_OfALostStreamThatDiedIsNoBeginningOfAPartition"},
 		},
 		{
+			Name:    "moves: a position may take as long to reach as the source needs",
+			File:    changestream + "/source.go",
+			Cut:     "err := s.check(attempt,",
+			With:    "attempt, late := context.WithTimeout(attempt, answerTimeout)\n\tdefer late()\n\terr := s.check(attempt,",
+			Package: changestream,
+			Tests:   []string{"TestCheckAfter_TakesAsLongAsTheSourceNeeds"},
+		},
+		{
+			Name:    "moves: no answer of the source refuses no position",
+			File:    command + "/source.go",
+			Cut:     "_, refused := errors.AsType[*changestream.HaltError](err); refused {",
+			With:    "_, refused := errors.AsType[*changestream.HaltError](err); refused || err != nil {",
+			Package: app,
+			Tests:   []string{"TestMove_ToAPositionThatTakesLongToReachIsWaitedFor"},
+		},
+		{
 			Name:    "moves: a position is under the options that the record keeps",
 			File:    mongostate + "/moves.go",
 			Cut:     "claimed.Options = record.Options",

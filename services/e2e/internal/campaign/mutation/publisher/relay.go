@@ -42,7 +42,7 @@ func relayGuards() []guard.Guard {
 			Cut:     "if err := s.deps.MayAct(); err != nil {",
 			With:    "if err := error(nil); err != nil {",
 			Package: relay,
-			Tests:   []string{"TestRelay_NothingIsSentWhenTheLeaseCanNotBeTrusted"},
+			Tests:   []string{"TestRelay_NothingIsSentWhenTheLeaseCannotBeTrusted"},
 		},
 		{
 			Name:    "relay: parked before it counts as finished",

@@ -13,6 +13,22 @@ func resendGuards() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "resend: one that goes through a large collection for each chunk is warned of",
+			File:    command + "/resends.go",
+			Cut:     "of.warnings, err = unserved(ctx, documents, plan)",
+			With:    "_, err = unserved(ctx, documents, plan)",
+			Package: app,
+			Tests:   []string{"TestResend_OfALargeCollectionWithoutAnIndexIsWarnedOf"},
+		},
+		{
+			Name:    "doctor: a resend needs the index, too",
+			File:    command + "/doctor.go",
+			Cut:     "e.config.MayCopy() || e.resendsMany(ctx, source)",
+			With:    "e.config.MayCopy()",
+			Package: app,
+			Tests:   []string{"TestResend_OfALargeCollectionWithoutAnIndexIsWarnedOf"},
+		},
+		{
 			Name:    "resend: a role that may not see resends publishes all the same",
 			File:    stream + "/resend.go",
 			Cut:     "if mongostate.Forbidden(err) {",
@@ -104,7 +120,7 @@ func resendGuards() []guard.Guard {
 			Name:    "resend: a change tells of what was committed before it alone",
 			File:    resend + "/beside.go",
 			Cut:     "b.come(b.last) //",
-			With:    "b.come(following(b.last)) //",
+			With:    "b.come(b.last.Next()) //",
 			Package: resend,
 			Tests:   []string{behind},
 		},
@@ -169,8 +185,8 @@ func resendGuards() []guard.Guard {
 			File:    stream + "/resendgone.go",
 			Cut:     "s.seen.over[record.ID] || older",
 			With:    "older",
-			Package: app,
-			Tests:   []string{older},
+			Package: stream,
+			Tests:   []string{"TestResends_WhatBecomesOfARecordIsInTheLedger"},
 		},
 		{
 			Name:    "resend: one that is further back than it was is in the ledger",

@@ -1,7 +1,11 @@
 // Package sandbox lists guards of the sandbox.
 package sandbox
 
-import "changerelay/services/e2e/internal/campaign/mutation/guard"
+import (
+	"slices"
+
+	"changerelay/services/e2e/internal/campaign/mutation/guard"
+)
 
 const (
 	mongodb = "services/sandbox/internal/mongodb/"
@@ -11,8 +15,11 @@ const (
 	server  = mongodb + "mongoserver"
 )
 
-// Guards are guards of the sandbox that a hostile or careless client meets.
-func Guards() []guard.Guard {
+// Guards are all guards of the sandbox.
+func Guards() []guard.Guard { return slices.Concat(clientGuards(), queryGuards()) }
+
+// clientGuards are those that a hostile or careless client meets.
+func clientGuards() []guard.Guard {
 	return []guard.Guard{
 		{
 			Name:    "sandbox: a transaction writes to no collection that has another name by now",
@@ -145,8 +152,8 @@ func Guards() []guard.Guard {
 		{
 			Name:    "sandbox: before 5.0 what a pipeline changed is told as a replacement",
 			File:    mongodb + "commands/data/update.go",
-			Cut:     "PathsOfPipelines: c.Server.Version.Has(5)",
-			With:    "PathsOfPipelines: c.Server.Version.Has(4)",
+			Cut:     "SinceFive: c.Server.Version.Has(5)",
+			With:    "SinceFive: c.Server.Version.Has(4)",
 			Package: server,
 			Tests:   []string{"TestStreams_TellAPipelinesChangesByVersion"},
 		},
@@ -221,6 +228,70 @@ func Guards() []guard.Guard {
 			With:    "if v.Type",
 			Package: server,
 			Tests:   []string{"TestExplain_ReadsKeysOnly"},
+		},
+		{
+			Name:    "sandbox: a long $range is interrupted",
+			File:    mongodb + "query/expression/array.go",
+			Cut:     "(step > 0 && i < at[1] || step < 0 && i > at[1]) && s.goesOn(1)",
+			With:    "(step > 0 && i < at[1] || step < 0 && i > at[1])",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestExpression_OperatorsAreInterruptedAmongManyElements"},
+		},
+		{
+			Name:    "sandbox: a long $split is interrupted",
+			File:    mongodb + "query/expression/text.go",
+			Cut:     "\tfor part := range strings.SplitSeq(content(a), content(b)) {\n\t\tif !s.goesOn(1) {",
+			With:    "\tfor part := range strings.SplitSeq(content(a), content(b)) {\n\t\tif s == nil {",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestExpression_OperatorsAreInterruptedAmongManyElements"},
+		},
+		{
+			Name:    "sandbox: the rows of a long $zip are interrupted",
+			File:    mongodb + "query/expression/array.go",
+			Cut:     "if !s.goesOn(len(inputs)) {",
+			With:    "if s == nil {",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestExpression_ZipCountsTheRowsThatItMakes"},
+		},
+		{
+			Name:    "sandbox: what goes through a long array is interrupted",
+			File:    mongodb + "query/expression/walk.go",
+			Cut:     "return w.Iterator.Next() && w.scope.goesOn(1)",
+			With:    "return w.Iterator.Next()",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestExpression_OperatorsAreInterruptedAmongManyElements"},
+		},
+		{
+			Name:    "sandbox: a lost token opens a stream before 5.0, which fails",
+			File:    mongodb + "engine/stream.go",
+			Cut:     "lost && (s.resume == nil || !o.LateLoss) {",
+			With:    "lost {",
+			Package: mongodb + "engine",
+			Tests:   []string{"TestStream_LostHistory"},
+		},
+		{
+			Name:    "sandbox: a view makes no event",
+			File:    mongodb + "engine/stream.go",
+			Cut:     "if e.UUID == uuid.Nil {",
+			With:    "if e.UUID == uuid.Nil && e == nil {",
+			Package: mongodb + "engine",
+			Tests:   []string{"TestStream_Scopes"},
+		},
+		{
+			Name:    "sandbox: requests of before 5.1 are refused from 6.0 on",
+			File:    mongodb + "command/legacy.go",
+			Cut:     "case !c.Request.Legacy || !c.Server.Version.Has(6):",
+			With:    "case !c.Request.Legacy || c.Server.Version.Has(4):",
+			Package: mongodb + "mongoserver",
+			Tests:   []string{"TestLegacy_RequestsAreRefusedSince6"},
+		},
+		{
+			Name:    "sandbox: a retried insert leaves out what 4.4.1 leaves out",
+			File:    mongodb + "commands/data/insert.go",
+			Cut:     "if !c.Retry.Done(number(last)) {",
+			With:    "if c.Retry == nil || last >= 0 {",
+			Package: mongodb + "mongoserver",
+			Tests:   []string{"TestVector_Vectors"},
 		},
 	}
 }

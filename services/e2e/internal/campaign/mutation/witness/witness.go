@@ -11,6 +11,9 @@ func Guards() []guard.Guard {
 		bench   = "services/e2e/internal/bench/suite"
 		chaos   = "services/e2e/internal/campaign/chaos"
 		watch   = "services/e2e/internal/check/watch"
+
+		expect   = "services/e2e/internal/check/expect"
+		validate = "services/e2e/internal/check/validate"
 	)
 	return []guard.Guard{
 		{
@@ -67,6 +70,46 @@ func Guards() []guard.Guard {
 			With:    "if c.Lease > 0 {",
 			Package: chaos,
 			Tests:   []string{"TestPlan_NothingIsDoneToServersThatAreGiven"},
+		},
+		{
+			Name:    "witness: a resent message names the message that it repeats",
+			File:    expect + "/resend.go",
+			Cut:     "m.MessageID != of+\"~\"+r.ID",
+			With:    "m.MessageID == \"\"",
+			Package: expect,
+			Tests:   []string{"TestResend_AMessageThatIsSentAgainHasThePartsOfTheFirst"},
+		},
+		{
+			Name:    "witness: what is resent comes behind what it repeats",
+			File:    validate + "/resent.go",
+			Cut:     "case !live[s.Event]:",
+			With:    "case s.Aggregate == \"\":",
+			Package: validate,
+			Tests:   []string{"TestResent_WhatOvertakesTheStreamIsFound"},
+		},
+		{
+			Name:    "witness: what a view shows beyond its events is found",
+			File:    witness + "/repairs.go",
+			Cut:     "\t\t\t\ts.documents[id][field] = \"should not be there\"\n",
+			With:    "\t\t\t\t_, _ = id, field\n",
+			Package: witness,
+			Tests:   []string{"TestJudge_FindsWhatWasBuiltAnewWrong"},
+		},
+		{
+			Name:    "witness: an aggregate that has to be halted and is not is found",
+			File:    witness + "/halted.go",
+			Cut:     "\t\tfound.Add(\"%s is not in %s\", aggregate, collection)\n",
+			With:    "\t\t_ = aggregate\n",
+			Package: witness,
+			Tests:   []string{"TestAtRest_TellsHaltsThatAreExpectedFromOthers"},
+		},
+		{
+			Name:    "chaos: readers see no document that its events do not make",
+			File:    chaos + "/readers.go",
+			Cut:     "case there && !now.whole():",
+			With:    "case there && id == \"\":",
+			Package: chaos,
+			Tests:   []string{"TestReader_FindsWhatIsNeitherOldNorNew"},
 		},
 		{
 			Name:    "bench: rows are measured in an order that is drawn",

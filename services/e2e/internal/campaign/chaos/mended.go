@@ -1,0 +1,188 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/e2e/internal/check/report"
+)
+
+// mendRounds bounds how often what is still wrong is dealt with at the end.
+const mendRounds = 8
+
+// mendAll brings what operators have begun to its end, and mends what they have damaged,
+// as the documentation says, until nothing is left. Then a projection was built anew,
+// and a comparison finds nothing.
+func (c *campaign) mendAll(ctx context.Context) error {
+	if err := c.endResends(ctx); err != nil {
+		return err
+	}
+	for range mendRounds {
+		if err := c.witness.AwaitStill(ctx, time.Second); err != nil {
+			return err
+		}
+		halted, err := c.dealWithHalts(ctx)
+		if err != nil {
+			return err
+		}
+		if halted {
+			continue
+		}
+		differ, err := c.mendDamage(ctx)
+		if err != nil {
+			return err
+		}
+		rebuilt, err := c.endRebuild(ctx)
+		if err != nil {
+			return err
+		}
+		if !differ && !rebuilt {
+			return c.endCompared(ctx)
+		}
+	}
+	return fmt.Errorf("read models are not mended after %d rounds", mendRounds)
+}
+
+// endResends has the resend under way come to its end, and notes those that are done.
+func (c *campaign) endResends(ctx context.Context) error {
+	n := c.cluster.Publishers[0]
+	var all []resendSaid
+	for began := time.Now(); ; {
+		output, err := n.CommandIn(ctx, nil, "resend", "status", "--all", "--json")
+		all = resendsIn(output)
+		if err != nil && len(all) == 0 && len(c.repairs.resends) == 0 {
+			return nil // there never was one
+		}
+		under := slices.IndexFunc(all, func(s resendSaid) bool { return !slices.Contains([]string{"done", "cancelled", "incomplete"}, s.State) })
+		if err == nil && under < 0 {
+			break
+		}
+		if under >= 0 && all[under].State == "paused" {
+			_, _ = n.CommandIn(ctx, nil, "resend", "resume", "--why", "chaos")
+		}
+		if time.Since(began) > c.cfg.Settle || !sleepUntil(ctx, time.Now().Add(time.Second)) {
+			return fmt.Errorf("a resend comes to no end: %s", output)
+		}
+	}
+	c.repairs.mu.Lock()
+	defer c.repairs.mu.Unlock()
+	for _, asked := range c.repairs.resends {
+		at := slices.IndexFunc(all, func(s resendSaid) bool { return s.ID == asked.id })
+		switch {
+		case at < 0:
+			c.wrong("resend %s is not among those that publisher resend status names", asked.id)
+		case all[at].State == "incomplete" || all[at].Failed > 0:
+			c.wrong("resend %s is %s, with %d failed: %v", asked.id, all[at].State, all[at].Failed, all[at].Short)
+		case all[at].State == "done" && asked.selects != nil:
+			c.witness.Resent(asked.id, asked.group, asked.at, asked.selects)
+		}
+	}
+	return nil
+}
+
+// dealWithHalts redrives what is halted. An aggregate that was damaged, and to which events came
+// that were sent long ago, may be.
+func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
+	var all []struct {
+		ID     string `bson:"_id"`
+		Reason string `bson:"reason"`
+	}
+	cursor, err := c.witness.ReadModel().Collection(halts).Find(ctx, bson.D{})
+	if err == nil {
+		err = cursor.All(ctx, &all)
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for halts: %w", err)
+	}
+	for _, h := range all {
+		output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, "parked", "redrive", h.ID)
+		c.note("repair: redrive", h.ID+", halted: "+h.Reason, outcomeOf(output, err))
+	}
+	return len(all) > 0, nil
+}
+
+// mendDamage compares all documents with the source, with nothing moving: what the command
+// names must be what the witness finds, exactly. What it offers is done.
+func (c *campaign) mendDamage(ctx context.Context) (some bool, err error) {
+	n := c.cluster.Projectors[0]
+	want := map[string][]string{}
+	for _, view := range single {
+		if want[view], err = c.witness.Differing(ctx, view); err != nil {
+			return false, err
+		}
+	}
+	v, output, failed := c.verify(ctx, n, "1s")
+	if !v.ended {
+		c.say("verify: %s", outcomeOf(output, failed))
+		return true, nil // a rebuild that was killed may be under way
+	}
+	for view, differ := range want {
+		if got := v.ids(view); !slices.Equal(got, differ) {
+			c.wrong("verify names %q of %s, and %q differ", got, view, differ)
+		}
+		some = some || len(differ) > 0
+	}
+	c.repairs.mu.Lock()
+	c.repairs.compared += len(v.differ)
+	c.repairs.mu.Unlock()
+	if len(v.differ) > 0 {
+		c.note("repair: damage mended", fmt.Sprintf("%d documents differ", len(v.differ)), strings.TrimPrefix(c.mend(ctx, n, v), "; "))
+	}
+	return some || len(v.differ) > 0, nil
+}
+
+// endRebuild brings the rebuild to its end, or does one where none came to its end before.
+func (c *campaign) endRebuild(ctx context.Context) (some bool, err error) {
+	view := c.rebuilt()
+	c.repairs.mu.Lock()
+	wanted := c.repairs.begun[view] || c.repairs.rebuilt[view] == 0
+	c.repairs.mu.Unlock()
+	if !wanted {
+		return false, nil
+	}
+	output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, c.rebuildArgs(view, "--rate", "0", "--grace", "0s")...)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	c.note("repair: projection built anew, at the end", view, outcomeOf(output, err))
+	if err == nil {
+		c.repairs.ended(view)
+	}
+	return true, nil
+}
+
+// endCompared compares all once more, and looks that nothing is said to be missing.
+func (c *campaign) endCompared(ctx context.Context) error {
+	n := c.cluster.Projectors[0]
+	if v, output, err := c.verify(ctx, n, "1s"); err != nil || len(v.differ) > 0 {
+		c.wrong("verify, with everything mended: %v: %s", err, outcomeOf(output, err))
+	}
+	if output, err := n.CommandIn(ctx, nil, "incomplete", "list"); err != nil || strings.Contains(output, `"aggregate"`) {
+		c.wrong("incomplete list, with everything mended: %v: %s", err, firstLine(output))
+	}
+	return nil
+}
+
+// judgeRepairs writes into the report what readers have seen, and what was done.
+func (c *campaign) judgeRepairs(r *report.Report) {
+	if c.repairs == nil {
+		return
+	}
+	figures := c.repairs.figures()
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		r.Figures = append(r.Figures, report.Figure{Name: name, Value: figures[name], Unit: report.Count})
+	}
+	if c.repairs.reads == 0 {
+		r.Checks = append(r.Checks, report.Impossible("looks of readers at what is repaired", 0, report.Count, "they have seen nothing"))
+	}
+	seen := c.repairs.seen
+	r.Checks = append(r.Checks,
+		report.AtMost("documents that readers saw neither old nor new", float64(seen.Count), 0, report.Count, seen.Samples...),
+		report.AtMost("commands that did not do what they promise", float64(c.broken.Count), 0, report.Count, c.broken.Samples...))
+}
