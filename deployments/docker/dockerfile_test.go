@@ -59,6 +59,26 @@ func TestDockerfile_TheImageBuiltHereIsTheOneThatUsersBuild(t *testing.T) {
 	}
 }
 
+// A check that asks where nobody listens calls every container unhealthy.
+func TestDockerfile_TheSandboxIsAskedWhereItListens(t *testing.T) {
+	t.Parallel()
+	port := regexp.MustCompile(`"--http", "[0-9.]+:(\d+)"`)
+	listens, asked := "", ""
+	for _, line := range stages(t, "sandbox.Dockerfile")[2] {
+		found := port.FindStringSubmatch(line)
+		switch {
+		case found == nil:
+		case strings.HasPrefix(line, "ENTRYPOINT "):
+			listens = found[1]
+		case strings.HasPrefix(line, "HEALTHCHECK "):
+			asked = found[1]
+		}
+	}
+	if listens == "" || asked != listens {
+		t.Errorf("port: the page listens on %q, and the health check asks %q", listens, asked)
+	}
+}
+
 func TestDockerfile_AnImageRunsAsANumberedUserOnPinnedBases(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`(?m)^ARG (GO|BASE)_IMAGE=[a-z0-9./-]+:[a-z0-9.-]+$`)

@@ -15,7 +15,7 @@ LABEL org.opencontainers.image.title="change-relay sandbox" \
 COPY sandbox /usr/local/bin/sandbox
 USER 65532:65532
 EXPOSE 27017 5672 5300 8080
-HEALTHCHECK --interval=10s --timeout=5s --start-period=5s --retries=3 CMD ["/usr/local/bin/sandbox", "health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s --retries=3 CMD ["/usr/local/bin/sandbox", "health", "--http", "127.0.0.1:8080"]
 ENTRYPOINT ["/usr/local/bin/sandbox", "--mongo", "0.0.0.0:27017", "--servicebus", "0.0.0.0:5672", "--management", "0.0.0.0:5300", "--http", "0.0.0.0:8080"]
 
 FROM ${GO_IMAGE} AS build
@@ -32,5 +32,5 @@ LABEL org.opencontainers.image.title="change-relay sandbox" \
 COPY --from=build /out/sandbox /usr/local/bin/sandbox
 USER 65532:65532
 EXPOSE 27017 5672 5300 8080
-HEALTHCHECK --interval=10s --timeout=5s --start-period=5s --retries=3 CMD ["/usr/local/bin/sandbox", "health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s --retries=3 CMD ["/usr/local/bin/sandbox", "health", "--http", "127.0.0.1:8080"]
 ENTRYPOINT ["/usr/local/bin/sandbox", "--mongo", "0.0.0.0:27017", "--servicebus", "0.0.0.0:5672", "--management", "0.0.0.0:5300", "--http", "0.0.0.0:8080"]
