@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := pkg/contract services/sandbox services/publisher services/projector services/e2e
+MODULES := pkg/contract services/sandbox services/publisher services/projector services/projector/example services/e2e
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w
 BIN := $(CURDIR)/bin
@@ -23,11 +23,13 @@ help: ## print this list
 
 .PHONY: demo
 demo: ## run the whole path on the embedded sandbox, with faults, and check it (ARGS="--rate 2000 …")
-	@go run ./services/e2e/cmd/demo $(ARGS)
+	@go build -o $(BIN)/demo ./services/e2e/cmd/demo
+	@exec $(BIN)/demo $(ARGS)
 
 .PHONY: up
 up: ## run sandbox, publisher and projector until Ctrl-C, for your own events (ARGS="--collection … --projections …", ARGS=-h)
-	@go run ./services/e2e/cmd/up $(ARGS)
+	@go build -o $(BIN)/up ./services/e2e/cmd/up
+	@exec $(BIN)/up $(ARGS)
 
 .PHONY: test
 test: $(BIN)/sandbox ## run every test that needs no Docker
@@ -115,7 +117,7 @@ run-projector: build ## run a projector with the settings in the environment
 	@$(BIN)/projector $(ARGS)
 
 .PHONY: mutate
-mutate: $(BIN)/sandbox ## cut each guard of the services in turn, and show which test goes red (SEED=1 ARGS="--of 40", ARGS="--only save", ARGS="--at-once 4")
+mutate: $(BIN)/sandbox ## cut each guard of the services in turn, and show which test goes red (SEED=1 ARGS="--of 40", ARGS="--only save", ARGS="--whole FILE")
 	@SANDBOX_BIN=$(BIN)/sandbox go run ./services/e2e/cmd/mutate --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: check
