@@ -27,7 +27,8 @@ type Config struct {
 	Publishers int
 	Projectors int
 	Lease      time.Duration
-	// Settle bounds the time for recovery and drain after the last fault.
+	// Settle bounds the time for recovery and drain after the last fault, on a machine with
+	// processors to spare.
 	Settle time.Duration
 	// Operators are the mistakes of operators to make instead of other faults: all, or
 	// parts of their names with commas between; empty for none.
@@ -73,7 +74,7 @@ func Parse(args []string, getenv func(string) string, usage io.Writer) (Config, 
 	flags.IntVar(&c.Publishers, "publishers", 2, "publisher processes")
 	flags.IntVar(&c.Projectors, "projectors", 3, "projector processes")
 	flags.DurationVar(&c.Lease, "lease", 3*time.Second, "length of the publishers' lease")
-	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last fault")
+	flags.DurationVar(&c.Settle, "settle", 5*time.Minute, "bounds recovery and drain after the last fault, on a machine with processors to spare")
 	flags.StringVar(&c.Operators, "operators", "", "make operators' mistakes instead of other faults: all, or `parts` of their names with commas between")
 	flags.BoolVar(&c.Plain, "plain", false, "leave the services' settings as they are by default, in place of drawing some from the seed")
 	flags.StringVar(&c.Source, "source", "", "what an event is: `events` for each document, documents for each change of one; drawn from the seed by default")

@@ -98,7 +98,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	for _, f := range left {
 		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
 	}
-	drain := report.AtMost("recovery and drain after the last fault", c.recovery.Seconds(), c.cfg.Settle.Seconds(), report.Seconds)
+	drain := report.AtMost("recovery and drain after the last fault", c.recovery.Seconds(), c.bound.Seconds(), report.Seconds)
 	if c.drained != nil {
 		drain.Passed, drain.Samples = false, []string{fmt.Sprint(c.drained)}
 	}

@@ -53,7 +53,7 @@ func (c *campaign) mendAll(ctx context.Context) error {
 func (c *campaign) endResends(ctx context.Context) error {
 	n := c.cluster.Publishers[0]
 	var all []resendSaid
-	for began := time.Now(); ; {
+	for {
 		output, err := n.CommandIn(ctx, nil, "resend", "status", "--all", "--json")
 		all = resendsIn(output)
 		if err != nil && len(all) == 0 && len(c.repairs.resends) == 0 {
@@ -66,7 +66,7 @@ func (c *campaign) endResends(ctx context.Context) error {
 		if under >= 0 && all[under].State == "paused" {
 			_, _ = n.CommandIn(ctx, nil, "resend", "resume", "--why", "chaos")
 		}
-		if time.Since(began) > c.cfg.Settle || !sleepUntil(ctx, time.Now().Add(time.Second)) {
+		if !sleepUntil(ctx, time.Now().Add(time.Second)) {
 			return fmt.Errorf("a resend comes to no end: %s", output)
 		}
 	}

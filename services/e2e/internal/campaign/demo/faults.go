@@ -12,6 +12,7 @@ import (
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/poll"
+	"changerelay/services/e2e/internal/harness/pressure"
 )
 
 // Shares of the planned events after which each fault comes.
@@ -37,10 +38,10 @@ type failover struct {
 	kind     string
 	from, to int64 // terms
 	bound    time.Duration
-	signal   time.Time     // when the old leader was signalled
-	rest     time.Duration // of the lease, at the signal
-	stall    stall         // of the machine, at the signal
-	fault    int           // index of its fault in the report
+	signal   time.Time      // when the old leader was signalled
+	rest     time.Duration  // of the lease, at the signal
+	stall    pressure.Stall // of the machine, at the signal
+	fault    int            // index of its fault in the report
 }
 
 // nemesis injects faults, and notes which.
@@ -112,7 +113,7 @@ func (n *nemesis) crashLeader(ctx context.Context) error {
 		return err
 	}
 	at := n.begin(fmt.Sprintf("SIGKILL of %s, which leads term %d", old.Name, term))
-	killed, waiting := time.Now(), stalledNow()
+	killed, waiting := time.Now(), pressure.Now()
 	old.Kill()
 	// The lease is read after the kill: a renewal that was under way is in it.
 	rest, err := leaseRest(ctx, n.witness.State(), n.cluster.Names().LeaseName)
@@ -138,7 +139,7 @@ func (n *nemesis) handOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, waiting := time.Now(), stalledNow()
+	asked, waiting := time.Now(), pressure.Now()
 	for _, err := range cluster.Stop(ctx, old) {
 		n.disorderly.Add("%v", err)
 	}
@@ -158,7 +159,7 @@ func (n *nemesis) succeed(ctx context.Context, f failover) error {
 		return err
 	}
 	f.to = term
-	f.bound += stalledNow().since(f.stall, f.rest)
+	f.bound += pressure.Now().Since(f.stall, f.rest)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.failovers = append(n.failovers, f)

@@ -1,4 +1,6 @@
-package demo
+// Package pressure asks the kernel how long work has waited for this machine's processors,
+// so that a bound that is for a machine with processors to spare can grow on another one.
+package pressure
 
 import (
 	"os"
@@ -12,35 +14,35 @@ import (
 // (https://docs.kernel.org/accounting/psi.html).
 var someWaited = regexp.MustCompile(`(?m)^some .*\btotal=(\d+)$`)
 
-// stall is how long tasks of this machine have waited for a processor since
+// Stall is how long tasks of this machine have waited for a processor since
 // it started, where its kernel says so.
-type stall struct {
+type Stall struct {
 	waited time.Duration
 	said   bool
 }
 
-// stalledNow asks the kernel.
-func stalledNow() stall {
+// Now asks the kernel.
+func Now() Stall {
 	text, err := os.ReadFile("/proc/pressure/cpu")
 	if err != nil {
-		return stall{}
+		return Stall{}
 	}
-	return parseStall(text)
+	return parse(text)
 }
 
-// parseStall reads the kernel's answer.
-func parseStall(text []byte) stall {
+// parse reads the kernel's answer.
+func parse(text []byte) Stall {
 	total := someWaited.FindSubmatch(text)
 	if total == nil {
-		return stall{}
+		return Stall{}
 	}
 	micros, err := strconv.ParseInt(string(total[1]), 10, 64)
-	return stall{waited: time.Duration(micros) * time.Microsecond, said: err == nil}
+	return Stall{waited: time.Duration(micros) * time.Microsecond, said: err == nil}
 }
 
-// since returns how much longer it has become, but most where that is more or where
+// Since returns how much longer it has become, but most where that is more or where
 // the kernel does not say.
-func (s stall) since(before stall, most time.Duration) time.Duration {
+func (s Stall) Since(before Stall, most time.Duration) time.Duration {
 	if !s.said || !before.said {
 		return most
 	}
