@@ -46,8 +46,8 @@ type skippedEvent struct {
 	Action    projection.Action `bson:"action"`
 	Reason    string            `bson:"reason"`
 	SkippedAt time.Time         `bson:"skippedAt"`
-	// CountedAt is SkippedAt while the record counts for the brake, and absent afterwards.
-	// The brake reads it each second, by an index of its own.
+	// CountedAt is when the event was first skipped, while the record counts for the brake,
+	// and absent afterwards. The brake reads it each second, by an index of its own.
 	CountedAt    *time.Time `bson:"countedAt,omitempty"`
 	Topic        string     `bson:"topic"`
 	Subscription string     `bson:"subscription"`
@@ -190,11 +190,16 @@ func (s *Skipped) LastSkipped(ctx context.Context, aggregate string) (contract.S
 	return last.Key.Sequence, nil
 }
 
-// SkippedBy implements delivery.Records.
-func (s *Skipped) SkippedBy(ctx context.Context, e *contract.Event) (projections []string, err error) {
+// ofSkipped finds the records of an event.
+func ofSkipped(e *contract.Event) bson.D {
 	from := skippedKey{AggregateID: e.AggregateID, Sequence: e.Sequence, EventID: e.ID}
 	to := bson.D{{Key: "aggregateId", Value: e.AggregateID}, {Key: "sequence", Value: e.Sequence}, {Key: "eventId", Value: e.ID}, {Key: "projection", Value: bson.MaxKey{}}}
-	cursor, err := s.own(projection.SkippedEvents).Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: from}, {Key: "$lt", Value: to}}}, standing},
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: from}, {Key: "$lt", Value: to}}}, standing}
+}
+
+// SkippedBy implements delivery.Records.
+func (s *Skipped) SkippedBy(ctx context.Context, e *contract.Event) (projections []string, err error) {
+	cursor, err := s.own(projection.SkippedEvents).Find(ctx, ofSkipped(e),
 		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(bson.D{{Key: "_id", Value: 1}}))
 	var found []skippedEvent
 	if err == nil {
@@ -262,7 +267,7 @@ func (s *Skipped) Counting(ctx context.Context) (int64, error) {
 // An event counts once, however many projections have skipped it.
 func (s *Skipped) latest(ctx context.Context, limit int) (times []time.Time, err error) {
 	cursor, err := s.own(projection.SkippedEvents).Find(ctx, countingSkips,
-		options.Find().SetSort(bson.D{{Key: "countedAt", Value: -1}}).SetProjection(bson.D{{Key: "skippedAt", Value: 1}}))
+		options.Find().SetSort(bson.D{{Key: "countedAt", Value: -1}}).SetProjection(bson.D{{Key: "countedAt", Value: 1}}))
 	if err != nil {
 		return nil, fmt.Errorf("count skipped events: %w", err)
 	}
@@ -276,7 +281,7 @@ func (s *Skipped) latest(ctx context.Context, limit int) (times []time.Time, err
 		found.Key.Projection = ""
 		if !counted[found.Key] {
 			counted[found.Key] = true
-			times = append(times, found.SkippedAt)
+			times = append(times, *found.CountedAt)
 		}
 	}
 	if err := cursor.Err(); err != nil {

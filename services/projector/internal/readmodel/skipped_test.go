@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -306,6 +307,51 @@ func TestSkipped_CountBesideHalts(t *testing.T) {
 	counts("a repeat, and one more", 5, 2)
 	s.skips(t, "q_v1", "d")
 	counts("one that another projection has skipped, too", 5, 2)
+}
+
+// A version that is filled skips again what the live one has skipped. Each such event counts
+// for the brake since the live one has skipped it, and not where that was accepted; what the
+// filled one alone skips counts as any other.
+func TestSkipped_WhatARebuildSkipsAgainCountsAsBefore(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	latest := func() []time.Time {
+		t.Helper()
+		times, err := s.LatestHalts(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return times
+	}
+	resent := func(aggregate string) {
+		t.Helper()
+		e := readmodeltest.Event(aggregate, 1)
+		e.Resend = contract.Resend{ID: "r1", Group: "/p_v2"}
+		if outcomes, err := s.Write(t.Context(), skipping("p_v2", e)); err != nil || outcomes[0] != delivery.Applied {
+			t.Fatalf("%s: got %v and %v, want it recorded", aggregate, outcomes, err)
+		}
+	}
+	s.skips(t, "p_v1", "accepted")
+	if _, err := s.Skipped.Accept(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.skips(t, "p_v1", "counting")
+	before := latest()
+	resent("accepted")
+	resent("counting")
+	if now := latest(); !slices.Equal(now, before) {
+		t.Errorf("got %v, want what counted before, %v", now, before)
+	}
+	if err := s.Skipped.ForgetOf(t.Context(), "p_v1"); err != nil {
+		t.Fatal(err)
+	}
+	if now := latest(); !slices.Equal(now, before) {
+		t.Errorf("without the old version: got %v, want what counted before, %v", now, before)
+	}
+	resent("new")
+	if now := latest(); len(now) != 2 {
+		t.Errorf("got %v, want what the filled version alone skips to count as well", now)
+	}
 }
 
 // The documents of a version that is dropped lack nothing any more.

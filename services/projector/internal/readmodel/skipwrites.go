@@ -9,7 +9,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 )
@@ -99,7 +101,13 @@ func (p *transaction) record(ctx context.Context, places []int, now time.Time) e
 		if w.Skipped == nil || p.known[place] != delivery.Unknown {
 			continue
 		}
-		id, fields, err := split(skippedOf(w, p.store.feed, now))
+		record := skippedOf(w, p.store.feed, now)
+		if w.Event.Resend.ID != "" {
+			if err := p.store.countAsBefore(ctx, w.Event, record); err != nil {
+				return err
+			}
+		}
+		id, fields, err := split(record)
 		if err != nil {
 			return err
 		}
@@ -121,6 +129,22 @@ func (p *transaction) record(ctx context.Context, places []int, now time.Time) e
 			}
 		}
 	}
+	return nil
+}
+
+// countAsBefore has the record of an event that is resent count for the brake as that of
+// another projection does, if there is one: a version that is filled skips again what the
+// live one has skipped, of a long time perhaps all at once.
+func (s *Writes) countAsBefore(ctx context.Context, e *contract.Event, record *skippedEvent) error {
+	var before skippedEvent
+	err := s.own(projection.SkippedEvents).FindOne(ctx, ofSkipped(e), options.FindOne().SetProjection(bson.D{{Key: "countedAt", Value: 1}})).Decode(&before)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up whether event %q of aggregate %q was skipped: %w", e.ID, e.AggregateID, err)
+	}
+	record.CountedAt = before.CountedAt
 	return nil
 }
 

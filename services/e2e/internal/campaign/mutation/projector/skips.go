@@ -86,6 +86,14 @@ func skipGuards() []guard.Guard {
 			Tests:   []string{"TestSkip_TheBrakeCountsEachEvent"},
 		},
 		{
+			Name:    "skip: what a version that is filled skips again counts for the brake as before",
+			File:    readmodel + "/skipwrites.go",
+			Cut:     `if w.Event.Resend.ID != "" {`,
+			With:    "if false {",
+			Package: readmodel,
+			Tests:   []string{"TestSkipped_WhatARebuildSkipsAgainCountsAsBefore"},
+		},
+		{
 			Name:    "skip: what puts the order in doubt halts",
 			File:    readmodel + "/bulkwriter.go",
 			Cut:     `refuse(place, "", reason)`,
