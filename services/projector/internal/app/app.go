@@ -132,7 +132,7 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 		return slices.Collect(maps.Values(a.metrics.Projections(a.engine)))
 	}
 	deps := delivery.Deps{
-		Decider: projections, Policed: cfg.Policed(projections), Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, CrashNotes: a.process, Brake: a.brake,
+		Decider: records.Decider(projections, declared), Policed: cfg.Policed(projections), Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, CrashNotes: a.process, Brake: a.brake,
 		Filling: rebuild.Filled(cfg.Group, records, declared, a.store.Writes),
 		Records: &skipRecords{a.store.Skipped, cfg.Policed(projections).LeavesOut(), a.parked.Skipped},
 	}

@@ -507,6 +507,37 @@ func TestRebuild_OfAHaltedAggregateWaits(t *testing.T) {
 	}
 }
 
+// What was parked during a rebuild is redriven after the rebuild was given up: the version
+// that followed it then is nobody's.
+func TestRebuild_GivenUpHoldsUpNoRedrive(t *testing.T) {
+	r := newRebuilding(t, "rebuild-parked")
+	send(t, r.topic, happens("h", 1)...)
+	r.awaitSees(t, "orders", "h", "1 1 [1]")
+	done := r.begin(t)
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, event("h", 2, "Happened", `{"n":"x"}`))
+	send(t, r.topic, happens("h", 3)...)
+	until(t, "both events are parked", func() bool {
+		n, err := r.db.Collection("parked_messages").EstimatedDocumentCount(t.Context())
+		return err == nil && n == 2
+	})
+	if lines, err := runCommand(t, "rebuild", "--projection", "orders", "--cancel"); err != nil {
+		t.Fatalf("cancel: got %v and %v", lines, err)
+	}
+	ends(t, done)
+	if lines, err := runCommand(t, "parked", "discard", "h", "h-2"); err != nil {
+		t.Fatalf("discard: got %v and %v", lines, err)
+	}
+	lines, err := runCommand(t, "parked", "redrive", "h")
+	if err != nil || lines[0]["applied"] != 1.0 {
+		t.Errorf("redrive: got %v and %v, want the third event applied", lines, err)
+	}
+	if got := r.sees(t, "orders", "h"); got != "2 4 [1 3]" {
+		t.Errorf("readers see %s, want the first and the third event", got)
+	}
+	r.nothingHalted(t)
+}
+
 // A projection with a key, whose documents were counted wrong, is built anew, too.
 func TestRebuild_OfDocumentsOfAnotherKey(t *testing.T) {
 	r := newRebuilding(t, "rebuild-keyed")

@@ -100,7 +100,7 @@ func (r *returning) run(ctx context.Context, places []place, number int64, all b
 	left := slices.DeleteFunc(r.left, func(aggregate string) bool { return r.tried[aggregate] })
 	gaps := r.gaps
 	gaps.Returning = true
-	errs = append(errs, delivery.RedriveAll(ctx, r.projections, r.store.Writes, r.store.Parked, gaps, left, r.redriven))
+	errs = append(errs, delivery.RedriveAll(ctx, r.decider(), r.store.Writes, r.store.Parked, gaps, left, r.redriven))
 	if all {
 		errs = append(errs, r.lines.Encode(r.summary))
 	}
@@ -173,7 +173,7 @@ func (r *returning) Message(ctx context.Context, number int64) (m session.Messag
 // some deals with the dead letters of some aggregates.
 func (r *returning) some(ctx context.Context, groups [][]place) error {
 	work := delivery.PutBack{
-		Letters: r, Decider: r.projections, Store: r.store.Writes, Parking: r.store.Parking, ParkedMessages: r.store.Parked, Gaps: r.gaps,
+		Letters: r, Decider: r.decider(), Store: r.store.Writes, Parking: r.store.Parking, ParkedMessages: r.store.Parked, Gaps: r.gaps,
 	}
 	var aggregates [][]delivery.Letter
 	var errs []error

@@ -96,7 +96,7 @@ func (s *scope) redrive(ctx context.Context, aggregate string) error {
 		err = s.rehearseAll(ctx, aggregates, lost, &summary)
 	} else {
 		err = s.accepting(ctx, "parked redrive", aggregates, func(gaps delivery.Gaps) error {
-			return delivery.RedriveAll(ctx, s.projections, s.store.Writes, s.store.Parked, gaps, aggregates, each)
+			return delivery.RedriveAll(ctx, s.decider(), s.store.Writes, s.store.Parked, gaps, aggregates, each)
 		})
 	}
 	if aggregate == "" {
@@ -152,6 +152,9 @@ func namedEvent(e *contract.Event, reason string) readmodel.Named {
 	}
 	return n
 }
+
+// decider decides about what was parked.
+func (s *scope) decider() delivery.Decider { return s.records.Decider(s.projections, s.declared) }
 
 // gaps is how a redrive deals with what is missing.
 func (s *scope) gaps() delivery.Gaps {
@@ -227,7 +230,7 @@ type rehearsed struct {
 // rehearse says what a redrive would do, and why it would stop, if it would.
 func (s *scope) rehearse(ctx context.Context, aggregate string) (rehearsed, error) {
 	r := rehearsed{AggregateID: aggregate, DryRun: true}
-	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.projections, s.store.Parked, s.gaps(), aggregate)
+	rehearsal, failed, reason, err := delivery.Rehearse(ctx, s.decider(), s.store.Parked, s.gaps(), aggregate)
 	if err != nil {
 		return r, err
 	}

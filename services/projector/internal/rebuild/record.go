@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 )
 
@@ -272,6 +273,39 @@ func (rs Records) Unnumbered(parts []projection.Part) []projection.Part {
 		}
 	}
 	return parts
+}
+
+// Decider are the projections of a process with these declared ones, where an event that was
+// followed by a version which a rebuild has ended is followed by the one that is written.
+func (rs Records) Decider(projections, declared projection.Projections) delivery.Decider {
+	d := decider{projections, map[string][]string{}}
+	for _, p := range declared {
+		v, is := projection.VersionOf(p)
+		r := rs.Of(&v)
+		for n := r.Declared; is && n <= r.Highest; n++ {
+			if current := v.Other(r.Current).Account(); n != r.Current && n != r.Next {
+				d.ended[current] = append(d.ended[current], v.Other(n).Account())
+			}
+		}
+	}
+	return d
+}
+
+// decider implements delivery.Decider.
+type decider struct {
+	projection.Projections
+	// ended are the names of versions that nobody writes any more, by that of the one that
+	// is written.
+	ended map[string][]string
+}
+
+// Followers implements delivery.Decider.
+func (d decider) Followers(eventType string) []string {
+	followers := d.Projections.Followers(eventType)
+	for _, name := range followers {
+		followers = append(followers, d.ended[name]...)
+	}
+	return followers
 }
 
 // Address is the group for which a resend is made that fills a version of a group's

@@ -13,6 +13,14 @@ func rebuildGuards() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "rebuild: what was parked for a version that is given up is redriven",
+			File:    rebuild + "/record.go",
+			Cut:     "followers = append(followers, d.ended[name]...)",
+			With:    "_ = name",
+			Package: app,
+			Tests:   []string{"TestRebuild_GivenUpHoldsUpNoRedrive"},
+		},
+		{
 			Name:    "rebuild: a live event that is ahead of what is resent is passed by",
 			File:    rebuild + "/choice.go",
 			Cut:     `reached != "" && reached >= before(e) ||`,
