@@ -131,10 +131,12 @@ func With(ctx context.Context, cfg config.Config, declared projection.Projection
 	a.process.Progress = func() []readmodel.Progress {
 		return slices.Collect(maps.Values(a.metrics.Projections(a.engine)))
 	}
+	policed := cfg.Policed(projections)
+	policed.Filled = records.Filled(declared)
 	deps := delivery.Deps{
-		Decider: records.Decider(projections, declared), Policed: cfg.Policed(projections), Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, CrashNotes: a.process, Brake: a.brake,
+		Decider: records.Decider(projections, declared), Policed: policed, Store: a.store.Writes, Parking: a.store.Parking, Halts: a.halts, Observer: a.metrics, Log: a.log, CrashNotes: a.process, Brake: a.brake,
 		Filling: rebuild.Filled(cfg.Group, records, declared, a.store.Writes),
-		Records: &skipRecords{a.store.Skipped, cfg.Policed(projections).LeavesOut(), a.parked.Skipped},
+		Records: &skipRecords{a.store.Skipped, policed.LeavesOut(), a.parked.Skipped},
 	}
 	if cfg.OnGap == config.GapWait {
 		deps.Versions, deps.Parked = a.store.AggregateVersions, a.store.Parked

@@ -295,10 +295,10 @@ func stopsFor(t *testing.T, o outcome, reason string) {
 }
 
 // compared checks that a command has found the new version behind, before it has it
-// follow the old one.
-func compared(t *testing.T, o outcome) {
+// follow the old one, and names the aggregate that it lacks.
+func compared(t *testing.T, o outcome, lacking string) {
 	t.Helper()
-	stopsFor(t, o, "what version 1 had of 1 aggregates")
+	stopsFor(t, o, fmt.Sprintf("what version 1 had of 1 aggregates: %q", lacking))
 	if last := o.lines[len(o.lines)-1]; last["step"] != "compare" {
 		t.Errorf("got the step %v, want compare", last["step"])
 	}
@@ -338,7 +338,7 @@ func TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt(t *testing.T) {
 	r.says(t, 2, "incomplete")
 	stopsFor(t, ends(t, r.begin(t)), "has ended without all that was selected")
 	r.says(t, 2, "done")
-	compared(t, ends(t, r.begin(t, "--wait", "1ms")))
+	compared(t, ends(t, r.begin(t, "--wait", "1ms")), "b")
 	// A projector that knows nothing of the new version completes an event.
 	store := readmodel.New(r.db.Client(), readmodel.Config{Database: r.db.Name()})
 	applied(t, store, 1, "a", 3, "Happened")
@@ -346,7 +346,7 @@ func TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt(t *testing.T) {
 	send(t, r.topic, again(2, happens("b", 1))...)
 	r.awaitSees(t, "orders_v2", "b", "1 1 [1]")
 	until(t, "the event is applied", func() bool { return strings.HasPrefix(r.sees(t, "orders", "a"), "4 ") })
-	compared(t, ends(t, r.begin(t, "--wait", "1ms")))
+	compared(t, ends(t, r.begin(t, "--wait", "1ms")), "a")
 	if got := r.sees(t, "orders_v2", "a"); got != "2 3 [1 2]" {
 		t.Errorf("a in the new version, which lacks an event: got %s, want no later one over it", got)
 	}

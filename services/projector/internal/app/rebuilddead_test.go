@@ -61,3 +61,32 @@ func TestRebuild_IsTheWayBackFromWhatWasDeadLettered(t *testing.T) {
 		t.Errorf("records: got %q, want that of what the new version lacks", records)
 	}
 }
+
+// A live event that the old version dead-letters behind what was resent leaves the new one
+// not behind for good: it goes over the event, with a record, and on with the next.
+func TestRebuild_GoesOnOverALiveDeadLetter(t *testing.T) {
+	r := newRebuilding(t, "rebuild-deadlive")
+	r.stop()
+	onTopic(t, r.topic, r.db.Name(), lettering)
+	r.cfg.Projections = os.Getenv("PROJECTIONS")
+	r.projections = load(t, r.cfg.Projections)
+	r.stop = keep(t, r.cfg, r.projections)
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	done := r.begin(t, "--grace", "0s", "--wait", "1s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1))...)
+	r.awaitSees(t, "orders_v2", "a", "1 1 [1]")
+	send(t, r.topic, event("a", 2, "Failed", `{"n":2}`), happens("a", 3)[0])
+	r.awaitSees(t, "orders_v1", "a", "2 4 [1 3]")
+	r.awaitSees(t, "orders_v2", "a", "2 4 [1 3]")
+	records, _ := skippedOnes(t, "a")
+	slices.Sort(records)
+	if fmt.Sprint(records) != "[orders_v1 a-2 evaluate deadletter orders_v2 a-2 evaluate skip]" {
+		t.Errorf("records: got %q, want the old version's dead letter, and a skip in the new one", records)
+	}
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+}

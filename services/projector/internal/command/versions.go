@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -157,8 +159,17 @@ func (s *scope) against(ctx context.Context, version *projection.Version, from i
 	return slices.Concat(lacks, begins, holes), err
 }
 
-// mostBegun bounds the aggregates that a reason names.
-const mostBegun = 5
+// mostNamed bounds the aggregates that a reason names.
+const mostNamed = 5
+
+// firstOf are the first of aggregates, as a reason names them.
+func firstOf(aggregates []string) string {
+	var names []string
+	for _, aggregate := range aggregates[:min(len(aggregates), mostNamed)] {
+		names = append(names, strconv.Quote(aggregate))
+	}
+	return strings.Join(names, ", ")
+}
 
 // begins is what speaks against a version because of where its aggregates begin: later
 // than those that readers see, or than what was resent for them. The events before that
@@ -169,26 +180,26 @@ func (s *scope) begins(ctx context.Context, version *projection.Version, from in
 		if err != nil {
 			return nil, err
 		}
-		var named []string
-		for _, l := range late[:min(len(late), mostBegun)] {
-			named = append(named, fmt.Sprintf("%q", l.Aggregate))
+		var begun []string
+		for _, l := range late {
+			begun = append(begun, l.Aggregate)
 		}
 		if len(late) > 0 {
 			reasons = append(reasons, fmt.Sprintf("version %d begins %s aggregates later than version %d, and lacks what was before: %s; %s; --force switches all the same",
-				version.Number, atMost(len(late)), from, strings.Join(named, ", "), delivery.Rebuild))
+				version.Number, atMost(len(late)), from, firstOf(begun), delivery.Rebuild))
 		}
 	}
-	var named []string
+	var lacking []string
 	n := 0
 	err = s.store.Lacks(ctx, version.Account(), func(l readmodel.Lack) error {
-		if n++; n <= mostBegun {
-			named = append(named, fmt.Sprintf("%q", l.Aggregate))
+		if n++; n <= mostNamed {
+			lacking = append(lacking, l.Aggregate)
 		}
 		return nil
 	})
 	if n > 0 {
 		reasons = append(reasons, fmt.Sprintf("version %d lacks what was resent of %d aggregates, which had begun later: %s; see projector incomplete list; --force switches all the same",
-			version.Number, n, strings.Join(named, ", ")))
+			version.Number, n, firstOf(lacking)))
 	}
 	return reasons, err
 }
@@ -217,13 +228,13 @@ func (s *scope) lacks(ctx context.Context, version *projection.Version, from int
 		return nil, err
 	}
 	if len(behind) > maxBehind {
-		return []string{fmt.Sprintf("version %d is behind version %d in %s aggregates", version.Number, from, atMost(len(behind)))}, nil
+		return []string{fmt.Sprintf("version %d is behind version %d in %s aggregates: %s", version.Number, from, atMost(len(behind)), firstOf(slices.Sorted(maps.Keys(behind))))}, nil
 	}
 	left, err := s.store.Await(ctx, version, behind, wait)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("version %d does not have within %s what version %d had of %d aggregates", version.Number, wait, from, len(left))}, nil
+	return []string{fmt.Sprintf("version %d does not have within %s what version %d had of %d aggregates: %s", version.Number, wait, from, len(left), firstOf(slices.Sorted(maps.Keys(left))))}, nil
 }
 
 // unseen is what speaks against a version where readers see none: others with

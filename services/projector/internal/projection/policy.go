@@ -184,6 +184,8 @@ type Policed struct {
 	Projections
 	// Default is for the classes that a projection's own policy leaves open.
 	Default Policy
+	// Filled are those among them that resends fill.
+	Filled Projections
 }
 
 // Policy is the policy of a projection.
@@ -260,11 +262,12 @@ func (ps Policed) Skip(c *Change, class Class, reason, name string) ([]Write, er
 }
 
 // skip returns the writes that take the place of a projection's, or why there are none.
-// What fills a version is not dead-lettered: the source has it, and the version has to come
-// as far as the current one.
+// A version that is filled has nothing dead-lettered: the source has it, and the version has
+// to come as far as the current one, and to go on from there.
 func (ps Policed) skip(p Projection, c *Change, class Class, err error) ([]Write, *Failure) {
 	action := ps.Policy(p).On(class)
-	if action == DeadLetter && c.Fills {
+	filled := c.Fills || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })
+	if action == DeadLetter && filled {
 		action = Skip
 	}
 	if action == Halt || action == Stop {

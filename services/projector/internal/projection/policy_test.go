@@ -142,20 +142,31 @@ func TestPolicy_OfAMessageThatKillsAllFollowersDecide(t *testing.T) {
 	}
 }
 
-// What fills a version is in the source: it is skipped instead of dead-lettered, so that the
-// version comes as far as the current one.
+// What a version that is filled cannot apply is in the source: it is skipped instead of
+// dead-lettered, whether it is resent or live, so that the version comes as far as the
+// current one and goes on.
 func TestPolicy_WhatFillsAVersionIsNotDeadLettered(t *testing.T) {
 	t.Parallel()
 	projections, err := projection.Parse("p.yaml", []byte("projections: [{name: p, version: 1, collection: c, onError: deadletter, on: {Happened: {set: {n: data.n * 2}}}}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for fills, want := range map[bool]projection.Action{false: projection.DeadLetter, true: projection.Skip} {
+	other := projection.Projections{projections[0].(projection.Renumbered).Renumbered(2)}
+	for name, tt := range map[string]struct {
+		fills  bool
+		filled projection.Projections
+		want   projection.Action
+	}{
+		"live":                            {false, nil, projection.DeadLetter},
+		"resent":                          {true, nil, projection.Skip},
+		"live, in one that is filled":     {false, projections, projection.Skip},
+		"live, beside one that is filled": {false, other, projection.DeadLetter},
+	} {
 		c := change(t, `{"n":"x"}`)
-		c.Fills = fills
-		writes, err := projection.Policed{Projections: projections}.Decide(c)
-		if err != nil || len(writes) == 0 || writes[0].Skipped == nil || writes[0].Skipped.Action != want {
-			t.Errorf("fills %t: got %+v and %v, want it to %s", fills, writes, err, want)
+		c.Fills = tt.fills
+		writes, err := projection.Policed{Projections: projections, Filled: tt.filled}.Decide(c)
+		if err != nil || len(writes) == 0 || writes[0].Skipped == nil || writes[0].Skipped.Action != tt.want {
+			t.Errorf("%s: got %+v and %v, want it to %s", name, writes, err, tt.want)
 		}
 	}
 }

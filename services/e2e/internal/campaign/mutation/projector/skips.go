@@ -40,10 +40,18 @@ func skipGuards() []guard.Guard {
 		{
 			Name:    "skip: what fills a version is not dead-lettered",
 			File:    projection + "/policy.go",
-			Cut:     "if action == DeadLetter && c.Fills {",
+			Cut:     "if action == DeadLetter && filled {",
 			With:    "if false {",
 			Package: app,
 			Tests:   []string{"TestRebuild_IsTheWayBackFromWhatWasDeadLettered"},
+		},
+		{
+			Name:    "skip: a version that is filled has no live event dead-lettered",
+			File:    projection + "/policy.go",
+			Cut:     "filled := c.Fills || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })",
+			With:    "filled := c.Fills",
+			Package: projection,
+			Tests:   []string{"TestPolicy_WhatFillsAVersionIsNotDeadLettered"},
 		},
 		{
 			Name:    "skip: what is applied is not recorded",
