@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (p *parker) park(ctx context.Context, b *batch) {
 	switch {
 	case b.rest == again:
 	case b.items[b.end].fills:
-		p.leave(b)
+		p.leave(ctx, b)
 	case b.rest == behind:
 		p.join(ctx, b)
 	default:
@@ -33,12 +34,38 @@ func (p *parker) park(ctx context.Context, b *batch) {
 }
 
 // leave gives the session back before an item that only fills a version, and that can
-// not be taken yet. What follows waits behind it.
-func (p *parker) leave(b *batch) {
+// not be taken yet. What follows waits behind it, unless it is what the item waits for.
+func (p *parker) leave(ctx context.Context, b *batch) {
+	if passed, err := p.pass(ctx, b); passed || err != nil {
+		b.fail(b.end, cmp.Or(err, ErrLifted))
+		return
+	}
 	event := b.items[b.end].event
 	p.deps.Log.Warn().Str("aggregate_id", b.aggregate).Str("event_id", event.ID).Str("reason", b.reason).
 		Msg("a version that is filled waits for an event, and its aggregate with it")
 	b.fail(b.end, fmt.Errorf("fill a version with event %q of aggregate %q: %s: %w", event.ID, b.aggregate, b.reason, session.ErrNotYet))
+}
+
+// pass parks the live event that has the missing version of a halted aggregate, where it
+// stands behind what only fills a version, and applies what is parked. It tells whether the
+// halt is over. The message is not settled out of its turn: it is a repeat when it comes.
+func (p *parker) pass(ctx context.Context, b *batch) (lifted bool, err error) {
+	if b.rest != behind || !p.versions.on() {
+		return false, nil
+	}
+	it, err := p.versions.missed(ctx, b.items[b.end:])
+	if it == nil || err != nil || it.message.OtherBody != "" {
+		return false, err
+	}
+	p.versions.forget()
+	err = p.deps.Parking.Park(ctx, []Parked{{Message: *it.message, Event: *it.event, Reason: reasonBehind}})
+	if _, refused := asRejected(err); refused || errors.Is(err, ErrDiscarded) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("park a message of aggregate %q: %w", b.aggregate, err)
+	}
+	return p.redrive(ctx, b)
 }
 
 // halt halts the aggregate at the first item of the rest, and parks it with all that
@@ -103,16 +130,22 @@ func (p *parker) join(ctx context.Context, b *batch) {
 
 // close applies what is parked, where the batch has the version that was missing.
 func (p *parker) close(ctx context.Context, b *batch) error {
-	if closed, err := p.versions.closedBy(ctx, b.items); err != nil || !closed {
-		return err
+	closed, err := p.versions.closedBy(ctx, b.items)
+	if err == nil && closed {
+		_, err = p.redrive(ctx, b)
 	}
+	return err
+}
+
+// redrive applies what is parked, and tells whether the halt is over.
+func (p *parker) redrive(ctx context.Context, b *batch) (lifted bool, err error) {
 	gaps := Gaps{Versions: p.deps.Versions, Filling: p.deps.Filling}
 	done, err := Redrive(ctx, p.deps.Decider, p.deps.Store, p.deps.Parked, gaps, b.aggregate)
 	if err == nil {
 		p.deps.Log.Info().Str("aggregate_id", b.aggregate).Int("applied", done.Applied).Bool("lifted", done.Lifted).
 			Str("reason", done.Reason).Msg("a missing version has come, what was parked is applied")
 	}
-	return err
+	return done.Lifted, err
 }
 
 // keep keeps the rest aside, the first item as given, and waits until every replica knows

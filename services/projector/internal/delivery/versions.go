@@ -75,6 +75,20 @@ func (v *versions) closedBy(ctx context.Context, items []item) (closed bool, err
 	return closed, err
 }
 
+// missed is the first of items that has the version that comes next; nil where none has.
+func (v *versions) missed(ctx context.Context, items []item) (*item, error) {
+	now, err := lookUp(ctx, v.store, v.aggregate)
+	if err != nil || !now.reached.Known {
+		return nil, err
+	}
+	for i := range items {
+		if it := &items[i]; it.counts() && it.event.Version.Known && it.event.Version.Number == now.reached.Number+1 {
+			return it, nil
+		}
+	}
+	return nil, nil
+}
+
 // counts tells whether an item's version is of those that follow each other.
 func (it *item) counts() bool { return it.event != nil && !it.fills }
 

@@ -119,6 +119,33 @@ func TestGaps_WhatFillsAVersionIsNoneOfThem(t *testing.T) {
 	})
 }
 
+// A missing version that comes behind what fills a version, which waits for the end of the
+// halt, ends it: neither waits for the other.
+func TestGaps_TheMissingEventComesBehindWhatFillsAVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, waiting(gapWait), func(_ *delivery.Config, d *delivery.Deps) { d.Filling = fillsNothing{} })
+		f.applied(t, enqueued(t, "a", 1, 2)...)
+		late := enqueued(t, "a", 4)
+		time.Sleep(gapWait)
+		f.applied(t, late...)
+		if got := f.parked(t, "a"); !slices.Equal(got, []int64{4}) {
+			t.Fatalf("parked: got %v, want 4", got)
+		}
+		again := resent(t, "/orders_v2", enqueued(t, "a", 1, 2, 3, 4, 5))
+		if verdicts, err := f.Hold("a").Apply(t.Context(), slices.Concat(again, enqueued(t, "a", 5))); len(verdicts) != 0 || !errors.Is(err, session.ErrNotYet) {
+			t.Errorf("without it: got %v and %v, want all to wait", verdicts, err)
+		}
+		f.applied(t, slices.Concat(again, enqueued(t, "a", 5, 3))...)
+		if got := f.fields(t, "orders", "a"); got != counted(5) {
+			t.Errorf("document:\n got %s\nwant %s", got, counted(5))
+		}
+		if halt, err := f.store.Halted(t.Context(), "a"); err != nil || halt != "" || len(f.parked(t, "a")) != 0 {
+			t.Errorf("got halt %q and %v, want it lifted, and nothing parked", halt, err)
+		}
+	})
+}
+
 func TestGaps_AfterTheWaitAnAggregateIsHaltedUntilTheMissingEventComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -72,8 +72,8 @@
 //     comparison shows it.
 //   - An event cannot be applied in the next version, or its aggregate is halted. The
 //     resent message is given back until it can be applied, and the rest of its session
-//     waits behind it. It is never parked: it would take the place of the live event,
-//     which has the same id and sequence.
+//     waits behind it, but for a missing version that ends the halt. It is never parked: it
+//     would take the place of the live event, which has the same id and sequence.
 //   - The command dies. Whoever runs it again finds the record, and it continues.
 //   - Two commands run at once: the second to act on a turn is refused.
 //

@@ -82,8 +82,8 @@ func processGuards() []guard.Guard {
 		{
 			Name:    "gaps: what is parked ends a chain",
 			File:    delivery + "/park.go",
-			Cut:     "\tp.versions.forget()\n",
-			With:    "",
+			Cut:     "\tp.versions.forget()\n\tfor i := 0;",
+			With:    "\tfor i := 0;",
 			Package: delivery,
 			Tests:   []string{aside},
 		},

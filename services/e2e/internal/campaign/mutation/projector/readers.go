@@ -198,6 +198,14 @@ func readerGuards() []guard.Guard {
 			Tests:   []string{"TestGaps_WhatFillsAVersionIsNoneOfThem"},
 		},
 		{
+			Name:    "rebuild: a missing version that comes behind what fills a version ends the halt",
+			File:    delivery + "/park.go",
+			Cut:     "if b.rest != behind || !p.versions.on() {",
+			With:    "if true {",
+			Package: delivery,
+			Tests:   []string{"TestGaps_TheMissingEventComesBehindWhatFillsAVersion"},
+		},
+		{
 			Name:    "rebuild: what fills a version makes up for no live event",
 			File:    delivery + "/versions.go",
 			Cut:     "if v.on() && items[i].counts() {",
