@@ -14,6 +14,7 @@ type hold struct {
 	aggregate string
 	versions  *versions
 	guard     guard
+	skips     *skips
 	stages    [5]stage
 	verdicts  verdicts
 	parker    parker
@@ -38,6 +39,7 @@ func (h *Handler) Hold(sessionID string) session.Applier {
 	if h.deps.Policed != nil {
 		decider = h.deps.Policed
 	}
+	one.skips = skips
 	one.parker = parker{verdicts: &one.verdicts, versions: v, deps: &h.deps}
 	one.stages = [...]stage{
 		&one.guard,
@@ -55,6 +57,7 @@ func (h *hold) Apply(ctx context.Context, messages []session.Message) (verdicts 
 	if h.versions.on() {
 		messages, places = byVersion(messages)
 	}
+	h.skips.begin()
 	// An operator may lift the halt under which messages are being parked: then what
 	// is left is applied.
 	for len(verdicts) < len(messages) && (err == nil || errors.Is(err, ErrLifted) && ctx.Err() == nil) {

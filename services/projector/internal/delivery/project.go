@@ -41,7 +41,7 @@ func (p *projector) decide(ctx context.Context, b *batch, i int, choice Choice) 
 	it := &b.items[i]
 	writes := it.skipped
 	if writes == nil {
-		decided, failed, err := decide(ctx, p.decider, it.change)
+		decided, failed, err := p.skips.decide(ctx, p.decider, it)
 		if err != nil {
 			b.fail(0, err)
 			return

@@ -16,6 +16,23 @@ import (
 type skips struct {
 	policed Policed // nil where each failure halts the aggregate
 	brake   *Brake
+	// waiting is a message that waits for a batch of its own, and decided are its writes:
+	// a projection that takes long to fail is not asked again.
+	waiting *session.Message
+	decided []projection.Write
+}
+
+// begin forgets what earlier messages have left: a message may be where another one was.
+func (s *skips) begin() { s.waiting, s.decided = nil, nil }
+
+// decide returns the writes of a message that waited, or has the decider decide.
+func (s *skips) decide(ctx context.Context, decider decides, it *item) (writes []projection.Write, failed, err error) {
+	if it.message == s.waiting {
+		writes = s.decided
+		s.begin()
+		return writes, nil, nil
+	}
+	return decide(ctx, decider, it.change)
 }
 
 // ReasonNotApplied is why a message is dead-lettered by a policy. Its event is recorded.
@@ -41,6 +58,7 @@ func (s *skips) take(b *batch, i int, writes []projection.Write, err error) []pr
 	case err != nil:
 		b.refuse(i, err)
 	case i > 0:
+		s.waiting, s.decided = b.items[i].message, writes
 		b.stop(i, again, "")
 	case b.items[0].message.Weight() > mostRecorded && left >= 0:
 		b.refuse(0, halting(&writes[left]))
@@ -94,13 +112,17 @@ func (s *skips) refused(b *batch, r *RejectedError) {
 		return
 	}
 	writes, err := s.policed.Skip(b.items[n].change, r.Class, r.Reason, name)
-	if writes = s.take(b, n, writes, err); writes == nil {
+	writes = s.take(b, n, append(slices.DeleteFunc(slices.Clone(its), mine), writes...), err)
+	if writes == nil {
+		if r.Class == projection.Store { // alone it may be stored
+			s.begin()
+		}
 		return
 	}
 	for w := range writes {
 		writes[w].By = its[0].By
 	}
-	b.writes = append(slices.DeleteFunc(slices.Clone(its), mine), writes...)
+	b.writes = writes
 	b.items[0].count, b.outcomes = len(b.writes), nil
 }
 

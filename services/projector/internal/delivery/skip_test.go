@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -91,6 +92,83 @@ func TestSkip_ABatchGoesOnBehindWhatIsSkipped(t *testing.T) {
 			})
 		})
 	}
+}
+
+// evaluating refuses only what projections cannot make of a document.
+type evaluating struct{ delivery.Store }
+
+func (s evaluating) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	outcomes, err := s.Store.Write(ctx, writes)
+	if rejected, is := errors.AsType[*delivery.RejectedError](err); is {
+		rejected.Class = projection.Evaluate
+	}
+	return outcomes, err
+}
+
+// A projection in Go is asked once about an event that it cannot decide about, wherever the
+// event stands in its batch: it may take its whole time to fail.
+func TestSkip_ADecisionThatFailsIsTriedOnce(t *testing.T) {
+	t.Parallel()
+	for name, state := range map[string]bool{"of the event alone": false, "of the document as it is": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				coded, err := projection.NewCoded(projection.Code{Name: "coded", Collection: "coded", Revision: "1", State: state, Decide: func(c *projection.Change, _ bson.Raw) ([]projection.Write, error) {
+					if c.Version.Number == 3 {
+						asked++
+						return nil, errors.New("never")
+					}
+					update, err := projection.Update([]projection.Operand{{Operator: "set", Path: "last", Value: c.Version.Number}})
+					return []projection.Write{{ID: c.AggregateID, Update: update}}, err
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := newFixture(t, func(_ *delivery.Config, d *delivery.Deps) {
+					d.Decider, d.Store = projection.Projections{coded}, evaluating{d.Store}
+				}, under(t, "skip"))
+				hold := f.Hold("a")
+				if verdicts, err := hold.Apply(t.Context(), happened(t, "a", 1, 2, 3, 4)); err != nil || len(verdicts) != 4 {
+					t.Errorf("got %v and %v, want all completed", verdicts, err)
+				}
+				if got := f.fields(t, "coded", "a"); asked != 1 || got != `{"last":4}` {
+					t.Errorf("asked %d times, and the document is %s; want once, and all others applied", asked, got)
+				}
+				if _, recorded := f.store.Skips("a-3")["coded"]; !recorded {
+					t.Error("the event is not recorded")
+				}
+			})
+		})
+	}
+}
+
+// Messages that come later may be where those were that a batch has left behind. They are
+// decided about by what they are.
+func TestSkip_WhatWasDecidedGoesWithItsMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, under(t, "skip"))
+		hold := f.Hold("a")
+		messages := append(happened(t, "a", 1), message(t, "a", 2, "Doubled", `{"n":"x"}`))
+		f.store.Fail = func(operation string) error {
+			if operation == "write" {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		if verdicts, err := hold.Apply(t.Context(), messages); err == nil || len(verdicts) != 0 {
+			t.Fatalf("got %v and %v, want that nothing can be stored", verdicts, err)
+		}
+		f.store.Fail = nil
+		copy(messages, happened(t, "a", 1, 2))
+		if verdicts, err := hold.Apply(t.Context(), messages); err != nil || len(verdicts) != 2 {
+			t.Errorf("got %v and %v, want both completed", verdicts, err)
+		}
+		if got := f.fields(t, "orders", "a"); got != `{"events":2}{"last":2}{"seen":[1,2]}` || len(f.store.Skips("a-2")) != 0 {
+			t.Errorf("document: got %s, want both events, and none skipped", got)
+		}
+	})
 }
 
 // A message that comes again is skipped again, and recorded and counted once.

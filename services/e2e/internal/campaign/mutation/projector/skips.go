@@ -78,6 +78,22 @@ func skipGuards() []guard.Guard {
 			Tests:   []string{"TestSkipped_BeforeTheFirstEventIsARepeat"},
 		},
 		{
+			Name:    "skip: a decision that fails is tried once",
+			File:    delivery + "/skip.go",
+			Cut:     "if it.message == s.waiting {",
+			With:    "if false {",
+			Package: delivery,
+			Tests:   []string{"TestSkip_ADecisionThatFailsIsTriedOnce"},
+		},
+		{
+			Name:    "skip: what was decided is forgotten with its messages",
+			File:    delivery + "/hold.go",
+			Cut:     "\th.skips.begin()\n",
+			With:    "",
+			Package: delivery,
+			Tests:   []string{"TestSkip_WhatWasDecidedGoesWithItsMessage"},
+		},
+		{
 			Name:    "skip: an event goes alone",
 			File:    delivery + "/skip.go",
 			Cut:     "\tdefault:\n\t\tb.stop(1, again, \"\")",
