@@ -145,6 +145,40 @@ func TestFaults_AProjectorWaitsForServersThatAreNotThereYet(t *testing.T) {
 	}
 }
 
+// What a replica could not apply in an outage another has applied: it is ready once the read
+// database answers, though no message comes that would show it.
+func TestFaults_AReplicaWhoseSessionAnotherHasTakenIsReadyAgain(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	mongoURL, err := url.Parse(servers.MongoURI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := sandboxtest.NewProxy(t, mongoURL.Host)
+	way.Open(t)
+	cfg := configured(t, "taken", database)
+	cfg.InstanceID, cfg.RetryTime = "cut-off", time.Second
+	cfg.MongoURI = settings.Secret("mongodb://" + way.Addr + "/?directConnection=true")
+	p := start(t, cfg, parse(t))
+	until(t, "it is ready", func() bool { return p.Status().Ready })
+	way.Cut()
+	send(t, "taken", happened("a", 1, 5)...)
+	until(t, "it waits for MongoDB", func() bool { return p.Status().State == "waiting for MongoDB" })
+
+	cfg = configured(t, "taken", database)
+	cfg.InstanceID = "other"
+	start(t, cfg, parse(t))
+	until(t, "another applies the messages", func() bool { return complete(t, client.Database(database), 1, 5) })
+	way.Open(t)
+	until(t, "it is ready again", func() bool {
+		s := p.Status()
+		return s.Ready && s.State == "running" && s.OutageSince == nil
+	})
+	if log := p.logs.String(); !strings.Contains(log, "applying messages would work again") {
+		t.Error("the log does not say that applying would work again")
+	}
+}
+
 func TestFaults_ReplicasComeAndGoAndEachEventCountsOnceInOrder(t *testing.T) {
 	t.Parallel()
 	client, database := servers.Mongo(t, nil)

@@ -60,6 +60,7 @@ func (a *App) beaten(err error) {
 		}
 		return
 	}
+	a.engine.Answers()
 	if lasted, ended := a.beats.Recovered(); ended {
 		a.log.Info().Dur("lasted_ms", lasted).Msg("the process says that it lives")
 	}

@@ -75,6 +75,8 @@
 //   - A session that alone cannot be applied (ErrRest) takes no slot: its lock is kept
 //     for a growing while, so that the broker offers others. Nor does it take memory but for
 //     its link: what a Carrier was asked for is withdrawn first.
+//   - An outage ends with a success, or where there is nothing to do and the handler is
+//     said to be able to work (Answers): others have taken the sessions.
 //   - An accept that neither answers nor fails is given up by a watchdog, and the
 //     acceptor is told, so that it can drop the connection.
 //

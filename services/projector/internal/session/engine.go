@@ -98,6 +98,21 @@ func (e *Engine) Idle() time.Time {
 	return time.Time{}
 }
 
+// Answers is told that what the handler works with answers. Where there is nothing to
+// do, the broker answers as well, and what has failed here others have done since: so the
+// outages are over, though no success of this engine shows it.
+func (e *Engine) Answers() {
+	if e.Idle().IsZero() {
+		return
+	}
+	if lasted, ended := e.applying.Recovered(); ended {
+		e.log.Info().Dur("lasted_ms", lasted).Msg("applying messages would work again")
+	}
+	if lasted, ended := e.settling.Recovered(); ended {
+		e.log.Info().Dur("lasted_ms", lasted).Msg("settling messages would work again")
+	}
+}
+
 // stallTime is how long all slots together may take no step. Every step has a
 // deadline, and the longest are far below.
 const stallTime = 10 * time.Minute

@@ -150,6 +150,22 @@ func sessionGuards() []guard.Guard {
 			Tests:   []string{"TestRest_IsNoIdleness"},
 		},
 		{
+			Name:    "session: an outage ends where another has taken the session",
+			File:    app + "/heard.go",
+			Cut:     "\ta.engine.Answers()\n",
+			With:    "",
+			Package: app,
+			Tests:   []string{"TestFaults_AReplicaWhoseSessionAnotherHasTakenIsReadyAgain"},
+		},
+		{
+			Name:    "session: an outage lasts while there is something to do",
+			File:    session + "/engine.go",
+			Cut:     "\tif e.Idle().IsZero() {\n\t\treturn\n\t}\n\tif lasted, ended := e.applying",
+			With:    "\tif lasted, ended := e.applying",
+			Package: session,
+			Tests:   []string{"TestOutage_EndsWhereOthersHaveTakenTheSession"},
+		},
+		{
 			Name:    "session: what may still come is in the budget",
 			File:    session + "/hold.go",
 			Cut:     "\th.end(errReleased)\n\tkeeper.Wait()\n",
