@@ -153,7 +153,9 @@ func (p *pace) settled(now time.Time) {
 	p.done.add(now, 1)
 }
 
-// received notes what a receive has brought, of which so many were counted before.
+// received notes what a receive has brought, of which so many were counted before. What
+// was not is made up for, but puts nothing off by more than a window: it may have come of
+// many receives that went before there was a pace.
 func (p *pace) received(now time.Time, n int, counted float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,8 +163,16 @@ func (p *pace) received(now time.Time, n int, counted float64) {
 	if n > 0 {
 		p.usual += (float64(n) - p.usual) / usualOver
 	}
-	if p.rate > 0 {
-		p.defers(float64(n) - counted)
+	if p.rate == 0 {
+		return
+	}
+	latest := now.Add(window)
+	if p.next.After(latest) {
+		latest = p.next
+	}
+	p.defers(float64(n) - counted)
+	if p.next.After(latest) {
+		p.next = latest
 	}
 }
 

@@ -177,3 +177,45 @@ func TestAccept_OneThatIsThrottledBesideOthersStopsNone(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// What comes of receives that had no pace to keep is no debt that all settlements wait for:
+// a first refusal while hardly anything goes, where others use the credits, sets the slowest pace.
+func TestPace_AFirstRefusalWhileLittleGoesHoldsUpNothingForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.lockTime = 5 * time.Minute
+		const sessions, messages = 64, 100
+		b.put("a", 1) // it is granted first
+		for i := range sessions - 1 {
+			b.put(fmt.Sprintf("order-%04d", i), messages)
+		}
+		refused := make(chan struct{})
+		var once sync.Once
+		b.onSettle = func(context.Context, *receiver, session.Message) error {
+			err := error(nil)
+			once.Do(func() {
+				close(refused)
+				err = throttled(2 * time.Second)
+			})
+			return err
+		}
+		b.onReceive = func(r *receiver) error {
+			if r.id != "a" {
+				<-refused
+				time.Sleep(100 * time.Millisecond)
+			}
+			return nil
+		}
+		cfg := session.Defaults()
+		cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions, cfg.AcceptFloor = 1<<40, 0, sessions, sessions
+		engine, stop := run(t, cfg, b, newHandler(b))
+		<-refused
+		time.Sleep(10 * time.Second)
+		if done, least := engine.Counts().Completed.Load(), int64(sessions*messages/4); done < least {
+			t.Errorf("%d messages are completed 10 s after one was refused, want at least %d", done, least)
+		}
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		_ = stop()
+	})
+}

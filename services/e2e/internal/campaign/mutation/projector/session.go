@@ -198,6 +198,14 @@ func sessionGuards() []guard.Guard {
 			Tests:   []string{"TestPace_IsNearWhatTheBrokerAllows"},
 		},
 		{
+			Name:    "session: what came without a pace holds up nothing for long",
+			File:    session + "/pace.go",
+			Cut:     "\tif p.next.After(latest) {\n\t\tp.next = latest\n",
+			With:    "\tif false {\n",
+			Package: session,
+			Tests:   []string{"TestPace_AFirstRefusalWhileLittleGoesHoldsUpNothingForLong"},
+		},
+		{
 			Name:    "session: nothing goes right after a refusal",
 			File:    session + "/pace.go",
 			Cut:     "p.next = until",
