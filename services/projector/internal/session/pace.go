@@ -54,6 +54,7 @@ type pace struct {
 	growAt   time.Time // guarded by mu
 	refused  time.Time // guarded by mu: when the broker last refused one
 	lessened time.Time // guarded by mu: when that last lessened the pace
+	failing  time.Time // guarded by mu: since when all settlements are refused; zero while they are not
 	done     meter     // guarded by mu: operations
 	usual    float64   // guarded by mu: about how many messages a receive brings
 }
@@ -151,6 +152,7 @@ func (p *pace) settled(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done.add(now, 1)
+	p.failing = time.Time{}
 }
 
 // received notes what a receive has brought, of which so many were counted before. What
@@ -176,13 +178,20 @@ func (p *pace) received(now time.Time, n int, counted float64) {
 	}
 }
 
-// refuse notes that the broker has refused something for being too much. Refusals of
-// one window are one sign: they were on their way when it came.
-func (p *pace) refuse(now time.Time) {
+// refuse notes that the broker has refused a settlement for being too much, and asks for
+// a pause. Refusals of one window are one sign: they were on their way when it came.
+// Where it has refused all for as long, the next goes after the pause that it asks for.
+func (p *pace) refuse(now time.Time, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = now
-	if until := now.Add(refusedPause); p.next.Before(until) {
+	switch {
+	case p.failing.IsZero():
+		p.failing, pause = now, refusedPause
+	case now.Sub(p.failing) < window:
+		pause = refusedPause
+	}
+	if until := now.Add(pause); p.next.Before(until) {
 		p.next = until
 	}
 	if now.Sub(p.lessened) < window {

@@ -219,3 +219,42 @@ func TestPace_AFirstRefusalWhileLittleGoesHoldsUpNothingForLong(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// A subscription that refuses every settlement is tried about as often as it asks for,
+// however many messages wait, and they go on when it no longer refuses.
+func TestPace_WhereEverySettlementIsRefusedFewAreTried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.lockTime = 5 * time.Minute
+		for i := range 32 {
+			b.put(fmt.Sprintf("order-%04d", i), 50)
+		}
+		const pause = 10 * time.Second
+		var tries atomic.Int64
+		var mended atomic.Bool
+		b.onSettle = func(context.Context, *receiver, session.Message) error {
+			tries.Add(1)
+			time.Sleep(5 * time.Millisecond)
+			if mended.Load() {
+				return nil
+			}
+			return throttled(pause)
+		}
+		cfg := session.Defaults()
+		cfg.MaxBytes, cfg.KeepTime, cfg.MaxSessions = 1<<40, 0, 32
+		_, stop := run(t, cfg, b, newHandler(b))
+		time.Sleep(time.Minute) // what all slots try before there is a pace is refused
+		before := tries.Load()
+		time.Sleep(10 * time.Minute)
+		if got, most := tries.Load()-before, int64(2*10*time.Minute/pause); got < most/4 || got > most {
+			t.Errorf("settlements tried in ten minutes: got %d, want one or two for each pause of %s", got, pause)
+		}
+		mended.Store(true)
+		time.Sleep(2*pause + 5*time.Second)
+		if left := b.left(); left > 0 {
+			t.Errorf("%d messages are left though nothing is refused any more", left)
+		}
+		_ = stop()
+	})
+}

@@ -31,7 +31,8 @@ func (h *hold) settle(ctx context.Context, messages []Message, verdicts []Verdic
 
 // settleOne settles one message. Where the broker throttles it waits as long as it
 // is asked to, while the lock is renewed: to give the session back would cost an
-// accept, a receive and a write on top. All settlements then keep a pace.
+// accept, a receive and a write on top. All settlements then keep a pace, and where all
+// are refused hardly more than one is tried after each pause.
 func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 	for {
 		if err := h.pace.settles(ctx); err != nil {
@@ -42,7 +43,7 @@ func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 		if !throttled {
 			return err
 		}
-		h.pace.refuse(time.Now())
+		h.pace.refuse(time.Now(), busy.Pause)
 		h.counts.SettlesThrottled.Add(1)
 		if h.settling.Failed(err) {
 			h.throttled().Warn().Err(err).Msg("settling messages is throttled, waiting")

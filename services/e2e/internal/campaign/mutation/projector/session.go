@@ -206,6 +206,14 @@ func sessionGuards() []guard.Guard {
 			Tests:   []string{"TestPace_AFirstRefusalWhileLittleGoesHoldsUpNothingForLong"},
 		},
 		{
+			Name:    "session: where every settlement is refused few are tried",
+			File:    session + "/pace.go",
+			Cut:     "case now.Sub(p.failing) < window:",
+			With:    "default:",
+			Package: session,
+			Tests:   []string{"TestPace_WhereEverySettlementIsRefusedFewAreTried"},
+		},
+		{
 			Name:    "session: nothing goes right after a refusal",
 			File:    session + "/pace.go",
 			Cut:     "p.next = until",
@@ -216,7 +224,7 @@ func sessionGuards() []guard.Guard {
 		{
 			Name:    "session: settlements that are refused set a pace",
 			File:    session + "/settle.go",
-			Cut:     "h.pace.refuse(time.Now())",
+			Cut:     "h.pace.refuse(time.Now(), busy.Pause)",
 			With:    "_ = h.pace.refuse",
 			Package: session,
 			Tests:   []string{"TestPace_IsNearWhatTheBrokerAllows"},
