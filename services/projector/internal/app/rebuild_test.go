@@ -97,7 +97,8 @@ func newRebuilding(t *testing.T, topic string) *rebuilding {
 // script writes the publisher's command line.
 func (r *rebuilding) script(t *testing.T) {
 	t.Helper()
-	script := fmt.Sprintf("#!/bin/sh\ncd %s\ncase $2 in\nstatus) cat status 2>/dev/null || true;;\n"+
+	script := fmt.Sprintf("#!/bin/sh\ncd %s\ncase $2 in\nstatus) echo >>looked; cat status 2>/dev/null || true;;\n"+
+		"cancel) echo \"$@\" >>asked; rm -f status;;\n"+
 		"*) echo \"$@\" >>asked; echo '{\"id\":\"r1\",\"state\":\"running\"}';;\nesac\n", r.dir)
 	if err := os.WriteFile(r.publisher, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
@@ -139,6 +140,12 @@ func (r *rebuilding) write(t *testing.T, status string) {
 	if err := os.Rename(filepath.Join(r.dir, "new"), filepath.Join(r.dir, "status")); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// looked is how often the publisher's command line was asked how far it is.
+func (r *rebuilding) looked() int {
+	text, _ := os.ReadFile(filepath.Join(r.dir, "looked"))
+	return len(text)
 }
 
 // asked is what the publisher's command line was asked for.
@@ -395,6 +402,38 @@ func TestRebuild_TakesNoOtherResendForItsOwn(t *testing.T) {
 		t.Errorf("once all is resent: got %v after %v", o.err, o.lines)
 	}
 	r.awaitSees(t, "orders", "a", "2 3 [1 2]")
+}
+
+// Nothing carries out a resend whose command was killed while it began it: that is cancelled,
+// and asked for again. One that is only just beginning is waited for.
+func TestRebuild_AsksAgainWhereTheCommandThatBeganTheResendIsGone(t *testing.T) {
+	r := newRebuilding(t, "rebuild-beginning")
+	send(t, r.topic, happens("a", 1, 2)...)
+	r.awaitSees(t, "orders", "a", "2 3 [1 2]")
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	beginning := func(at time.Time) {
+		began := fmt.Sprintf(`"state":"beginning","began_at":%q`, at.UTC().Format(time.RFC3339Nano))
+		r.write(t, strings.Replace(r.status(t, "orders", 2, "beginning", 0), `"state":"beginning"`, began, 1))
+	}
+	beginning(time.Now().Add(time.Hour)) // however long this test takes
+	asked, looked := "", r.looked()
+	until(t, "it has seen what is beginning", func() bool { return r.looked() > looked+1 })
+	asked, looked = r.asked(), r.looked()
+	until(t, "it looks again", func() bool { return r.looked() > looked+1 })
+	if r.asked() != asked {
+		t.Errorf("while the resend begins: asked %s, want nothing more than %s", r.asked(), asked)
+	}
+	beginning(time.Now().Add(-time.Hour))
+	until(t, "it is cancelled, and asked for again", func() bool {
+		_, again, cancelled := strings.Cut(r.asked(), "resend cancel --why ")
+		return cancelled && strings.Contains(again, "resend --all --group /orders_v2 ")
+	})
+	send(t, r.topic, again(2, happens("a", 1, 2))...)
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("once all is resent: got %v after %v", o.err, o.lines)
+	}
 }
 
 // A resend may take days, over which the publisher's command line fails now and then. That

@@ -37,12 +37,16 @@ type resendStatus struct {
 	Failed      int64    `json:"failed"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
+	// BeganAt is by the clock of the publisher's command line.
+	BeganAt time.Time `json:"began_at,omitzero"`
 	// Selection is what it is of; absent where that is everything.
 	Selection json.RawMessage `json:"selection,omitempty"`
 }
 
-// States of a resend that the publisher has ended.
+// States of a resend: one that its command has not yet left to the publisher, and those
+// that the publisher has ended.
 const (
+	resendBeginning  = "beginning"
 	resendDone       = "done"
 	resendIncomplete = "incomplete"
 	resendCancelled  = "cancelled"
@@ -94,7 +98,7 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	}
 	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
-		status, err := r.resent(ctx)
+		status, err := r.carriedOut(ctx)
 		switch {
 		case err != nil && answered: // a resend may take days, and outlasts an answer that fails
 			return false, &rebuildStep{Step: "resend", Waiting: []string{"the publisher's command line: " + err.Error()}}, nil
@@ -143,6 +147,17 @@ func (r *rebuilding) resent(ctx context.Context) (*resendStatus, error) {
 		}
 	}
 	return nil, nil
+}
+
+// carriedOut is resent, but nil where the command is gone that began it: nobody else goes
+// on with that, so it is cancelled.
+func (r *rebuilding) carriedOut(ctx context.Context) (*resendStatus, error) {
+	status, err := r.resent(ctx)
+	if err != nil || status == nil || status.State != resendBeginning || time.Since(status.BeganAt) < publisherTime {
+		return status, err
+	}
+	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the command that began it has ended before it had")
+	return nil, err
 }
 
 // resends are all resends of the publisher's stream, the last one first.

@@ -149,6 +149,22 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{against},
 		},
 		{
+			Name:    "rebuild: a resend whose command died while it began is asked for again",
+			File:    command + "/rebuildresend.go",
+			Cut:     "status, err := r.carriedOut(ctx)",
+			With:    "status, err := r.resent(ctx)",
+			Package: app,
+			Tests:   []string{"TestRebuild_AsksAgainWhereTheCommandThatBeganTheResendIsGone"},
+		},
+		{
+			Name:    "rebuild: a resend that is only just beginning is waited for",
+			File:    command + "/rebuildresend.go",
+			Cut:     " || time.Since(status.BeganAt) < publisherTime",
+			With:    "",
+			Package: app,
+			Tests:   []string{"TestRebuild_AsksAgainWhereTheCommandThatBeganTheResendIsGone"},
+		},
+		{
 			Name:    "rebuild: the publisher is asked once",
 			File:    command + "/rebuildresend.go",
 			Cut:     "if status == nil || status.State == resendCancelled {",
