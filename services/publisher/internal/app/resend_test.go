@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -312,6 +313,42 @@ func TestResend_WhatAnOperatorMayGetWrongIsRefused(t *testing.T) {
 	}
 	if _, err := resends(t, c, "status"); err == nil {
 		t.Error("there is a resend after nothing but mistakes")
+	}
+}
+
+// TestResend_OneWhoseCommandDiedWhileItBeganIsWarnedOf has a resend left as a command leaves it
+// that is killed before the publisher may take it up.
+func TestResend_OneWhoseCommandDiedWhileItBeganIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers)
+	p := run(t, c)
+	p.await(t, "the publisher to lead", leading)
+	events(t, servers).write(t, 1, 1)
+	p.await(t, "the event to be sent", sent(1))
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	began, err := resends(t, c, "--all", "--why", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := testserver.Connect(t, servers.MongoURI).Database(c.StateDatabase).Collection("resends")
+	for ago, warned := range map[time.Duration]int{-time.Hour: 0, time.Hour: 1} {
+		left := bson.D{{Key: "$set", Value: bson.D{{Key: "state", Value: resend.Beginning}, {Key: "beganAt", Value: time.Now().Add(-ago)}}}}
+		if _, err := records.UpdateOne(t.Context(), bson.D{{Key: "resend", Value: began.ID}}, left); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := resends(t, c, "status")
+		if err != nil || shown.State != resend.Beginning || len(shown.Warnings) != warned {
+			t.Errorf("begun %s ago: shown is %+v, %v, want %d warnings", ago, shown, err, warned)
+		}
+	}
+	if _, err := resends(t, c, "cancel"); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+	if _, err := resends(t, c, "--all", "--why", "a test"); err != nil {
+		t.Errorf("another one: %v", err)
 	}
 }
 

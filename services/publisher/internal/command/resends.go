@@ -103,6 +103,9 @@ func viewResend(r *resend.Record) ResendView {
 
 // waits says why a resend that is not ended does not go on.
 func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.Scope) {
+	if r.State == resend.Beginning && time.Since(r.BeganAt) > commandTimeout {
+		v.Warnings = append(v.Warnings, "the command that began it has ended before that: cancel it, and begin another")
+	}
 	if r.State != resend.Running {
 		return
 	}

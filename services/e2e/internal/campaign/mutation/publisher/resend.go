@@ -21,6 +21,14 @@ func resendGuards() []guard.Guard {
 			Tests:   []string{"TestResend_OfALargeCollectionWithoutAnIndexIsWarnedOf"},
 		},
 		{
+			Name:    "resend: one whose command died while it began is warned of",
+			File:    command + "/resends.go",
+			Cut:     "if r.State == resend.Beginning && time",
+			With:    "if false && time",
+			Package: app,
+			Tests:   []string{"TestResend_OneWhoseCommandDiedWhileItBeganIsWarnedOf"},
+		},
+		{
 			Name:    "doctor: a resend needs the index, too",
 			File:    command + "/doctor.go",
 			Cut:     "e.config.MayCopy() || e.resendsMany(ctx, source)",
