@@ -49,7 +49,9 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		{Name: "recovery and drain after the last fault", Value: c.recovery.Seconds(), Unit: report.Seconds},
 		{Name: "longest restart of the servers", Value: c.restarting.Seconds(), Unit: report.Seconds},
 	}
-	c.judgeRepairs(r)
+	if err := c.judgeRepairs(ctx, r); err != nil {
+		return err
+	}
 	for _, kind := range slices.Sorted(maps.Keys(c.done)) {
 		r.Figures = append(r.Figures, report.Figure{Name: "faults: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
 	}

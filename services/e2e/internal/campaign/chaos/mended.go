@@ -146,6 +146,7 @@ func (c *campaign) endRebuild(ctx context.Context) (some bool, err error) {
 	if !wanted {
 		return false, nil
 	}
+	c.repairs.begin(view)
 	output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, c.rebuildArgs(view, "--rate", "0", "--grace", "0s")...)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -170,19 +171,27 @@ func (c *campaign) endCompared(ctx context.Context) error {
 }
 
 // judgeRepairs writes into the report what readers have seen, and what was done.
-func (c *campaign) judgeRepairs(r *report.Report) {
+func (c *campaign) judgeRepairs(ctx context.Context, r *report.Report) error {
 	if c.repairs == nil {
-		return
+		return nil
 	}
 	figures := c.repairs.figures()
 	for _, name := range slices.Sorted(maps.Keys(figures)) {
 		r.Figures = append(r.Figures, report.Figure{Name: name, Value: figures[name], Unit: report.Count})
 	}
-	if c.repairs.reads == 0 {
-		r.Checks = append(r.Checks, report.Impossible("looks of readers at what is repaired", 0, report.Count, "they have seen nothing"))
+	if c.repairs.readsAnew == 0 || c.repairs.rebuilt[c.rebuilt()] == 0 {
+		r.Checks = append(r.Checks, report.Impossible("looks of readers at what is being built anew", 0, report.Count, "they have seen nothing of it"))
 	}
 	seen := c.repairs.seen
+	if len(c.repairs.erased) > 0 {
+		versions, err := c.erasures(ctx)
+		if err != nil {
+			return err
+		}
+		seen = seen.And(unexplained(c.repairs.erased, versions))
+	}
 	r.Checks = append(r.Checks,
 		report.AtMost("documents that readers saw neither old nor new", float64(seen.Count), 0, report.Count, seen.Samples...),
 		report.AtMost("commands that did not do what they promise", float64(c.broken.Count), 0, report.Count, c.broken.Samples...))
+	return nil
 }

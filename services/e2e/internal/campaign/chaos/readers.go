@@ -2,8 +2,10 @@ package chaos
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,7 +14,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"changerelay/services/e2e/internal/check/validate"
-	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/source"
 )
 
 const (
@@ -20,28 +23,29 @@ const (
 	readPause = 50 * time.Millisecond
 	// followed is how many documents a reader looks at.
 	followed = 200
-	// tailKept is how many events a document of shadow.yaml names.
-	tailKept = 64
 )
 
 // reader looks at the documents of a view again and again, as an application does. What
-// it sees must be what the events of an aggregate make up to some event, and never less
-// than it has seen before: whatever is built anew, and switched to, meanwhile.
+// it sees must be what events make up to some event, and never less than it has seen
+// before: whatever is built anew, and switched to, meanwhile.
 type reader struct {
-	view *mongodriver.Collection
-	seen map[string]int64 // versions
+	sightOf
+	view   *mongodriver.Collection
+	seen   map[string]sight
+	erased []erasure // that explain what it has seen
 }
 
-// read is a reader of the view whose documents nothing erases, until ctx ends.
+// read is a reader of the view that is built anew, until ctx ends.
 func (c *campaign) read(ctx context.Context) {
 	majority := options.Collection().SetReadConcern(readconcern.Majority())
-	r := reader{view: c.witness.ReadModel().Collection(witness.Mended, majority), seen: make(map[string]int64)}
+	view := c.rebuilt()
+	r := reader{sightOf: sightsOf[view], view: c.witness.ReadModel().Collection(view, majority), seen: make(map[string]sight)}
 	rng := rand.New(rand.NewPCG(c.cfg.Seed, 0x72656164))
 	for n := 0; sleepUntil(ctx, time.Now().Add(readPause)); n++ {
 		if len(r.seen) < followed && n%10 == 0 {
-			for _, id := range c.witness.Ledger.Some(rng, followed/20) {
+			for _, id := range c.some(ctx, &r, rng) {
 				if _, known := r.seen[id]; !known {
-					r.seen[id] = 0
+					r.seen[id] = sight{}
 				}
 			}
 		}
@@ -49,19 +53,37 @@ func (c *campaign) read(ctx context.Context) {
 		if err != nil {
 			continue // the servers suffer something
 		}
-		c.repairs.looked(&r, documents)
+		c.repairs.looked(view, &r, documents)
 	}
+}
+
+// some are ids of documents that a reader may follow: those of aggregates, or of documents
+// that there are where they have another key.
+func (c *campaign) some(ctx context.Context, r *reader, rng *rand.Rand) []string {
+	if !r.keyed {
+		return c.witness.Ledger.Some(rng, followed/20)
+	}
+	documents, err := r.find(ctx, bson.D{}, options.Find().SetLimit(followed))
+	if err != nil {
+		return nil // the servers suffer something
+	}
+	return slices.Sorted(maps.Keys(documents))
 }
 
 // look reads the documents that the reader follows.
 func (r *reader) look(ctx context.Context) (map[string]readDocument, error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTime)
-	defer cancel()
 	ids := make(bson.A, 0, len(r.seen))
 	for id := range r.seen {
 		ids = append(ids, id)
 	}
-	cursor, err := r.view.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}, options.Find().SetBatchSize(2*followed))
+	return r.find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}, options.Find().SetBatchSize(2*followed))
+}
+
+// find reads documents of the view.
+func (r *reader) find(ctx context.Context, filter bson.D, how *options.FindOptionsBuilder) (map[string]readDocument, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	cursor, err := r.view.Find(ctx, filter, how)
 	if err != nil {
 		return nil, err
 	}
@@ -76,57 +98,68 @@ func (r *reader) look(ctx context.Context) (map[string]readDocument, error) {
 	return documents, nil
 }
 
-// readDocument is what a reader sees of a document.
-type readDocument struct {
-	ID     string  `bson:"_id"`
-	Events int64   `bson:"events"`
-	Sum    int64   `bson:"sum"`
-	Tail   []int64 `bson:"tail"`
-	Relay  struct {
-		Version int64 `bson:"aggregateVersion"`
-	} `bson:"_relay"`
-}
-
-// whole says whether a document is what the first events of its aggregate make, whose
-// versions are 1 and up.
-func (d *readDocument) whole() bool {
-	n := d.Relay.Version
-	if d.Events != n || d.Sum != n*(n+1)/2 || int64(len(d.Tail)) != min(n, tailKept) {
-		return false
-	}
-	for i, version := range d.Tail {
-		if version != n-int64(len(d.Tail))+int64(i)+1 {
-			return false
-		}
-	}
-	return true
-}
-
-// looked judges what a reader sees, but for documents that somebody has damaged.
-func (r *repairs) looked(by *reader, documents map[string]readDocument) {
+// looked judges what a reader sees of a view, but for documents that somebody has damaged.
+func (r *repairs) looked(view string, by *reader, documents map[string]readDocument) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reads++
-	r.seen = r.seen.And(by.judge(documents, func(id string) bool { return r.touched[document{witness.Mended, id}] }))
+	if len(documents) > 0 {
+		r.reads++
+		if r.begun[view] {
+			r.readsAnew++
+		}
+	}
+	r.seen = r.seen.And(by.judge(documents, func(id string) bool { return r.touched[document{view, id}] }))
+	r.erased = by.erased
 }
 
 // judge finds what is neither old nor new, and goes on from what it sees.
 func (r *reader) judge(documents map[string]readDocument, damaged func(id string) bool) validate.Findings {
 	var f validate.Findings
 	for id, before := range r.seen {
-		now, there := documents[id]
-		switch {
-		case damaged(id):
+		if damaged(id) {
 			delete(r.seen, id)
 			continue
-		case !there && before > 0:
-			f.Add("%s is gone, which was at version %d", id, before)
-		case there && now.Relay.Version < before:
-			f.Add("%s is at version %d, and was at %d", id, now.Relay.Version, before)
-		case there && !now.whole():
-			f.Add("%s is at version %d, with %s", id, now.Relay.Version, fmt.Sprintf("%d events, sum %d, tail %v", now.Events, now.Sum, now.Tail))
 		}
-		r.seen[id] = max(before, now.Relay.Version)
+		now, there := documents[id]
+		switch {
+		case !there && before.there && r.erases:
+			r.erased = append(r.erased, erasure{id, r.reached(&before.readDocument) + 1, math.MaxInt64})
+			r.seen[id] = sight{before.readDocument, false}
+		case !there && before.there:
+			f.Add("%s is gone, which was at %d", id, r.reached(&before.readDocument))
+		case !there:
+		case r.reached(&now) < r.reached(&before.readDocument):
+			f.Add("%s is at %d, and was at %d", id, r.reached(&now), r.reached(&before.readDocument))
+		case !r.follows(before, &now):
+			f.Add("%s was %+v, and is %+v", id, before, now)
+		default:
+			if r.erases && now.erasedAt() > 0 && now.erasedAt() != before.erasedAt() {
+				r.erased = append(r.erased, erasure{id, now.erasedAt(), now.erasedAt()})
+			}
+			r.seen[id] = sight{now, true}
+		}
+	}
+	return f
+}
+
+// erasures are the versions of the events that erase documents, of each aggregate.
+func (c *campaign) erasures(ctx context.Context) (map[string][]int64, error) {
+	versions, names := make(map[string][]int64), c.cluster.Names()
+	return versions, source.Each(ctx, c.witness.Client, names.SourceDatabase, names.SourceCollection, func(e source.Stored) error {
+		if e.Type == orders.Erased {
+			versions[e.Aggregate] = append(versions[e.Aggregate], e.Version)
+		}
+		return nil
+	})
+}
+
+// unexplained finds documents that readers saw erased, or begun anew, where no event has
+// done that.
+func unexplained(erased []erasure, versions map[string][]int64) (f validate.Findings) {
+	for _, e := range erased {
+		if !slices.ContainsFunc(versions[e.id], e.explainedBy) {
+			f.Add("readers saw %s erased by an event of version %d to %d, and there is none", e.id, e.from, e.to)
+		}
 	}
 	return f
 }

@@ -34,9 +34,11 @@ type repairs struct {
 	resends []resend
 	// compared counts documents that comparisons have found, mended those that were built anew.
 	compared, mended int
-	// seen is what readers have seen that is neither old nor new, reads how often they looked.
-	seen  validate.Findings
-	reads int
+	// seen is what readers have seen that is neither old nor new, erased what explains the
+	// rest. reads is how often they saw something, readsAnew how often while it was built anew.
+	seen             validate.Findings
+	erased           []erasure
+	reads, readsAnew int
 }
 
 // document is a document that readers see.
@@ -199,7 +201,7 @@ func (r *repairs) figures() map[string]float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	figures := map[string]float64{
-		"looks of readers at what is repaired": float64(r.reads), "resends": float64(len(r.resends)),
+		"looks of readers at what is repaired": float64(r.reads), "looks of readers at what is being built anew": float64(r.readsAnew), "resends": float64(len(r.resends)),
 		"damaged documents that a comparison has named": float64(r.compared), "documents that were mended alone": float64(r.mended),
 	}
 	for _, view := range []string{witness.Mended, witness.Placed, witness.Buyers} {

@@ -106,8 +106,8 @@ func Guards() []guard.Guard {
 		{
 			Name:    "chaos: readers see no document that its events do not make",
 			File:    chaos + "/readers.go",
-			Cut:     "case there && !now.whole():",
-			With:    "case there && id == \"\":",
+			Cut:     "case !r.follows(before, &now):",
+			With:    "case now.ID == \"\":",
 			Package: chaos,
 			Tests:   []string{"TestReader_FindsWhatIsNeitherOldNorNew"},
 		},
