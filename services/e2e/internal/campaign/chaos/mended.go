@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/witness"
 )
 
 // mendRounds bounds how often what is still wrong is dealt with at the end.
@@ -49,26 +50,17 @@ func (c *campaign) mendAll(ctx context.Context) error {
 	return fmt.Errorf("read models are not mended after %d rounds", mendRounds)
 }
 
-// endResends has the resend under way come to its end, and notes those that are done.
+// endResends has the resend under way come to its end, and notes those that are done. Where
+// none of them says what it had to send, one more is asked for.
 func (c *campaign) endResends(ctx context.Context) error {
-	n := c.cluster.Publishers[0]
-	var all []resendSaid
-	for {
-		output, err := n.CommandIn(ctx, nil, "resend", "status", "--all", "--json")
-		all = resendsIn(output)
-		if err != nil && len(all) == 0 && len(c.repairs.resends) == 0 {
-			return nil // there never was one
+	all, err := c.awaitResends(ctx)
+	if err == nil && !slices.ContainsFunc(c.repairs.resends, func(asked resend) bool { return asked.judgedBy(all) }) {
+		if err = c.resendAtEnd(ctx); err == nil {
+			all, err = c.awaitResends(ctx)
 		}
-		under := slices.IndexFunc(all, func(s resendSaid) bool { return !slices.Contains([]string{"done", "cancelled", "incomplete"}, s.State) })
-		if err == nil && under < 0 {
-			break
-		}
-		if under >= 0 && all[under].State == "paused" {
-			_, _ = n.CommandIn(ctx, nil, "resend", "resume", "--why", "chaos")
-		}
-		if !sleepUntil(ctx, time.Now().Add(time.Second)) {
-			return fmt.Errorf("a resend comes to no end: %s", output)
-		}
+	}
+	if err != nil {
+		return err
 	}
 	c.repairs.mu.Lock()
 	defer c.repairs.mu.Unlock()
@@ -79,11 +71,56 @@ func (c *campaign) endResends(ctx context.Context) error {
 			c.wrong("resend %s is not among those that publisher resend status names", asked.id)
 		case all[at].State == "incomplete" || all[at].Failed > 0:
 			c.wrong("resend %s is %s, with %d failed: %v", asked.id, all[at].State, all[at].Failed, all[at].Short)
-		case all[at].State == "done" && asked.selects != nil:
+		case asked.judgedBy(all):
 			c.witness.Resent(asked.id, asked.group, asked.at, asked.selects)
+			c.repairs.judged++
 		}
 	}
 	return nil
+}
+
+// judgedBy says whether a resend is done, as the publisher says, and can be judged.
+func (r *resend) judgedBy(all []resendSaid) bool {
+	return r.selects != nil && slices.ContainsFunc(all, func(s resendSaid) bool { return s.ID == r.id && s.State == "done" })
+}
+
+// awaitResends waits until no resend is under way, and returns all that there were.
+func (c *campaign) awaitResends(ctx context.Context) ([]resendSaid, error) {
+	for {
+		output, err := c.cluster.Publishers[0].CommandIn(ctx, nil, "resend", "status", "--all", "--json")
+		all := resendsIn(output)
+		if err != nil && len(all) == 0 && len(c.repairs.resends) == 0 {
+			return nil, nil // there never was one
+		}
+		under := slices.IndexFunc(all, func(s resendSaid) bool { return !slices.Contains([]string{"done", "cancelled", "incomplete"}, s.State) })
+		if err == nil && under < 0 {
+			return all, nil
+		}
+		if under >= 0 && all[under].State == "paused" {
+			_, _ = c.cluster.Publishers[0].CommandIn(ctx, nil, "resend", "resume", "--why", "chaos")
+		}
+		if !sleepUntil(ctx, time.Now().Add(time.Second)) {
+			return nil, fmt.Errorf("a resend comes to no end: %s", output)
+		}
+	}
+}
+
+// resendAtEnd asks for everything to be sent again, for nobody, until that is begun.
+func (c *campaign) resendAtEnd(ctx context.Context) error {
+	const nobody = "nobody"
+	c.witness.MayResend(nobody)
+	for {
+		at := time.Now()
+		output, err := c.cluster.Publishers[0].CommandIn(ctx, nil, "resend", "--json", "--why", "chaos", "--rate", "0", "--all", "--group", nobody)
+		if said, found := saidOfResend(output); err == nil && found {
+			c.note("repair: resend, at the end", "of everything", "at once")
+			c.repairs.asked(resend{said.ID, nobody, at, everything})
+			return nil
+		}
+		if !sleepUntil(ctx, time.Now().Add(time.Second)) {
+			return fmt.Errorf("no resend is begun: %s", outcomeOf(output, err))
+		}
+	}
 }
 
 // dealWithHalts redrives what is halted. An aggregate that was damaged, and to which events came
@@ -181,6 +218,9 @@ func (c *campaign) judgeRepairs(ctx context.Context, r *report.Report) error {
 	}
 	if c.repairs.readsAnew == 0 || c.repairs.rebuilt[c.rebuilt()] == 0 {
 		r.Checks = append(r.Checks, report.Impossible("looks of readers at what is being built anew", 0, report.Count, "they have seen nothing of it"))
+	}
+	if c.repairs.judged == 0 {
+		r.Checks = append(r.Checks, report.Impossible(witness.NotResent, 0, report.Count, "no resend was done of which is known what it had to send"))
 	}
 	seen := c.repairs.seen
 	if len(c.repairs.erased) > 0 {

@@ -32,6 +32,8 @@ type repairs struct {
 	begun   map[string]bool
 	rebuilt map[string]int
 	resends []resend
+	// judged counts the resends that are done, and of which is known what they had to send.
+	judged int
 	// compared counts documents that comparisons have found, mended those that were built anew.
 	compared, mended int
 	// seen is what readers have seen that is neither old nor new, erased what explains the
@@ -113,11 +115,10 @@ func resendSome(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(
 	output, err := n.CommandIn(ctx, nil, args...)
 	said, found := saidOfResend(output)
 	if err != nil || !found {
-		return strings.Join(args, " ") + ": " + firstLine(output), nil, nil // there may be another one, or a fault
+		c.say("%s: %s", strings.Join(args, " "), outcomeOf(output, err))
+		return "", nil, errNobody // there may be another one, or a fault
 	}
-	c.repairs.mu.Lock()
-	c.repairs.resends = append(c.repairs.resends, resend{said.ID, group, at, selects})
-	c.repairs.mu.Unlock()
+	c.repairs.asked(resend{said.ID, group, at, selects})
 	then := []string{"", "", "resume", "cancel"}[rng.IntN(4)]
 	if then == "resume" {
 		_, _ = n.CommandIn(ctx, nil, "resend", "pause", "--why", "chaos")
@@ -134,11 +135,18 @@ func resendSome(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(
 	}, nil
 }
 
+// asked notes a resend that was begun.
+func (r *repairs) asked(one resend) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resends = append(r.resends, one)
+}
+
 // selection draws what is sent again.
 func (c *campaign) selection(rng *rand.Rand) (args []string, selects func(validate.Event) bool) {
 	switch rng.IntN(4) {
 	case 0:
-		return []string{"--all"}, func(validate.Event) bool { return true }
+		return []string{"--all"}, everything
 	case 1:
 		return []string{"--where", fmt.Sprintf(`{"type":%q}`, orders.Paid)}, nil
 	case 2:
@@ -149,10 +157,13 @@ func (c *campaign) selection(rng *rand.Rand) (args []string, selects func(valida
 		args, chosen[id] = append(args, "--aggregate", id), true
 	}
 	if args == nil {
-		return []string{"--all"}, func(validate.Event) bool { return true }
+		return []string{"--all"}, everything
 	}
 	return args, func(e validate.Event) bool { return chosen[e.Aggregate] }
 }
+
+// everything selects all that there is.
+func everything(validate.Event) bool { return true }
 
 // resendSaid is what the publisher's command line prints of a resend.
 type resendSaid struct {
@@ -202,6 +213,7 @@ func (r *repairs) figures() map[string]float64 {
 	defer r.mu.Unlock()
 	figures := map[string]float64{
 		"looks of readers at what is repaired": float64(r.reads), "looks of readers at what is being built anew": float64(r.readsAnew), "resends": float64(len(r.resends)),
+		"resends of which all was looked for":           float64(r.judged),
 		"damaged documents that a comparison has named": float64(r.compared), "documents that were mended alone": float64(r.mended),
 	}
 	for _, view := range []string{witness.Mended, witness.Placed, witness.Buyers} {

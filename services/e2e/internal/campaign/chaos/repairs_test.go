@@ -1,0 +1,82 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/cluster/clustertest"
+)
+
+// repairing is a campaign whose publisher answers every command by a shell script.
+func repairing(t *testing.T, publisher string) *campaign {
+	t.Helper()
+	servers, names := clustertest.Sandbox(t), cluster.DefaultNames()
+	w, err := witness.Open(t.Context(), servers, names, witness.Orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(context.Background()) })
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "publisher")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+publisher+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	c := &campaign{
+		out: io.Discard, witness: w, done: make(map[string]int), repairs: &repairs{},
+		cluster: cluster.New(cluster.Config{
+			Binaries: cluster.Binaries{Publisher: binary}, Dir: dir, Backend: &servers, Names: names, Publishers: 1,
+		}),
+	}
+	if err := c.cluster.LayOut(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// leaving is a draw by which the leader is left alone.
+func leaving() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
+
+func TestResendSome_OneThatIsRefusedIsNotDone(t *testing.T) {
+	t.Parallel()
+	c := repairing(t, `echo '{"id":"r","state":"running"}'; exit 1`)
+	if _, _, err := resendSome(t.Context(), c, leaving()); !errors.Is(err, errNobody) || len(c.repairs.resends) != 0 {
+		t.Errorf("got %v, and %d resends, want none", err, len(c.repairs.resends))
+	}
+	c = repairing(t, `echo '{"id":"r","state":"running"}'`)
+	if _, _, err := resendSome(t.Context(), c, leaving()); err != nil || len(c.repairs.resends) != 1 {
+		t.Errorf("one that is not refused: got %v, and %d resends, want one", err, len(c.repairs.resends))
+	}
+}
+
+func TestEndResends_OneIsJudgedHoweverManyCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status        string
+		asked         []resend
+		total, judged int
+	}{
+		"none":            {"", nil, 1, 1},
+		"a judged one":    {"done", []resend{{id: "r", selects: everything}}, 1, 1},
+		"an unsaid one":   {"done", []resend{{id: "r"}}, 2, 1},
+		"a cancelled one": {"cancelled", []resend{{id: "r", selects: everything}}, 2, 1},
+	} {
+		c := repairing(t, `case "$2" in
+status) echo '{"id":"r","state":"`+test.status+`"}'; [ ! -e "$0.asked" ] || echo '{"id":"end","state":"done"}';;
+*) touch "$0.asked"; echo '{"id":"end","state":"running"}';;
+esac`)
+		c.repairs.resends = test.asked
+		if err := c.endResends(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.repairs.resends) != test.total || c.repairs.judged != test.judged || c.broken.Count > 0 {
+			t.Errorf("%s: got %d resends, %d judged and %v, want %d and %d", name, len(c.repairs.resends), c.repairs.judged, c.broken, test.total, test.judged)
+		}
+	}
+}
