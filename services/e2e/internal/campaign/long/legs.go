@@ -1,12 +1,14 @@
 package long
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"changerelay/services/e2e/internal/campaign/chaos"
@@ -69,17 +71,38 @@ func legs(cfg Config, n uint64) leg {
 // upgrades runs the last release beside today's programs.
 func upgrades(ctx context.Context, out io.Writer) (*report.Report, error) {
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", "15m", "-run", "TestUpgrade_", "./services/e2e/scenario")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout", "15m", "-run", "TestUpgrade_", "./services/e2e/scenario")
 	cmd.Env = append(os.Environ(), "UPGRADES=1")
-	cmd.Stdout, cmd.Stderr = out, out
+	var said bytes.Buffer
+	both := io.MultiWriter(out, &said)
+	cmd.Stdout, cmd.Stderr = both, both
 	r := &report.Report{Title: "Upgrades", Started: began.UTC(), Setup: []report.Fact{{Name: "settings", Text: "those of each test"}}}
-	failed := 0.0
-	err := cmd.Run()
-	if err != nil {
-		failed = 1
-	}
-	r.Checks = []report.Check{report.AtMost("upgrades that failed", failed, 0, report.Count, fmt.Sprint(err))}
+	r.Checks = judgeUpgrades(cmd.Run(), said.String())
 	r.Seconds = time.Since(began).Seconds()
 	r.Judge()
 	return r, nil
+}
+
+// judgeUpgrades judges tests by how they ended and what they said: those that were not run
+// have shown nothing. Without the history of the last release none can be.
+func judgeUpgrades(err error, said string) []report.Check {
+	const notRun = "upgrades that were not run"
+	failed, passed := 0.0, 0
+	if err != nil {
+		failed = 1
+	}
+	var skipped []string
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "--- PASS: ") {
+			passed++
+		}
+		if test, is := strings.CutPrefix(line, "--- SKIP: "); is {
+			skipped = append(skipped, strings.TrimSpace(test))
+		}
+	}
+	checks := []report.Check{report.AtMost("upgrades that failed", failed, 0, report.Count, fmt.Sprint(err))}
+	if failed == 0 && passed == 0 {
+		return append(checks, report.Impossible(notRun, 0, report.Count, "no test was run"))
+	}
+	return append(checks, report.AtMost(notRun, float64(len(skipped)), 0, report.Count, skipped...))
 }

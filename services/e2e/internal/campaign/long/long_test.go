@@ -1,6 +1,7 @@
 package long
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -21,6 +22,27 @@ func TestLegs_EveryKindOfCampaignComesInEachRound(t *testing.T) {
 	for _, name := range []string{"faults", "operators' mistakes", "what is set aside, and groups", "crash points", "upgrades"} {
 		if seen[name] == 0 {
 			t.Errorf("got %v, want %s among them", seen, name)
+		}
+	}
+}
+
+func TestUpgrades_WhatWasNotRunHasNotPassed(t *testing.T) {
+	t.Parallel()
+	const passed, skipped = "=== RUN   TestUpgrade_A\n--- PASS: TestUpgrade_A (1.0s)\n    --- SKIP: TestUpgrade_A/b (0.00s)\n", "--- SKIP: TestUpgrade_C (0.00s)\n"
+	for name, test := range map[string]struct {
+		err  error
+		said string
+		want bool
+	}{
+		"all":       {nil, passed + "PASS\nok  \tscenario\t1.0s\n", true},
+		"none":      {nil, skipped + "PASS\nok  \tscenario\t0.1s\n", false},
+		"some":      {nil, passed + skipped + "PASS\nok  \tscenario\t1.0s\n", false},
+		"no tests":  {nil, "testing: warning: no tests to run\nPASS\n", false},
+		"a failure": {errors.New("exit status 1"), passed + "FAIL\n", false},
+	} {
+		r := report.Report{Checks: judgeUpgrades(test.err, test.said)}
+		if r.Judge(); r.Passed != test.want {
+			t.Errorf("%s: passed is %t, want %t: %v", name, r.Passed, test.want, r.Checks)
 		}
 	}
 }
