@@ -61,9 +61,13 @@ func StartGuarded(t *testing.T, config Config, accounts string, more ...string) 
 	return StartWith(t, config, append(more, "--auth", path)...)
 }
 
-// StartWith starts a sandbox with more arguments, until the test's end.
+// StartWith starts a sandbox with more arguments, until the test's end. Where servers are
+// named it says that they were not tried.
 func StartWith(t *testing.T, config Config, args ...string) *Endpoints {
 	t.Helper()
+	if os.Getenv("TEST_MONGODB_URI") != "" || os.Getenv("TEST_SERVICEBUS_CONNECTION_STRING") != "" {
+		t.Logf("NOT RUN on the servers that are named: %s has a sandbox of its own", t.Name())
+	}
 	e, err := launched(config, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -90,9 +90,12 @@ func Get(t *testing.T) Servers {
 }
 
 // Start starts a sandbox of the test's own, with further arguments, which ends
-// with the test.
+// with the test. Where servers are named it says that they were not tried.
 func Start(t *testing.T, args ...string) Servers {
 	t.Helper()
+	if os.Getenv("TEST_MONGODB_URI") != "" || os.Getenv("TEST_SERVICEBUS_CONNECTION_STRING") != "" {
+		t.Logf("NOT RUN on the servers that are named: %s has a sandbox of its own", t.Name())
+	}
 	servers, stop, err := startSandbox(args...)
 	if err != nil {
 		t.Fatalf("start the sandbox: %v", err)

@@ -27,7 +27,7 @@ type step struct {
 // steps are what is tried, in this order. bin is a directory of built binaries.
 func steps(bin string) []step {
 	test := func(packages ...string) []string {
-		return append([]string{"go", "test", "-count=1", "-timeout", "10m"}, packages...)
+		return append([]string{"go", "test", "-v", "-count=1", "-timeout", "10m"}, packages...)
 	}
 	return []step{
 		{

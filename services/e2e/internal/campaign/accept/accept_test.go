@@ -2,6 +2,7 @@ package accept
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,40 @@ func TestReport_HoldsNoSecretAndSaysWhatFailed(t *testing.T) {
 	}
 	if _, passed := c.report("8.0.1", "abc", results[:1], nil); !passed {
 		t.Error("got no pass although all steps passed")
+	}
+}
+
+// What tests of the services print where they have a sandbox of their own is in the report.
+func TestReport_NamesTheTestsThatHaveASandboxOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := environment(clustertest.Sandbox(t), cluster.Binaries{Sandbox: os.Getenv("SANDBOX_BIN")})
+	for _, tried := range []struct{ name, dir, in, own, given string }{
+		{"publisher", "services/publisher", "./internal/servicebus", "TestTopic_ADeletionWithoutDataHasNoContentType", "TestTopic_ASendEndsWithItsContext"},
+		{"projector", "services/projector", "./internal/readmodel", "TestRefresh_MendsAViewOfWhichItMayNoteNothing", "TestRefresh_NotesNothingOverASwitch"},
+	} {
+		command := slices.Concat(steps("")[1].command[:6], []string{"-run", "^(" + tried.own + "|" + tried.given + ")$", tried.in})
+		r := step{name: tried.name, dir: tried.dir, command: command}.run(t.Context(), root, env)
+		if r.err != nil {
+			t.Errorf("%s: %v: %s", tried.name, r.err, r.output)
+		}
+		text, _ := Config{}.report("8.0.1", "abc", []result{r}, nil)
+		if want := "NOT RUN  of " + tried.name + ", 1 of 2 tests, which have a sandbox of their own: " + tried.own + "\n"; !strings.Contains(text, want) {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+}
+
+func TestReport_ShowsOfAFailedStepWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	const output = "=== RUN   TestA\n    a_test.go:1: got 2, want 1\n--- FAIL: TestA (0.00s)\n"
+	noise := strings.Repeat("=== PAUSE TestB\n    b_test.go:1: NOT RUN on the servers that are named: TestB has a sandbox of its own\n--- PASS: TestB (0.00s)\n", shown)
+	text, _ := Config{}.report("8.0.1", "abc", []result{{step: step{name: "one"}, err: errors.New("exit status 1"), output: output + noise}}, nil)
+	if !strings.Contains(text, "got 2, want 1\n--- FAIL: TestA") {
+		t.Errorf("got %s, want what has failed", text)
 	}
 }
 
