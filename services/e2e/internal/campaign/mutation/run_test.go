@@ -3,6 +3,7 @@ package mutation
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,40 @@ func TestGuards_EachHasItsPlaceAndItsTests(t *testing.T) {
 				t.Errorf("%s: %s has no test %s", g.Name, g.Package, name)
 			}
 		}
+	}
+}
+
+// named is a test in the text of a document.
+var named = regexp.MustCompile("`(Test\\w+)`")
+
+// What docs/guarantees.md says of the tests that it names: nearly half of them stand for a
+// guard that is cut.
+func TestGuards_NearlyHalfOfTheNamedTestsStandForOne(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "knows nearly half of the tests named here") {
+		t.Error("docs/guarantees.md does not say how many of its tests stand for a guard")
+	}
+	cut := map[string]bool{}
+	for _, g := range Guards() {
+		for _, name := range g.Tests {
+			cut[name] = true
+		}
+	}
+	all, stand := map[string]bool{}, 0
+	for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+		if name := found[1]; !all[name] {
+			all[name] = true
+			if cut[name] {
+				stand++
+			}
+		}
+	}
+	if share := float64(stand) / float64(len(all)); share < 0.45 {
+		t.Errorf("%d of %d tests that docs/guarantees.md names stand for a guard that is cut: cut more, or say less", stand, len(all))
 	}
 }
 
