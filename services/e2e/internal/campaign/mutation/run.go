@@ -20,9 +20,9 @@ import (
 	"changerelay/services/e2e/internal/campaign/mutation/witness"
 )
 
-// Guards are the guards of both services, some of the sandbox and some of the witness.
+// Guards are the guards of both services, some of the sandbox, of the witness and of campaigns.
 func Guards() []guard.Guard {
-	return slices.Concat(publisher.Guards(), projector.Guards(), sandbox.Guards(), sandbox.Commands(), witness.Guards())
+	return slices.Concat(publisher.Guards(), projector.Guards(), sandbox.Guards(), sandbox.Commands(), witness.Guards(), witness.Campaigns())
 }
 
 // errGreen is a guard that nothing stands for.

@@ -1,0 +1,78 @@
+package witness
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// Campaigns are guards of what campaigns say of their own runs.
+func Campaigns() []guard.Guard {
+	const (
+		chaos  = "services/e2e/internal/campaign/chaos"
+		long   = "services/e2e/internal/campaign/long"
+		accept = "services/e2e/internal/campaign/accept"
+	)
+	return []guard.Guard{
+		{
+			Name:    "chaos: readers have seen what was built anew",
+			File:    chaos + "/mended.go",
+			Cut:     "c.repairs.readsAnew == 0 || c.repairs.rebuilt[c.rebuilt()] == 0",
+			With:    "c.repairs.reads == 0",
+			Package: chaos,
+			Tests:   []string{"TestJudgeRepairs_FailsWhereNothingWasLookedAt"},
+		},
+		{
+			Name:    "chaos: a document that is begun anew was erased since it was seen",
+			File:    chaos + "/sights.go",
+			Cut:     "begins > before.Relay.Version || begins == before.erasedAt() && before.there || before.Relay.Version == 0",
+			With:    "begins >= 0",
+			Package: chaos,
+			Tests:   []string{"TestReader_FindsWhatNoErasedDocumentCanBe"},
+		},
+		{
+			Name:    "chaos: only an event erases a document",
+			File:    chaos + "/readers.go",
+			Cut:     "!slices.ContainsFunc(versions[e.id], e.explainedBy)",
+			With:    "versions[e.id] == nil",
+			Package: chaos,
+			Tests:   []string{"TestUnexplained_OnlyEventsErase"},
+		},
+		{
+			Name:    "chaos: a document that many aggregates change loses none of their events",
+			File:    chaos + "/sights.go",
+			Cut:     "!before.there || now.Sum >= before.Sum && now.Lowest <= before.Lowest && now.Highest >= before.Highest",
+			With:    "before.Orders >= 0",
+			Package: chaos,
+			Tests:   []string{"TestReader_FindsWhatDocumentsOfManyLack"},
+		},
+		{
+			Name:    "chaos: a resend that is refused is not done",
+			File:    chaos + "/repairs.go",
+			Cut:     "return \"\", nil, errNobody // there may be another one, or a fault",
+			With:    "return \"\", nil, nil",
+			Package: chaos,
+			Tests:   []string{"TestResendSome_OneThatIsRefusedIsNotDone"},
+		},
+		{
+			Name:    "chaos: one resend is judged at least",
+			File:    chaos + "/mended.go",
+			Cut:     "return asked.judgedBy(all) }",
+			With:    "return asked.id != \"\" }",
+			Package: chaos,
+			Tests:   []string{"TestEndResends_OneIsJudgedHoweverManyCannotBe"},
+		},
+		{
+			Name:    "long: upgrades that were not run have not passed",
+			File:    long + "/legs.go",
+			Cut:     "float64(len(skipped)), 0",
+			With:    "0, 0",
+			Package: long,
+			Tests:   []string{"TestUpgrades_WhatWasNotRunHasNotPassed"},
+		},
+		{
+			Name:    "accept: a failure is not lost among what tells nothing",
+			File:    accept + "/report.go",
+			Cut:     "slices.DeleteFunc(strings.Split(strings.TrimSpace(r.output), \"\\n\"), tellsNothing)",
+			With:    "strings.Split(strings.TrimSpace(r.output), \"\\n\")",
+			Package: accept,
+			Tests:   []string{"TestReport_ShowsOfAFailedStepWhatHasFailed"},
+		},
+	}
+}
