@@ -76,6 +76,55 @@ func TestState_ARunGoesOnWhereAnotherHasStopped(t *testing.T) {
 	}
 }
 
+// A test that fails now and then, whatever is cut, stands for nothing.
+func TestRun_ALateFailureIsConfirmed(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	// In turn: one run with all guards, one with the switch, and three with the cut alone, of
+	// which the last that is needed is followed by as many with the guard as there were
+	// without it.
+	for name, test := range map[string]struct{ fails, without, missed string }{
+		"now and then":         {"3 10", "", "no test fails without it: but for one run"},
+		"with the guard, too":  {"3 5", "", "no test fails without it: TestTwo_IsTwo fails with it, too"},
+		"without it alone":     {"", "3 6", ""},
+		"without it, and once": {"", "3", "no test fails without it: but for one run"},
+		"at once":              {"2", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, root, "go.mod", "module m\n\ngo 1.26\n")
+			write(t, root, "p/p.go", "package p\n\nfunc Two() int { return 2 }\n")
+			write(t, root, "p/p_test.go", `package p
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestTwo_IsTwo(t *testing.T) {
+	runs, _ := os.ReadFile("runs")
+	n := len(runs) + 1
+	if err := os.WriteFile("runs", append(runs, '.'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of := func(list string) bool { return slices.Contains(strings.Fields(list), strconv.Itoa(n)) }
+	if of("`+test.fails+`") || Two() != 2 && of("`+test.without+`") {
+		t.Fatal(n)
+	}
+}
+`)
+			guards := []guard.Guard{{Name: "two", File: "p/p.go", Cut: "return 2", With: "return 1", Package: "p", Tests: []string{"TestTwo_IsTwo"}}}
+			var got Result
+			err := Run(t.Context(), root, guards, 1, &strings.Builder{}, func(r Result) error { got = r; return nil })
+			if got.Problem != test.missed || (err != nil) != (test.missed != "") {
+				t.Errorf("got %+v and %v, want the problem %q", got, err, test.missed)
+			}
+		})
+	}
+}
+
 func TestSummary_CountsByModuleAndNamesSurvivors(t *testing.T) {
 	t.Parallel()
 	guards := []guard.Guard{
