@@ -32,7 +32,7 @@ var topics = []string{"latest", "declared", "foreign", "poison", "restart", "rep
 
 func TestMain(m *testing.M) {
 	var err error
-	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), rebuildKillTopics(), mendKillTopics(), redriveTopics, sourceTopics, skippedTopics, slices.Collect(maps.Values(unconfirmed)))...)); err != nil {
+	if servers, err = sandboxtest.Start(sandboxtest.Topics(slices.Concat(topics, deadKillTopics(), rebuildTopics, rebuildKillTopics(), mendKillTopics(), redriveTopics, sourceTopics, skippedTopics, slices.Collect(maps.Values(unconfirmed)))...)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

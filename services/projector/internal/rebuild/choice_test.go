@@ -162,9 +162,20 @@ func TestRecords_ANumberOfAVersionIsGivenOutOnce(t *testing.T) {
 	if got := names(); !strings.Contains(got, "declare version 11") {
 		t.Errorf("a declared version that a rebuild has had: got %s", got)
 	}
-	declared[0] = declared[0].(projection.Renumbered).Renumbered(11)
-	if got := names(); got != "orders_v11" {
-		t.Errorf("a later version: got %s, want it alone", got)
+	for number, want := range map[int]string{9: "orders_v9", 11: "orders_v11"} {
+		declared[0] = declared[0].(projection.Renumbered).Renumbered(number)
+		if got := names(); got != want {
+			t.Errorf("a version that no rebuild has had: got %s, want %s alone", got, want)
+		}
+	}
+	// A record of an earlier release has no more than the highest number.
+	records[0].Given = nil
+	for range 2 {
+		declared[0] = declared[0].(projection.Renumbered).Renumbered(9)
+		if got := names(); !strings.Contains(got, "declare version") {
+			t.Errorf("a version below the highest number of an earlier release: got %s", got)
+		}
+		records[0] = records[0].Abandon().Begin(&v, 1, "", "", "", v1Began)
 	}
 }
 

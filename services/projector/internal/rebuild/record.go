@@ -31,8 +31,10 @@ type Record struct {
 	// Current is the version that is written, Next the one that is filled; 0 for none.
 	Current int `bson:"current"`
 	Next    int `bson:"next"`
-	// Highest is the highest number given out.
+	// Highest is the highest number given out, and Given are all of them; none where an
+	// earlier release began the last rebuild.
 	Highest int   `bson:"highest"`
+	Given   []int `bson:"given,omitempty"`
 	State   State `bson:"state"`
 	// Revision rises with each change that projectors work by, Turn with each change.
 	Revision int64 `bson:"revision"`
@@ -62,7 +64,9 @@ func (r Record) Begin(v *projection.Version, highest int, content, who, why stri
 	if r.Current == 0 {
 		r.Projection, r.Declared, r.Current = v.Projection, v.Number, v.Number
 	}
+	r.Given = r.taken()
 	r.Highest = max(r.Highest, r.Current, highest) + 1
+	r.Given = append(r.Given, r.Highest)
 	r.Next, r.State, r.SwitchedAt = r.Highest, Filling, time.Time{}
 	r.Content, r.Changed = content, false
 	r.Who, r.Why, r.BeganAt = who, why, at
@@ -144,6 +148,19 @@ func (r *Record) Seen() int {
 	return r.Current
 }
 
+// taken are the numbers given out. Of a record that has only the highest one it may be any
+// up to that.
+func (r *Record) taken() []int {
+	if len(r.Given) > 0 {
+		return slices.Clone(r.Given)
+	}
+	var all []int
+	for n := r.Declared + 1; n <= r.Highest; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
 // of tells whether the record is of a version that PROJECTIONS declares.
 func (r *Record) of(v *projection.Version) bool {
 	return r.Projection == v.Projection && r.Declared == v.Number
@@ -204,7 +221,7 @@ func (rs Records) Versions(declared projection.Projections) (projection.Projecti
 			continue
 		}
 		for i := range rs {
-			if r := &rs[i]; r.Projection == v.Projection && r.Declared < v.Number && v.Number <= r.Highest {
+			if r := &rs[i]; r.Projection == v.Projection && slices.Contains(r.taken(), v.Number) {
 				return nil, fmt.Errorf("%w: projection %q of version %d was rebuilt up to version %d: declare version %d", ErrTaken, v.Projection, r.Declared, r.Highest, r.Highest+1)
 			}
 		}
