@@ -163,10 +163,16 @@ func (s *scope) forgetRecomputed(ctx context.Context, run string) error {
 // documents were then compared in a collection that readers do not see.
 func (s *scope) undisturbed(ctx context.Context) error {
 	records, err := s.store.Rebuilds(ctx)
-	if err == nil && records.Signature(s.declared) != s.records.Signature(s.declared) {
-		err = errors.New("a rebuild has begun or gone on meanwhile: run it again")
+	if err != nil {
+		return err
 	}
-	return err
+	for _, v := range versionsOf(s.declared) {
+		was, is := s.records.Of(&v), records.Of(&v)
+		if was.Revision != is.Revision || was.Seen() != is.Seen() {
+			return errors.New("a rebuild has begun or gone on meanwhile: run it again")
+		}
+	}
+	return nil
 }
 
 // targets are the projections of some names, all where there are none, with the
@@ -177,8 +183,7 @@ func (s *scope) targets(ctx context.Context, names []string) (targets []verify.T
 	known := []string{}
 	for _, p := range s.records.Current(s.declared) {
 		t := verify.Target{Projection: p, Name: p.Name()}
-		v, versioned := projection.VersionOf(p)
-		if versioned {
+		if v, versioned := projection.VersionOf(p); versioned {
 			t.Name = v.Projection
 		}
 		known = append(known, t.Name)
@@ -193,16 +198,15 @@ func (s *scope) targets(ctx context.Context, names []string) (targets []verify.T
 			not[t.Name] = "it writes several collections"
 			continue
 		}
-		t.Collection = p.Collections()[0]
-		if versioned {
-			if not[t.Name], err = s.notSeen(ctx, &v); err != nil {
-				return nil, nil, err
-			}
-			if not[t.Name] != "" {
-				continue
-			}
-			delete(not, t.Name)
+		seen, reason, err := s.seen(ctx, p)
+		if err != nil {
+			return nil, nil, err
 		}
+		if reason != "" {
+			not[t.Name] = reason
+			continue
+		}
+		t.Projection, t.Collection = seen, seen.Collections()[0]
 		targets = append(targets, t)
 	}
 	for _, name := range names {
@@ -221,18 +225,26 @@ func (s *scope) anew(name string) string {
 	return "projector rebuild --projection " + name
 }
 
-// notSeen is why a version is not what readers see; "" where it is.
-func (s *scope) notSeen(ctx context.Context, v *projection.Version) (string, error) {
-	live, err := s.store.Live(ctx, v)
+// seen is a projection in the version that readers see, which is the current one, or that
+// which follows it; or why it is neither.
+func (s *scope) seen(ctx context.Context, current projection.Projection) (seen projection.Projection, reason string, err error) {
+	v, versioned := projection.VersionOf(current)
+	if !versioned {
+		return current, "", nil
+	}
+	live, err := s.store.Live(ctx, &v)
 	switch {
 	case errors.Is(err, readmodel.ErrNotAView):
-		return err.Error(), nil
+		return nil, err.Error(), nil
 	case err != nil:
-		return "", err
-	case live != 0 && live != v.Number:
-		return fmt.Sprintf("readers see version %d, and the projectors of this environment write version %d", live, v.Number), nil
+		return nil, "", err
+	case live == 0 || live == v.Number:
+		return current, "", nil
 	}
-	return "", nil
+	if again, may := current.(projection.Renumbered); may && live == s.records.Follower(&v) {
+		return again.Renumbered(live), "", nil
+	}
+	return nil, fmt.Sprintf("readers see version %d, and the projectors of this environment write version %d", live, v.Number), nil
 }
 
 func reasons(not map[string]string) (all []string) {

@@ -252,6 +252,17 @@ func (rs Records) Current(declared projection.Projections) projection.Projection
 	return current
 }
 
+// Follower is the number of the version that follows a current one, and has all that it
+// has; 0 for none.
+func (rs Records) Follower(current *projection.Version) int {
+	for _, r := range rs.Under(current.Projection) {
+		if r.Current == current.Number && r.State == Following {
+			return r.Next
+		}
+	}
+	return 0
+}
+
 // Filled are the versions that are filled, of what a process is declared.
 func (rs Records) Filled(declared projection.Projections) (filled projection.Projections) {
 	for _, p := range declared {
