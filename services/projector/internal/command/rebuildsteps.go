@@ -35,11 +35,28 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if len(refused) > 0 && !r.o.force {
 		return r.refuse("compare", refused)
 	}
+	shared, err := r.unique(ctx)
+	if err != nil {
+		return err
+	}
+	if refused = append(refused, shared...); len(shared) > 0 && !r.o.force {
+		return r.refuse("compare", refused)
+	}
 	follow := func() error { return r.revise(ctx, r.record.Follow()) }
 	if len(refused) == 0 {
 		return follow()
 	}
 	return r.decide(ctx, r.forced(refused...), follow)
+}
+
+// unique creates the unique indexes of the current version on the next one, and returns
+// which there cannot be.
+func (r *rebuilding) unique(ctx context.Context) (refused []string, err error) {
+	indexes, err := r.store.LikeUnique(ctx, r.declared.Other(r.record.Current), r.next())
+	for _, index := range indexes {
+		refused = append(refused, fmt.Sprintf("version %d cannot have the unique index %q of version %d, since documents have the same values", r.record.Next, index, r.record.Current))
+	}
+	return refused, err
 }
 
 // recorded is why messages are dead-lettered whose events do not speak against a rebuild:

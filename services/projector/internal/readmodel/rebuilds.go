@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
-	"changerelay/services/projector/internal/readmodel/reply"
 	"changerelay/services/projector/internal/rebuild"
 )
 
@@ -163,40 +162,6 @@ func (s *Store) Elsewhere(ctx context.Context, works string) (others []string, a
 	}
 	return others, len(found), nil
 }
-
-// LikeIndexes creates the indexes of one version's documents on those of another, so
-// that readers find them there.
-func (s *Store) LikeIndexes(ctx context.Context, from, to *projection.Version) error {
-	cursor, err := s.db.Collection(from.Collection()).Indexes().List(ctx)
-	var indexes bson.A
-	if err == nil {
-		for cursor.Next(ctx) {
-			var index bson.D
-			if err = cursor.Decode(&index); err != nil {
-				break
-			}
-			indexes = append(indexes, index)
-		}
-		err = errors.Join(err, cursor.Err(), cursor.Close(ctx))
-	}
-	if reply.Has(err, namespaceNotFound) || err == nil && len(indexes) == 0 {
-		return nil
-	}
-	if err == nil {
-		err = s.db.RunCommand(ctx, bson.D{
-			{Key: "createIndexes", Value: to.Collection()},
-			{Key: "indexes", Value: indexes},
-			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
-		}).Err()
-	}
-	if err != nil {
-		return fmt.Errorf("give %q the indexes of %q: %w", to.Collection(), from.Collection(), err)
-	}
-	return nil
-}
-
-// namespaceNotFound is the server's code for a collection that is not there.
-const namespaceNotFound = 26
 
 // Drop removes what there is of a version that nobody writes: documents, positions and
 // what is noted of both.

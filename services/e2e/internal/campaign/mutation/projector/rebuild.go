@@ -10,6 +10,7 @@ func rebuildGuards() []guard.Guard {
 		numbers = "TestRecords_ANumberOfAVersionIsGivenOutOnce"
 		flows   = "TestRebuild_ReadersSeeOldOrNewWhileEventsFlow"
 		givenUp = "TestRebuild_GivenUpLeavesNothing"
+		unique  = "TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled"
 	)
 	return []guard.Guard{
 		{
@@ -259,6 +260,22 @@ func rebuildGuards() []guard.Guard {
 			With:    "choice := begin(nil)",
 			Package: app,
 			Tests:   []string{flows},
+		},
+		{
+			Name:    "rebuild: a unique index refuses nothing while a version is filled",
+			File:    readmodel + "/like.go",
+			Cut:     "return is != unique",
+			With:    "return unique && !is",
+			Package: app,
+			Tests:   []string{unique},
+		},
+		{
+			Name:    "rebuild: values that a unique index refuses speak against the switch",
+			File:    command + "/rebuildsteps.go",
+			Cut:     "len(shared) > 0 && !r.o.force",
+			With:    "len(shared) < 0",
+			Package: app,
+			Tests:   []string{unique},
 		},
 	}
 }

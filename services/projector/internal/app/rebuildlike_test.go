@@ -1,0 +1,54 @@
+package app_test
+
+import (
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// A value that has gone from one document to another is in both while they are filled: a
+// unique index is there once they are, and before readers are.
+func TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled(t *testing.T) {
+	r := newRebuilding(t, "rebuild-unique")
+	if _, err := r.db.Collection("orders_v1").Indexes().CreateOne(t.Context(), mongo.IndexModel{
+		Keys: bson.D{{Key: "sum", Value: 1}}, Options: options.Index().SetName("sums").SetUnique(true).SetSparse(true),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	giver, taker := happens("giver", 5, 6), happens("taker", 5)
+	send(t, r.topic, giver[0])
+	r.awaitSees(t, "orders", "giver", "1 5 [5]")
+	send(t, r.topic, giver[1])
+	r.awaitSees(t, "orders", "giver", "2 11 [5 6]")
+	send(t, r.topic, taker...)
+	r.awaitSees(t, "orders", "taker", "1 5 [5]")
+
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("taker", 5))...)
+	r.awaitSees(t, "orders_v2", "taker", "1 5 [5]")
+	send(t, r.topic, again(2, happens("giver", 5))...)
+	r.awaitSees(t, "orders_v2", "giver", "1 5 [5]")
+	send(t, r.topic, again(2, happens("giver", 6))...)
+	r.awaitSees(t, "orders_v2", "giver", "2 11 [5 6]")
+	sum := func(n int) {
+		t.Helper()
+		if _, err := r.db.Collection("orders_v2").UpdateByID(t.Context(), "taker", bson.D{{Key: "$set", Value: bson.D{{Key: "sum", Value: n}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum(11)
+	r.says(t, 2, "done")
+	stopsFor(t, ends(t, done), `version 2 cannot have the unique index "sums"`)
+	sum(5)
+	if o := ends(t, r.begin(t, "--grace", "0s")); o.err != nil {
+		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	_, err := r.db.Collection("orders_v2").UpdateByID(t.Context(), "taker", bson.D{{Key: "$set", Value: bson.D{{Key: "sum", Value: 11}}}})
+	if !mongo.IsDuplicateKeyError(err) {
+		t.Errorf("a value that another document has: got %v, want it refused", err)
+	}
+	r.nothingHalted(t)
+}
