@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var rebuildTopics = []string{"rebuild-hand", "rebuild-hand-v2", "verify-grace", "rebuild-unique"}
+var rebuildTopics = []string{"rebuild-hand", "rebuild-hand-v2", "verify-grace", "rebuild-unique", "rebuild-validator", "rebuild-unlike"}
 
 // A version that is built by hand, by projectors of its own group, is none of the numbers
 // that a rebuild beside it gives out: its projectors go on.

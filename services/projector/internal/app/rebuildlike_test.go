@@ -52,3 +52,57 @@ func TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled(t *testing.T) {
 	}
 	r.nothingHalted(t)
 }
+
+// A validator of the old documents is that of the new ones, once they are complete: it may
+// be later than what they were. Where it refuses some of them it is none of theirs.
+func TestRebuild_AValidatorRefusesNothingWhileItIsFilled(t *testing.T) {
+	r := newRebuilding(t, "rebuild-validator")
+	send(t, r.topic, happens("a", 5)...)
+	r.awaitSees(t, "orders", "a", "1 5 [5]")
+	validator := bson.D{{Key: "sum", Value: bson.D{{Key: "$gt", Value: 8}}}}
+	if err := r.db.RunCommand(t.Context(), bson.D{{Key: "collMod", Value: "orders_v1"}, {Key: "validator", Value: validator}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, r.topic, happens("a", 6)...)
+	r.awaitSees(t, "orders", "a", "2 11 [5 6]")
+
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 5))...)
+	r.awaitSees(t, "orders_v2", "a", "1 5 [5]")
+	send(t, r.topic, again(2, happens("a", 6))...)
+	r.awaitSees(t, "orders_v2", "a", "2 11 [5 6]")
+	sum := func(n int) error {
+		_, err := r.db.Collection("orders_v2").UpdateByID(t.Context(), "a", bson.D{{Key: "$set", Value: bson.D{{Key: "sum", Value: n}}}})
+		return err
+	}
+	if err := sum(7); err != nil {
+		t.Fatal(err)
+	}
+	r.says(t, 2, "done")
+	stopsFor(t, ends(t, done), "version 2 cannot have the validator of version 1, which refuses 1 more documents of it")
+	if err := sum(11); err != nil {
+		t.Fatal(err)
+	}
+	if o := ends(t, r.begin(t, "--grace", "0s")); o.err != nil {
+		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	if err := sum(7); err == nil {
+		t.Error("the new documents have no validator")
+	}
+	r.nothingHalted(t)
+}
+
+// What a collection has from its creation the one of another version would not have.
+func TestRebuild_OfACollectionThatTheNextOneWouldNotBeLikeIsRefused(t *testing.T) {
+	r := newRebuilding(t, "rebuild-unlike")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	if err := r.db.Collection("orders_v1").Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.CreateCollection(t.Context(), "orders_v1", options.CreateCollection().SetCollation(&options.Collation{Locale: "en"})); err != nil {
+		t.Fatal(err)
+	}
+	stopsFor(t, ends(t, r.begin(t)), `"orders_v1" was created with collation`)
+}

@@ -255,6 +255,13 @@ func (r *rebuilding) againstBegin(ctx context.Context) (refused []string, highes
 	if live != current {
 		refused = append(refused, fmt.Sprintf("readers see version %d, and the projectors of this environment write version %d", live, current))
 	}
+	lasting, err := r.store.Lasting(ctx, r.declared.Other(current))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(lasting) > 0 {
+		refused = append(refused, fmt.Sprintf("%q was created with %s, which the new documents would not have: build a version by hand", r.declared.Other(current).Collection(), strings.Join(lasting, ", ")))
+	}
 	states, err := r.store.Versions(ctx, &r.declared)
 	if err != nil {
 		return nil, 0, err

@@ -35,11 +35,11 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if len(refused) > 0 && !r.o.force {
 		return r.refuse("compare", refused)
 	}
-	shared, err := r.unique(ctx)
+	unlike, err := r.alike(ctx)
 	if err != nil {
 		return err
 	}
-	if refused = append(refused, shared...); len(shared) > 0 && !r.o.force {
+	if refused = append(refused, unlike...); len(unlike) > 0 && !r.o.force {
 		return r.refuse("compare", refused)
 	}
 	follow := func() error { return r.revise(ctx, r.record.Follow()) }
@@ -49,12 +49,20 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	return r.decide(ctx, r.forced(refused...), follow)
 }
 
-// unique creates the unique indexes of the current version on the next one, and returns
-// which there cannot be.
-func (r *rebuilding) unique(ctx context.Context) (refused []string, err error) {
-	indexes, err := r.store.LikeUnique(ctx, r.declared.Other(r.record.Current), r.next())
+// alike has the next version refuse what the current one refuses, by validator and unique
+// indexes, and returns which it cannot have.
+func (r *rebuilding) alike(ctx context.Context) (refused []string, err error) {
+	current, next := r.declared.Other(r.record.Current), r.next()
+	more, err := r.store.LikeOptions(ctx, current, next)
+	if err != nil {
+		return nil, err
+	}
+	if more > 0 {
+		refused = append(refused, fmt.Sprintf("version %d cannot have the validator of version %d, which refuses %d more documents of it", next.Number, current.Number, more))
+	}
+	indexes, err := r.store.LikeUnique(ctx, current, next)
 	for _, index := range indexes {
-		refused = append(refused, fmt.Sprintf("version %d cannot have the unique index %q of version %d, since documents have the same values", r.record.Next, index, r.record.Current))
+		refused = append(refused, fmt.Sprintf("version %d cannot have the unique index %q of version %d, since documents have the same values", next.Number, index, current.Number))
 	}
 	return refused, err
 }

@@ -11,6 +11,7 @@ func rebuildGuards() []guard.Guard {
 		flows   = "TestRebuild_ReadersSeeOldOrNewWhileEventsFlow"
 		givenUp = "TestRebuild_GivenUpLeavesNothing"
 		unique  = "TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled"
+		valid   = "TestRebuild_AValidatorRefusesNothingWhileItIsFilled"
 	)
 	return []guard.Guard{
 		{
@@ -272,10 +273,34 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: values that a unique index refuses speak against the switch",
 			File:    command + "/rebuildsteps.go",
-			Cut:     "len(shared) > 0 && !r.o.force",
-			With:    "len(shared) < 0",
+			Cut:     "len(unlike) > 0 && !r.o.force",
+			With:    "len(unlike) < 0",
 			Package: app,
 			Tests:   []string{unique},
+		},
+		{
+			Name:    "rebuild: the new documents have the validator of the old ones",
+			File:    readmodel + "/like.go",
+			Cut:     "more == 0 && slices.Contains(validation, option.Key)",
+			With:    "more < 0 && slices.Contains(validation, option.Key)",
+			Package: app,
+			Tests:   []string{valid},
+		},
+		{
+			Name:    "rebuild: what the validator refuses of the new documents alone speaks against the switch",
+			File:    readmodel + "/like.go",
+			Cut:     "return max(n[1]-n[0], 0), nil",
+			With:    "return max(n[0]-n[1], 0), nil",
+			Package: app,
+			Tests:   []string{valid},
+		},
+		{
+			Name:    "rebuild: it is not begun where the new collection would be another",
+			File:    command + "/rebuild.go",
+			Cut:     "if len(lasting) > 0 {",
+			With:    "if len(lasting) < 0 {",
+			Package: app,
+			Tests:   []string{"TestRebuild_OfACollectionThatTheNextOneWouldNotBeLikeIsRefused"},
 		},
 	}
 }
