@@ -309,8 +309,11 @@ func (rs Records) Decider(projections, declared projection.Projections) delivery
 	d := decider{projections, map[string][]string{}}
 	for _, p := range declared {
 		v, is := projection.VersionOf(p)
+		if !is {
+			continue
+		}
 		r := rs.Of(&v)
-		for n := r.Declared; is && n <= r.Highest; n++ {
+		for _, n := range append(r.taken(), r.Declared) {
 			if current := v.Other(r.Current).Account(); n != r.Current && n != r.Next {
 				d.ended[current] = append(d.ended[current], v.Other(n).Account())
 			}
