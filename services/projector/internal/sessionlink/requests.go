@@ -32,17 +32,30 @@ func newNode(conn *amqp.Conn, address string, running *running, prepare func(con
 	return &node{conn: conn, address: address, prepare: prepare, turn: make(chan struct{}, 1), running: running}
 }
 
-// ask sends a request and waits for its answer.
+// ask sends a request and waits for its answer. Every request may be sent twice: one
+// whose pair ends meanwhile is sent over another, once.
 func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
+	answer, ended, err := n.askOnce(ctx, request)
+	if ended && ctx.Err() == nil {
+		answer, _, err = n.askOnce(ctx, request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, check(answer)
+}
+
+// askOnce tells as well whether the pair has ended.
+func (n *node) askOnce(ctx context.Context, request *amqp.Message) (_ *amqp.Message, ended bool, err error) {
 	p, err := n.open(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", n.address, err)
+		return nil, false, fmt.Errorf("open %s: %w", n.address, err)
 	}
 	answer, err := p.ask(ctx, request)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", n.address, err)
+		return nil, p.over(), fmt.Errorf("ask %s: %w", n.address, err)
 	}
-	return answer, check(answer)
+	return answer, false, nil
 }
 
 // open returns the pair in use.
@@ -66,7 +79,9 @@ func (n *node) open(ctx context.Context) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !n.running.Go(func() { p.run(context.WithoutCancel(ctx)) }) {
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p.stop = stop
+	if !n.running.Go(func() { p.run(reading) }) {
 		p.end(ctx, errClosed)
 		return nil, errClosed
 	}
@@ -93,6 +108,7 @@ type pair struct {
 	out     *amqp.Sender
 	in      *amqp.Receiver
 	replyTo string
+	stop    context.CancelFunc // of run
 
 	mu      sync.Mutex
 	last    uint64                        // guarded by mu: the last request's id
@@ -123,7 +139,8 @@ func newPair(ctx context.Context, conn *amqp.Conn, address string) (_ *pair, err
 	return p, nil
 }
 
-// run hands out answers until the link ends, as it does with the connection.
+// run hands out answers until the link ends, as it does with the connection, or stop
+// is called.
 func (p *pair) run(ctx context.Context) {
 	for {
 		answer, err := p.in.Receive(ctx, nil)
@@ -145,19 +162,26 @@ func (p *pair) run(ctx context.Context) {
 	}
 }
 
-// end tells everyone who waits that no answer will come, and has the AMQP
-// session end, which nobody waits for.
+// end lets go of the pair, and has its AMQP session end.
 func (p *pair) end(ctx context.Context, err error) {
-	p.mu.Lock()
-	waiting := p.waiting
-	p.waiting, p.err = nil, err
-	p.mu.Unlock()
-	for _, asked := range waiting {
-		close(asked)
-	}
+	defer p.stop()
+	p.letGo(err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTime)
 	defer cancel()
 	_ = p.session.Close(ctx) // what it carried is over
+}
+
+// letGo has nobody use the pair any more, and tells everyone who waits that no answer
+// will come.
+func (p *pair) letGo(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, asked := range p.waiting {
+		close(asked)
+	}
+	if p.waiting != nil {
+		p.waiting, p.err = nil, err
+	}
 }
 
 func (p *pair) over() bool {
@@ -174,6 +198,11 @@ func (p *pair) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, e
 	defer p.forget(id)
 	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &p.replyTo}
 	if err := p.out.Send(ctx, request, nil); err != nil {
+		// The service may end this link alone. Then run does not notice it.
+		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
+			p.letGo(err)
+			p.stop()
+		}
 		return nil, err
 	}
 	select {

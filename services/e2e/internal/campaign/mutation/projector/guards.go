@@ -32,6 +32,7 @@ func Guards() []guard.Guard {
 	return slices.Concat(
 		sessionGuards(),
 		linkGuards(),
+		connectionGuards(),
 		deliveryGuards(),
 		brakeGuards(),
 		skipGuards(),

@@ -1,0 +1,26 @@
+package projector
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// connectionGuards are the guards of a connection to Service Bus, and of what its
+// sessions share.
+func connectionGuards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "connection: a pair of links of which one has ended is not used again",
+			File:    sessionlink + "/requests.go",
+			Cut:     "\t\t\tp.letGo(err)\n\t\t\tp.stop()\n",
+			With:    "\t\t\t_ = p.letGo\n",
+			Package: sessionlink,
+			Tests:   []string{"TestRequests_GoOnWhenOneLinkOfThePairHasEnded"},
+		},
+		{
+			Name:    "connection: a request whose pair has ended is sent over another",
+			File:    sessionlink + "/requests.go",
+			Cut:     "if ended && ctx.Err() == nil {",
+			With:    "if ended && ctx.Err() != nil {",
+			Package: sessionlink,
+			Tests:   []string{"TestRequests_GoOnWhenOneLinkOfThePairHasEnded"},
+		},
+	}
+}
