@@ -44,8 +44,7 @@ func (w *wire) attach(ctx context.Context, wait time.Duration) (*receiver, error
 		r, err = w.attachOnce(ctx, wait)
 	}
 	if ctx.Err() != nil && err != nil && w.silentSince(asked) {
-		w.log.Warn().Dur("silent_ms", time.Since(asked)).Msg("the Service Bus connection does not answer and is replaced")
-		w.running.Go(func() { _ = w.conn.Close() })
+		w.replace()
 	}
 	return r, err
 }

@@ -31,6 +31,10 @@ type claims struct {
 	life   time.Duration
 	cbs    *node
 	log    zerolog.Logger
+	// answerTime is how long the service may take to answer a claim; unanswered is called
+	// for one that runs out of time after that.
+	answerTime time.Duration
+	unanswered func()
 	// turn has a token for whoever puts a claim.
 	turn chan struct{}
 	// changed tells run that there is another claim.
@@ -43,9 +47,9 @@ type claims struct {
 // claim is when a claim was put, and when it is due again; the zero time for never.
 type claim struct{ put, due time.Time }
 
-func newClaims(access *namespace.Access, life time.Duration, cbs *node, log zerolog.Logger) *claims {
+func newClaims(cfg *Config, cbs *node, unanswered func(), log zerolog.Logger) *claims {
 	return &claims{
-		access: access, life: life, cbs: cbs, log: log,
+		access: &cfg.Access, life: cfg.tokenLife, cbs: cbs, log: log, answerTime: cfg.answerTime, unanswered: unanswered,
 		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), all: map[string]claim{},
 	}
 }
@@ -76,7 +80,11 @@ func (c *claims) put(ctx context.Context, entity string, after time.Time) error 
 	if !token.Ends.IsZero() {
 		request.ApplicationProperties["expiration"] = token.Ends.UTC()
 	}
+	asked := time.Now()
 	if _, err := c.cbs.ask(ctx, request); err != nil {
+		if ctx.Err() != nil && time.Since(asked) >= c.answerTime {
+			c.unanswered()
+		}
 		return fmt.Errorf("claim to listen on %q: %w", entity, err)
 	}
 	now := time.Now()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/Azure/go-amqp"
 )
@@ -89,6 +90,14 @@ func (n *node) open(ctx context.Context) (*pair, error) {
 	n.pair = p
 	n.mu.Unlock()
 	return p, nil
+}
+
+// ready opens a pair before it is needed, within a time: whoever needs it waits for this
+// attempt, and then tries for itself.
+func (n *node) ready(ctx context.Context, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, _ = n.open(ctx)
 }
 
 // current is the pair in use, if there is one that has not ended.

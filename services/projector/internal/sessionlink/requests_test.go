@@ -1,7 +1,9 @@
 package sessionlink
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"changerelay/services/projector/internal/sandboxtest"
@@ -32,6 +34,65 @@ func TestRequests_GoOnWhenOneLinkOfThePairHasEnded(t *testing.T) {
 		}
 	}
 	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The pair that is opened before it is needed is not waited for without an end.
+func TestRequests_AreNotHeldUpByAnOpeningThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := newNode(nil, "$management", &running{}, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		opened := make(chan struct{})
+		go func() {
+			defer close(opened)
+			n.ready(ctx, 30*time.Second)
+		}()
+		limit := time.NewTimer(time.Hour)
+		defer limit.Stop()
+		select {
+		case <-opened:
+		case <-limit.C:
+			t.Error("the opening still has the turn")
+		}
+	})
+}
+
+// A claim that nobody answers, on a connection that answers other things, has that
+// replaced: without it no session is granted there any more.
+func TestClaims_ThatAreNotAnsweredEndTheConnection(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "unanswered")
+	cfg.answerTime = 100 * time.Millisecond
+	s := open(t, cfg)
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := newPair(t.Context(), w.conn, "$cbs") // nobody reads its answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.claims.cbs.mu.Lock()
+	w.claims.cbs.pair = silent
+	w.claims.cbs.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := w.claims.put(ctx, cfg.entity(), time.Now()); err == nil {
+		t.Fatal("a claim without an answer: got nil, want an error")
+	}
+	select {
+	case <-w.conn.Done():
+	case <-time.NewTimer(20 * time.Second).C:
+		t.Fatal("the connection is still there")
+	}
+	sandboxtest.Send(t, servers, "unanswered", messages("b", 1, 1)...)
+	if err := mustAccept(t, s).Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

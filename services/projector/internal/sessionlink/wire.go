@@ -66,7 +66,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried)}
 	cbs := newNode(conn, "$cbs", &w.running, func(context.Context) error { return nil })
-	w.claims = newClaims(&cfg.Access, cfg.tokenLife, cbs, log)
+	w.claims = newClaims(cfg, cbs, w.replace, log)
 	management := cfg.entity() + "/$management"
 	w.management = newNode(conn, management, &w.running, func(ctx context.Context) error {
 		return w.claims.put(ctx, management, time.Time{})
@@ -77,7 +77,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 	}
 	w.running.Go(func() { w.claims.run(background) })
 	// The first renewal does not wait for the exchanges that this takes, behind messages.
-	w.running.Go(func() { _, _ = w.management.open(background) }) // it is tried again when it is needed
+	w.running.Go(func() { w.management.ready(background, cfg.connectTime) })
 	return w, nil
 }
 
@@ -96,6 +96,12 @@ func (w *wire) close() {
 	w.stop()
 	_ = w.conn.Close() // what it carried is over
 	w.running.Wait()
+}
+
+// replace ends a connection that does not answer, so that the next accept has another.
+func (w *wire) replace() {
+	w.log.Warn().Msg("the Service Bus connection does not answer and is replaced")
+	w.running.Go(func() { _ = w.conn.Close() })
 }
 
 func (w *wire) heard() { w.answered.Store(time.Now().UnixNano()) }

@@ -22,5 +22,21 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestRequests_GoOnWhenOneLinkOfThePairHasEnded"},
 		},
+		{
+			Name:    "connection: the first opening of $management ends with its time",
+			File:    sessionlink + "/requests.go",
+			Cut:     "ctx, cancel := context.WithTimeout(ctx, within)",
+			With:    "ctx, cancel := context.WithTimeout(ctx, within*1000)",
+			Package: sessionlink,
+			Tests:   []string{"TestRequests_AreNotHeldUpByAnOpeningThatIsNotAnswered"},
+		},
+		{
+			Name:    "connection: one that answers no claim is replaced",
+			File:    sessionlink + "/claims.go",
+			Cut:     "\t\t\tc.unanswered()\n",
+			With:    "\t\t\t_ = c.unanswered\n",
+			Package: sessionlink,
+			Tests:   []string{"TestClaims_ThatAreNotAnsweredEndTheConnection"},
+		},
 	}
 }
