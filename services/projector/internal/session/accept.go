@@ -81,8 +81,7 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		if time.Since(time.Unix(0, e.answered.Load())) > unansweredAccepts*e.cfg.AcceptTime {
 			return nil, e.doubt(slot, errUnanswered)
 		}
-		// The broker's answer was late by a hair.
-		e.idle.CompareAndSwap(0, time.Now().UnixNano())
+		// The broker's answer was late by a hair, or it does not answer.
 		return nil, ErrNoSession
 	default:
 		e.circuit.failed(a.err)

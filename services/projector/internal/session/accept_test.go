@@ -190,6 +190,9 @@ func TestAccept_ABrokerThatAnswersNothingIsTrouble(t *testing.T) {
 		if engine.Accepting().Current() == nil {
 			t.Error("trouble: got none, want that the broker answers nothing")
 		}
+		if since := engine.Idle(); !since.IsZero() {
+			t.Errorf("idle: got since %v, want no: the broker does not say so", since)
+		}
 		if _, _, doubts := b.counts(); len(doubts) == 0 {
 			t.Error("the connection was not doubted")
 		}

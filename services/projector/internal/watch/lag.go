@@ -29,16 +29,20 @@ func (l *lag) note(now time.Time, took time.Duration) {
 }
 
 // current is how far readers are behind, as far as this process can tell: what the last
-// event took; nothing once the broker says that there is nothing to do; growing while
-// events in hand cannot be stored. False until known.
+// event took; nothing once the broker says that there is nothing to do, and then at most
+// for how long it could not be reached; growing while events cannot be had or stored.
+// False until known.
 func (l *lag) current(engine Engine) (time.Duration, bool) {
-	last := l.at.Load()
+	last, unreachable := l.at.Load(), engine.Accepting().Since()
 	switch idle := engine.Idle(); {
 	case !idle.IsZero() && idle.UnixNano() > last:
-		return 0, true
+		if unreachable.IsZero() {
+			return 0, true
+		}
+		return time.Since(unreachable), true
 	case last == 0:
 		return 0, false
-	case engine.Applying().Current() != nil || engine.Accepting().Current() != nil:
+	case engine.Applying().Current() != nil || !unreachable.IsZero():
 		return time.Duration(l.took.Load()) + time.Since(time.Unix(0, last)), true
 	}
 	return time.Duration(l.took.Load()), true

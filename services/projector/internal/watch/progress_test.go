@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,6 +91,29 @@ func TestProgress_IsNotBehindOnceNothingIsLeft(t *testing.T) {
 	if got := *p.Projections(engine)["p_v1"].LagSeconds; got <= behind {
 		t.Errorf("while nothing can be stored: got %v, want it to grow above %v", got, behind)
 	}
+}
+
+// A broker that cannot be reached says nothing of what waits there: a projection that had
+// nothing left is behind by as long as that lasts.
+func TestProgress_IsBehindWhileTheBrokerCannotBeReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live, _ := versions(t)
+		p := watch.NewProgress(projection.Projections{live}, nil)
+		p.Projected(at(100), false, []projection.Write{{Projection: "p_v1"}}, []delivery.Outcome{delivery.Applied})
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		engine := &engine{idle: time.Now()}
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
+		engine.accepting.Failed(errors.New("the subscription refuses"))
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		if got := *p.Projections(engine)["p_v1"].LagSeconds; got != 60 {
+			t.Errorf("after a minute without the broker: got %v, want 60", got)
+		}
+		engine.accepting.Recovered()
+		if got := *p.Projections(engine)["p_v1"].LagSeconds; got != 0 {
+			t.Errorf("once the broker says again that nothing is left: got %v, want 0", got)
+		}
+	})
 }
 
 // What is sent again, or comes again, is old: it says nothing of how long events take now.

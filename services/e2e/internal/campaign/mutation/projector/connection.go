@@ -38,5 +38,21 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestClaims_ThatAreNotAnsweredEndTheConnection"},
 		},
+		{
+			Name:    "connection: a broker that cannot be reached does not say that nothing is left",
+			File:    watch + "/lag.go",
+			Cut:     "if unreachable.IsZero() {",
+			With:    "if true || unreachable.IsZero() {",
+			Package: watch,
+			Tests:   []string{"TestProgress_IsBehindWhileTheBrokerCannotBeReached"},
+		},
+		{
+			Name:    "connection: an accept that ran out of time does not say that nothing is left",
+			File:    session + "/accept.go",
+			Cut:     "\t\treturn nil, ErrNoSession\n",
+			With:    "\t\te.idle.CompareAndSwap(0, time.Now().UnixNano())\n\t\treturn nil, ErrNoSession\n",
+			Package: session,
+			Tests:   []string{"TestAccept_ABrokerThatAnswersNothingIsTrouble"},
+		},
 	}
 }
