@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -36,7 +37,7 @@ func (w *wire) attach(ctx context.Context, wait time.Duration) (*receiver, error
 	defer cancel()
 	asked := time.Now()
 	r, err := w.attachOnce(ctx, wait)
-	if err != nil && classify(err) == namespace.Refused && isUnauthorized(err) && ctx.Err() == nil {
+	if isUnauthorized(err) && ctx.Err() == nil {
 		// The claim may have ended before it was put again.
 		if err := w.claims.put(ctx, w.cfg.entity(), asked); err != nil {
 			return nil, err
@@ -82,7 +83,14 @@ func (w *wire) attachOnce(ctx context.Context, wait time.Duration) (*receiver, e
 	return r, nil
 }
 
+// isUnauthorized tells whether the service refuses for want of a claim.
 func isUnauthorized(err error) bool {
+	if err == nil || classify(err) != namespace.Refused {
+		return false
+	}
+	if e, ok := errors.AsType[*answerError](err); ok {
+		return e.code == http.StatusUnauthorized
+	}
 	e, ok := errors.AsType[*amqp.Error](err)
 	return ok && e.Condition == amqp.ErrCondUnauthorizedAccess
 }

@@ -18,8 +18,9 @@ import (
 type node struct {
 	conn    *amqp.Conn
 	address string
-	// prepare is called before a pair is opened.
-	prepare func(context.Context) error
+	// prepare proves that this connection may ask here, unless that was done after a
+	// moment. It is called before a pair is opened; nil where that needs no claim.
+	prepare func(ctx context.Context, after time.Time) error
 	// turn has a token for whoever opens a pair.
 	turn chan struct{}
 	// running are the goroutines that read answers.
@@ -29,21 +30,27 @@ type node struct {
 	pair *pair // guarded by mu; nil until there is one
 }
 
-func newNode(conn *amqp.Conn, address string, running *running, prepare func(context.Context) error) *node {
+func newNode(conn *amqp.Conn, address string, running *running, prepare func(context.Context, time.Time) error) *node {
 	return &node{conn: conn, address: address, prepare: prepare, turn: make(chan struct{}, 1), running: running}
 }
 
 // ask sends a request and waits for its answer. Every request may be sent twice: one
-// whose pair ends meanwhile is sent over another, once.
+// whose pair ends meanwhile is sent over another, and one that is refused because the
+// claim has ended is sent again behind another claim, once.
 func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
+	asked := time.Now()
 	answer, ended, err := n.askOnce(ctx, request)
-	if ended && ctx.Err() == nil {
-		answer, _, err = n.askOnce(ctx, request)
+	refused := n.prepare != nil && isUnauthorized(err)
+	if ctx.Err() != nil || !ended && !refused {
+		return answer, err
 	}
-	if err != nil {
-		return nil, err
+	if refused {
+		if err := n.prepare(ctx, asked); err != nil {
+			return nil, err
+		}
 	}
-	return answer, check(answer)
+	answer, _, err = n.askOnce(ctx, request)
+	return answer, err
 }
 
 // askOnce tells as well whether the pair has ended.
@@ -56,7 +63,7 @@ func (n *node) askOnce(ctx context.Context, request *amqp.Message) (_ *amqp.Mess
 	if err != nil {
 		return nil, p.over(), fmt.Errorf("ask %s: %w", n.address, err)
 	}
-	return answer, false, nil
+	return answer, false, check(answer)
 }
 
 // open returns the pair in use.
@@ -73,8 +80,10 @@ func (n *node) open(ctx context.Context) (*pair, error) {
 	if p := n.current(); p != nil {
 		return p, nil
 	}
-	if err := n.prepare(ctx); err != nil {
-		return nil, err
+	if n.prepare != nil {
+		if err := n.prepare(ctx, time.Time{}); err != nil {
+			return nil, err
+		}
 	}
 	p, err := newPair(ctx, n.conn, n.address)
 	if err != nil {

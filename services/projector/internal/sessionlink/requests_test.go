@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/go-amqp"
+
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
@@ -44,7 +46,7 @@ func TestRequests_AreNotHeldUpByAnOpeningThatIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		n := newNode(nil, "$management", &running{}, func(ctx context.Context) error {
+		n := newNode(nil, "$management", &running{}, func(ctx context.Context, _ time.Time) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -94,5 +96,28 @@ func TestClaims_ThatAreNotAnsweredEndTheConnection(t *testing.T) {
 	sandboxtest.Send(t, servers, "unanswered", messages("b", 1, 1)...)
 	if err := mustAccept(t, s).Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A claim for $management that has ended although it should not have is put again by
+// the request that is refused for it.
+func TestRequests_ThatAreRefusedForTheirClaimPutItAgain(t *testing.T) {
+	t.Parallel()
+	guarded := sandboxtest.StartWith(t, sandboxtest.Topics("claim"), "--check-sas")
+	cfg := at(t, guarded, "claim")
+	cfg.tokenLife = 3 * time.Second
+	s := open(t, cfg)
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.management.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.stop() // nobody puts the claim again in time
+	<-time.NewTimer(cfg.tokenLife + time.Second).C
+	request := &amqp.Message{ApplicationProperties: map[string]any{"operation": "com.microsoft:renew-session-lock"}}
+	if _, err := w.management.ask(t.Context(), request); err == nil || isUnauthorized(err) {
+		t.Errorf("a request once the claim has ended: got %v, want that no session is named", err)
 	}
 }

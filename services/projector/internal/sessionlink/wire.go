@@ -65,11 +65,11 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried)}
-	cbs := newNode(conn, "$cbs", &w.running, func(context.Context) error { return nil })
+	cbs := newNode(conn, "$cbs", &w.running, nil)
 	w.claims = newClaims(cfg, cbs, w.replace, log)
 	management := cfg.entity() + "/$management"
-	w.management = newNode(conn, management, &w.running, func(ctx context.Context) error {
-		return w.claims.put(ctx, management, time.Time{})
+	w.management = newNode(conn, management, &w.running, func(ctx context.Context, after time.Time) error {
+		return w.claims.put(ctx, management, after)
 	})
 	if err := w.claims.put(ctx, cfg.entity(), time.Time{}); err != nil {
 		w.close()

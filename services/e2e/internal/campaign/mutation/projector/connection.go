@@ -17,8 +17,8 @@ func connectionGuards() []guard.Guard {
 		{
 			Name:    "connection: a request whose pair has ended is sent over another",
 			File:    sessionlink + "/requests.go",
-			Cut:     "if ended && ctx.Err() == nil {",
-			With:    "if ended && ctx.Err() != nil {",
+			Cut:     "ctx.Err() != nil || !ended && !refused {",
+			With:    "ctx.Err() != nil || ended || !refused {",
 			Package: sessionlink,
 			Tests:   []string{"TestRequests_GoOnWhenOneLinkOfThePairHasEnded"},
 		},
@@ -53,6 +53,14 @@ func connectionGuards() []guard.Guard {
 			With:    "\t\te.idle.CompareAndSwap(0, time.Now().UnixNano())\n\t\treturn nil, ErrNoSession\n",
 			Package: session,
 			Tests:   []string{"TestAccept_ABrokerThatAnswersNothingIsTrouble"},
+		},
+		{
+			Name:    "connection: a request that is refused for its claim puts it again",
+			File:    sessionlink + "/requests.go",
+			Cut:     "n.prepare(ctx, asked)",
+			With:    "n.prepare(ctx, asked.Add(-time.Hour))",
+			Package: sessionlink,
+			Tests:   []string{"TestRequests_ThatAreRefusedForTheirClaimPutItAgain"},
 		},
 	}
 }
