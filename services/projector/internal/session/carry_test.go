@@ -18,6 +18,10 @@ type carrying struct {
 	*broker
 	// busy tells that the connection carries what is for others.
 	busy bool
+	// late is how long after its grant a session's messages come, and coming tells that
+	// meanwhile something comes on the connection.
+	late   time.Duration
+	coming bool
 	// slow has a receive bring three messages at most, and all but the first one only
 	// when its time is over.
 	slow bool
@@ -42,12 +46,13 @@ func (c carrying) Accept(ctx context.Context, slot int) (session.Receiver, error
 	if err != nil {
 		return nil, err
 	}
-	return &carrier{r.(*receiver), c}, nil
+	return &carrier{r.(*receiver), c, time.Now()}, nil
 }
 
 type carrier struct {
 	*receiver
-	at carrying
+	at      carrying
+	granted time.Time
 }
 
 func (c *carrier) Carried() int {
@@ -79,6 +84,8 @@ func (c *carrier) Withdraw(context.Context) error {
 func (c *carrier) Turn(_ context.Context, limit int, _ int64) (int, error) { return limit, nil }
 
 func (c *carrier) Busy() bool { return c.at.busy }
+
+func (c *carrier) Coming() bool { return c.at.coming }
 
 func (c *carrier) Ask(n int) error {
 	c.broker.mu.Lock()
@@ -124,6 +131,13 @@ func (c *carrier) Receive(ctx context.Context, limit int) ([]session.Message, er
 	}
 	if c.at.slow && !first {
 		<-ctx.Done()
+	}
+	if wait := time.Until(c.granted.Add(c.at.late)); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			most = 0
+		}
 	}
 	messages, err := c.receiver.Receive(ctx, most)
 	c.broker.mu.Lock()
@@ -198,4 +212,44 @@ func TestHold_WaitsWhileTheConnectionIsBusy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A first message that takes long to come, on a connection on which something comes, is
+// waited for, and where nothing comes that is said.
+func TestHold_WaitsForAFirstMessageThatTakesLong(t *testing.T) {
+	t.Parallel()
+	for coming, want := range map[bool]int{true: 1, false: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroker()
+			h := newHandler(b)
+			b.put("a", 1)
+			cfg := small()
+			at := carrying{broker: b, late: 4 * cfg.FirstMessageTime, coming: coming}
+			engine, stop := runAt(t, cfg, at, b, h)
+			time.Sleep(time.Minute)
+			_ = stop()
+			if got := len(h.seen("a")); got != want {
+				t.Errorf("coming %v: got %d applied, want %d", coming, got, want)
+			}
+			if got := engine.Counts().HeldNothing.Load(); (got == 0) != coming {
+				t.Errorf("coming %v: got %d sessions without a message", coming, got)
+			}
+		})
+	}
+}
+
+// A session of which nothing comes does not keep its slot for ever, whatever comes of
+// others.
+func TestHold_DoesNotWaitForAFirstMessageForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		engine, stop := runAt(t, small(), carrying{broker: b, late: 24 * time.Hour, coming: true}, b, newHandler(b))
+		time.Sleep(10 * b.lockTime)
+		if got := engine.Counts().HeldNothing.Load(); got < 5 {
+			t.Errorf("got %d holds without a message that ended, want one for each time of the lock", got)
+		}
+		_ = stop()
+	})
 }

@@ -17,6 +17,9 @@ type Counts struct {
 	// asked to try again later.
 	Received, Completed, DeadLettered, SettlesFailed, SettlesThrottled atomic.Int64
 
+	// HeldNothing counts holds to which no message came in time.
+	HeldNothing atomic.Int64
+
 	// Resting is how many sessions are left alone at this moment because they alone
 	// could not be applied.
 	Resting atomic.Int64

@@ -36,6 +36,8 @@ type Engine struct {
 	// throttling says rarely how it goes with settlements that are throttled: at a
 	// limit some are refused every few seconds, beside others that are not.
 	throttling zerolog.Sampler
+	// emptyHanded says as rarely which sessions no message came of.
+	emptyHanded zerolog.Sampler
 
 	accepting Outage
 	applying  Outage
@@ -67,6 +69,7 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 		atWork:        newBudget(cfg.MaxBytes),
 		pace:          newPace(),
 		throttling:    &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
+		emptyHanded:   &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
 		circuit:       newCircuit(cfg.RetryInitial, cfg.RetryMax),
 		rests:         rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, roomBytes: cfg.MaxBytes / 2, last: map[string]rest{}},
 		idlePolicy:    newIdlePolicy(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),

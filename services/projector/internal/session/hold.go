@@ -120,6 +120,9 @@ func (h *hold) run(draining, ctx context.Context) error {
 		messages, err := h.receive(waiting, ctx, asked)
 		if len(messages) == 0 {
 			h.empty = err == nil && !h.steady
+			if err == nil && h.received == 0 && waiting.Err() == nil {
+				h.noteNothing()
+			}
 			return err
 		}
 		each := h.weigh(messages, asked)
@@ -137,6 +140,14 @@ func (h *hold) run(draining, ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// noteNothing says rarely that a session came without a message. One whose first message
+// takes longer than it is waited for is granted again and again, and never applied.
+func (h *hold) noteNothing() {
+	h.counts.HeldNothing.Add(1)
+	log := h.log.Sample(h.emptyHanded)
+	log.Warn().Dur("waited_ms", h.firstReceive).Msg("the session was granted, and no message of it came in time")
 }
 
 // over tells whether nothing more is to come: what was asked for has not come while

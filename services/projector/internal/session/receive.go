@@ -107,17 +107,23 @@ func (h *hold) receiveTimeout() time.Duration {
 // receive asks for the next messages. A receive that runs out of time is not an
 // error. Where others' messages come in that time, these may be on their way behind
 // them, and are waited for again, and so is the rest where the time ran out while
-// messages came.
+// messages came. The first message, which is there when a session is granted, is waited
+// for while anything comes, for as long as the lock is good without a renewal.
 func (h *hold) receive(waiting, ctx context.Context, limit int) (messages []Message, err error) {
 	began := time.Now()
+	granted, _ := h.lock.end()
 	carrier, carries := h.receiver.(Carrier)
 	for {
 		more, cut, err := h.receiveOnce(waiting, ctx, limit-len(messages))
 		messages = append(messages, more...)
-		if err != nil || !carries || h.steady || h.received == 0 || waiting.Err() != nil {
+		first := h.received == 0
+		if err != nil || !carries || h.steady && !first || waiting.Err() != nil {
 			return messages, err
 		}
-		if again := len(more) > 0 && cut || len(messages) == 0 && carrier.Busy(); !again ||
+		if first && carrier.Coming() && time.Now().Before(granted) {
+			continue
+		}
+		if again := !first && len(more) > 0 && cut || len(messages) == 0 && carrier.Busy(); !again ||
 			len(messages) == limit || time.Since(began) > h.cfg.FirstMessageTime {
 			return messages, nil
 		}
@@ -139,7 +145,7 @@ func (h *hold) receiveOnce(waiting, ctx context.Context, limit int) (messages []
 	asked := time.Now()
 	messages, err = h.receiver.Receive(attempt, limit)
 	if h.received == 0 {
-		h.firstReceive = time.Since(asked)
+		h.firstReceive += time.Since(asked)
 	}
 	if h.steady && len(messages) > 0 {
 		h.steady = h.waitedFor(asked, messages[0].EnqueuedAt)

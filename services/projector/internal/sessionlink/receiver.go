@@ -35,6 +35,8 @@ type receiver struct {
 	each, before, behind int64
 	// ahead is what was asked for ahead may weigh, as far as the pace knows of it.
 	ahead int64
+	// began is what the connection had carried when the last receive began.
+	began int64
 	// asked is when messages were last asked for, and trip how long the first one took
 	// from then: what has just been asked for is not here sooner.
 	asked time.Time
@@ -62,6 +64,7 @@ func (r *receiver) LockedUntil() time.Time { return r.granted }
 // stays with the link, in order, for the next one.
 func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
 	r.announce(0)
+	r.began = r.wire.pace.carried.Load()
 	some := r.expects(limit)
 	measure := r.wire.pace.begin(int64(some), r.each)
 	measure.fresh, measure.first = r.owed == 0, r.last.at.IsZero()
@@ -219,6 +222,9 @@ func (r *receiver) Busy() bool {
 	carried := r.wire.pace.carried.Load()
 	return carried > r.before && carried < r.behind
 }
+
+// Coming implements session.Carrier.
+func (r *receiver) Coming() bool { return r.wire.pace.carried.Load() > r.began }
 
 // next is the next message that has come, if there is one.
 func (r *receiver) next() *amqp.Message {

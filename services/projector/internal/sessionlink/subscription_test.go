@@ -308,3 +308,29 @@ func TestLane_IsRefusedWhereTheConnectionHasNoMore(t *testing.T) {
 		t.Errorf("got %v, want %v", err, errLanes)
 	}
 }
+
+// What comes on the connection while a receive waits may be what it has asked for.
+func TestReceive_TellsWhetherAnythingCame(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "coming", messages("a", 1, 1)...)
+	r := mustAccept(t, open(t, at(t, servers, "coming")))
+	if _, err := r.wire.management.open(t.Context()); err != nil { // nothing more of it comes
+		t.Fatal(err)
+	}
+	receive(t, r, 1, 1)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Receive(over, 1); err == nil {
+		t.Error("receive without time: got nil, want an error")
+	}
+	if r.Coming() {
+		t.Error("something comes, though nothing was sent")
+	}
+	r.wire.pace.carried.Add(1)
+	if !r.Coming() {
+		t.Error("nothing comes, though a byte came")
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

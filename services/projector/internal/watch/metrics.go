@@ -130,6 +130,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "late"}, &e.AcceptedLate},
 		{"projector_apply_retries_total", "Batches tried again.", nil, &e.Retries},
 		{"projector_sessions_given_back_total", "Sessions given back with messages not settled.", nil, &e.GivenBack},
+		{"projector_sessions_without_message_total", "Sessions that were granted, and of which no message came in time.", nil, &e.HeldNothing},
 		{"projector_locks_lost_total", "Sessions dropped because of their lock.", nil, &e.LocksLost},
 		{"projector_inversions_total", "Sessions given back because messages were out of order.", nil, &e.Inversions},
 	} {

@@ -62,5 +62,37 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestRequests_ThatAreRefusedForTheirClaimPutItAgain"},
 		},
+		{
+			Name:    "session: a first message is waited for while anything comes",
+			File:    session + "/receive.go",
+			Cut:     "if first && carrier.Coming() &&",
+			With:    "if first && !first && carrier.Coming() &&",
+			Package: session,
+			Tests:   []string{"TestHold_WaitsForAFirstMessageThatTakesLong"},
+		},
+		{
+			Name:    "session: a first message is not waited for for ever",
+			File:    session + "/receive.go",
+			Cut:     "carrier.Coming() && time.Now().Before(granted)",
+			With:    "carrier.Coming() && !granted.IsZero()",
+			Package: session,
+			Tests:   []string{"TestHold_DoesNotWaitForAFirstMessageForEver"},
+		},
+		{
+			Name:    "session: a session of which nothing comes is counted",
+			File:    session + "/hold.go",
+			Cut:     "\t\t\t\th.noteNothing()\n",
+			With:    "\t\t\t\t_ = h.noteNothing\n",
+			Package: session,
+			Tests:   []string{"TestHold_WaitsForAFirstMessageThatTakesLong"},
+		},
+		{
+			Name:    "connection: what comes while a receive waits is noticed",
+			File:    sessionlink + "/receiver.go",
+			Cut:     "return r.wire.pace.carried.Load() > r.began",
+			With:    "return r.wire.pace.carried.Load() < r.began",
+			Package: sessionlink,
+			Tests:   []string{"TestReceive_TellsWhetherAnythingCame"},
+		},
 	}
 }
