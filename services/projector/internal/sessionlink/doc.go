@@ -35,7 +35,7 @@
 //   - A lost session stays lost. Nothing attaches again without the engine's knowledge,
 //     and a link that has ended delivers, renews and settles nothing.
 //   - A lane is reused only when its link was given back, the detach was answered, and
-//     no answer is outstanding. Otherwise the lane ends, and with it only its session.
+//     all that came was settled. Otherwise the lane ends, and with it only its session.
 //
 // Settlement. The receiver settles second: the service answers each disposition when it
 // has carried it out, and Settle returns with the answer. So what is counted as

@@ -25,6 +25,10 @@ type receiver struct {
 	// owed is how many messages were asked for and have not been returned: credit
 	// on the link, and what has come in the meantime.
 	owed int
+	// returned is how many messages were returned or let go, and settled how many of them
+	// the service has settled on this link.
+	returned int
+	settled  atomic.Int64
 	// kept is what came after a receive had ended.
 	kept []*amqp.Message
 	// last is the latest message that was returned.
@@ -89,6 +93,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, e
 	messages := make([]session.Message, 0, some)
 	for {
 		r.owed--
+		r.returned++
 		messages = append(messages, convert(m))
 		r.last = arrived(&messages[len(messages)-1])
 		measure.note(before, r.last)
@@ -132,9 +137,7 @@ func (r *receiver) Withdraw(ctx context.Context) error {
 		return r.failed("withdraw what was asked for from", err)
 	}
 	r.wire.heard()
-	for r.link.Prefetched() != nil {
-		continue
-	}
+	r.returned += r.Carried()
 	r.kept, r.owed = nil, 0
 	return nil
 }
@@ -281,12 +284,18 @@ func (r *receiver) Close(ctx context.Context) error {
 	if err == nil && r.owed > 0 && !r.last.at.IsZero() {
 		r.wire.pace.vain(r.inVain())
 	}
-	if err != nil || r.doubted.Load() {
+	if err != nil || r.doubted.Load() || r.leaves() {
 		r.wire.drop(ctx, r.lane)
 		return err
 	}
-	r.wire.free(r.lane)
+	r.wire.free(ctx, r.lane)
 	return nil
+}
+
+// leaves tells whether go-amqp keeps deliveries of the link for as long as the lane lasts:
+// it forgets one (v1.7.0, Session.mux) when the service has settled it, and not with the link.
+func (r *receiver) leaves() bool {
+	return int64(r.returned+r.Carried()) > r.settled.Load()
 }
 
 // inVain tells whether a message that waited at the broker was on its way here

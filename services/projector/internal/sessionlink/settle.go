@@ -41,6 +41,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	switch {
 	case err == nil:
 		r.wire.heard()
+		r.settled.Add(1)
 		r.noteSettled(delivery)
 	case classify(err) == namespace.Busy:
 		r.wire.heard()

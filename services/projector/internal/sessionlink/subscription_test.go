@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"github.com/rs/zerolog"
 
 	"changerelay/pkg/contract"
@@ -223,11 +224,13 @@ func TestAttach_ThatIsNotAnsweredEndsADeadConnection(t *testing.T) {
 // Lanes are used again, so that a session costs one attach and one detach.
 func TestLane_IsUsedAgain(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Send(t, servers, "lanes", messages("a", 1, 1)...)
 	s := open(t, at(t, servers, "lanes"))
-	for range 20 {
+	for i := range 20 {
+		sandboxtest.Send(t, servers, "lanes", messages("a", i, i)...)
 		r := mustAccept(t, s)
-		receive(t, r, 1, 1)
+		if err := r.Settle(t.Context(), receive(t, r, 1, 1)[0], session.Verdict{}); err != nil {
+			t.Fatal(err)
+		}
 		if err := r.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -291,6 +294,71 @@ func TestLane_IsNotUsedAgainAfterADoubt(t *testing.T) {
 	wantNone(t, s)
 	if _, idle := r.wire.counts(); idle != 0 {
 		t.Errorf("after a refused attach: got %d lanes for others, want none", idle)
+	}
+}
+
+// go-amqp keeps what it has not been told to be settled for as long as the lane lasts.
+func TestLane_IsNotUsedAgainWithWhatWasNotSettled(t *testing.T) {
+	t.Parallel()
+	for name, handBack := range map[string]func(*testing.T, *receiver){
+		"received": func(t *testing.T, r *receiver) { receive(t, r, 2, 2) },
+		"come":     func(t *testing.T, r *receiver) { awaitCarried(t, r, 2) },
+		"withdrawn": func(t *testing.T, r *receiver) {
+			awaitCarried(t, r, 2)
+			if err := r.Withdraw(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			topic := "unsettled-" + name
+			sandboxtest.Send(t, servers, topic, messages("a", 1, 2)...)
+			r := mustAccept(t, open(t, at(t, servers, topic)))
+			handBack(t, r)
+			if err := r.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, idle := r.wire.counts(); idle != 0 {
+				t.Errorf("got %d lanes for others, want none", idle)
+			}
+		})
+	}
+}
+
+// awaitCarried asks for messages and waits until they have come.
+func awaitCarried(t *testing.T, r *receiver, n int) {
+	t.Helper()
+	if err := r.Ask(n); err != nil {
+		t.Fatal(err)
+	}
+	await := time.NewTicker(5 * time.Millisecond)
+	defer await.Stop()
+	for r.Carried() < n && t.Context().Err() == nil {
+		<-await.C
+	}
+}
+
+// Lanes that were of use at once are not all kept when they are no more.
+func TestLane_NoMoreAreKeptThanMayBeOfUse(t *testing.T) {
+	t.Parallel()
+	w, err := open(t, at(t, servers, "lanes")).endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*amqp.Session
+	for range idleLanes + 3 {
+		lane, err := w.lane(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, lane)
+	}
+	for _, lane := range all {
+		w.free(t.Context(), lane)
+	}
+	if _, idle := w.counts(); idle != idleLanes {
+		t.Errorf("got %d lanes for others, want %d", idle, idleLanes)
 	}
 }
 

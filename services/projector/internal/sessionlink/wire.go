@@ -19,6 +19,8 @@ const (
 	// laneLinks is how many links a lane has room for: one, and those before it
 	// that go-amqp has yet to forget.
 	laneLinks = 16
+	// idleLanes is how many lanes that no link is on are kept, at most.
+	idleLanes = 64
 	// laneCloseTime is how long the service may take to end an AMQP session.
 	laneCloseTime = 10 * time.Second
 )
@@ -136,10 +138,16 @@ func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 
 // free notes that a lane's link was ended by us and by the service, in this order,
 // so that it can be used again.
-func (w *wire) free(lane *amqp.Session) {
+func (w *wire) free(ctx context.Context, lane *amqp.Session) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.idle = append(w.idle, lane)
+	keep := len(w.idle) < idleLanes
+	if keep {
+		w.idle = append(w.idle, lane)
+	}
+	w.mu.Unlock()
+	if !keep {
+		w.drop(ctx, lane)
+	}
 }
 
 // drop ends a lane, in the background, with whatever is still on it.

@@ -94,5 +94,37 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestReceive_TellsWhetherAnythingCame"},
 		},
+		{
+			Name:    "connection: a lane with what was not settled is not used again",
+			File:    sessionlink + "/receiver.go",
+			Cut:     "r.doubted.Load() || r.leaves() {",
+			With:    "r.doubted.Load() || r.leaves() && false {",
+			Package: sessionlink,
+			Tests:   []string{"TestLane_IsNotUsedAgainWithWhatWasNotSettled"},
+		},
+		{
+			Name:    "connection: what has come and was not received was not settled",
+			File:    sessionlink + "/receiver.go",
+			Cut:     "int64(r.returned+r.Carried()) >",
+			With:    "int64(r.returned) >",
+			Package: sessionlink,
+			Tests:   []string{"TestLane_IsNotUsedAgainWithWhatWasNotSettled"},
+		},
+		{
+			Name:    "connection: what was withdrawn was not settled",
+			File:    sessionlink + "/receiver.go",
+			Cut:     "\tr.returned += r.Carried()\n",
+			With:    "\tr.Carried()\n",
+			Package: sessionlink,
+			Tests:   []string{"TestLane_IsNotUsedAgainWithWhatWasNotSettled"},
+		},
+		{
+			Name:    "connection: lanes that are of no use are not kept",
+			File:    sessionlink + "/wire.go",
+			Cut:     "keep := len(w.idle) < idleLanes",
+			With:    "keep := len(w.idle) < lanesMost",
+			Package: sessionlink,
+			Tests:   []string{"TestLane_NoMoreAreKeptThanMayBeOfUse"},
+		},
 	}
 }
