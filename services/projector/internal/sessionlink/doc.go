@@ -47,9 +47,10 @@
 // Failures. The end of a connection ends all its sessions at once, and the next
 // accept connects anew. A dead connection is noticed by an attach that is not answered
 // in its time while nothing else is answered either, by a write that is not taken, or by
-// the idle timeout, and is closed. The engine is told of throttling with the pause that
-// the service asks for, wherever it occurs. When the service refuses because a claim has
-// expired, the claim is put again, once. Redirects are refused by name.
+// the idle timeout, and is closed. The engine is told that an accept, a renewal or a
+// settlement is throttled, with the pause that the service asks for. Where a link or a
+// connection ends for it, only an accept can wait. When the service refuses because a
+// claim has expired, the claim is put again, once. Redirects are refused by name.
 //
 // Not promised: that the service sees a session given back before the detach has
 // been answered, nor how it chooses the next session.

@@ -108,6 +108,9 @@ func (s *Subscription) failed(err error) error {
 	case namespace.Refused:
 		return fmt.Errorf("subscription %q of topic %q refuses: %w", s.cfg.Subscription, s.cfg.Topic, err)
 	}
+	if endedBusy(err) {
+		return busy(err)
+	}
 	return orBusy(err)
 }
 

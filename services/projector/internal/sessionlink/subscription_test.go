@@ -402,3 +402,26 @@ func TestReceive_TellsWhetherAnythingCame(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A connection that ends because the service throttles has the next accept wait.
+func TestAccept_IsToldThatTheConnectionEndedForThrottling(t *testing.T) {
+	t.Parallel()
+	throttling := sandboxtest.StartWith(t, sandboxtest.Topics("throttled"))
+	s := open(t, at(t, throttling, "throttled"))
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.attach(t.Context(), 20*time.Second)
+		ended <- s.failed(err)
+	}()
+	throttling.Fault(t, map[string]any{
+		"kind": "servicebus.close", "condition": "com.microsoft:server-busy", "description": "Please wait 7 seconds and try again.",
+	})
+	err = <-ended
+	if busy, ok := errors.AsType[*session.BusyError](err); !ok || busy.Pause != 7*time.Second {
+		t.Errorf("got %v, want that the service is busy for 7 s", err)
+	}
+}

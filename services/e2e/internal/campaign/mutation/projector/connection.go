@@ -126,5 +126,13 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestLane_NoMoreAreKeptThanMayBeOfUse"},
 		},
+		{
+			Name:    "connection: one that ends for throttling has the next accept wait",
+			File:    sessionlink + "/subscription.go",
+			Cut:     "if endedBusy(err) {",
+			With:    "if endedBusy(err) && false {",
+			Package: sessionlink,
+			Tests:   []string{"TestAccept_IsToldThatTheConnectionEndedForThrottling"},
+		},
 	}
 }
