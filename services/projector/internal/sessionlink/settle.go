@@ -36,7 +36,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	if r.wasThrottled(delivery) {
 		err = r.settleByRequest(ctx, delivery, v)
 	} else {
-		err = r.dispose(ctx, delivery, v)
+		err = r.disposeWithin(ctx, delivery, v)
 	}
 	switch {
 	case err == nil:
@@ -50,6 +50,21 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 		r.doubted.Store(true)
 	}
 	return orBusy(err)
+}
+
+// disposeWithin settles a delivery on its link, and ends with ctx: go-amqp's disposition
+// does not (v1.7.0, Receiver.sendDisposition), and while the link ends it is not taken.
+func (r *receiver) disposeWithin(ctx context.Context, delivery *amqp.Message, v session.Verdict) error {
+	disposed := make(chan error, 1)
+	if !r.wire.running.Go(func() { disposed <- r.dispose(ctx, delivery, v) }) {
+		return errClosed
+	}
+	select {
+	case err := <-disposed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // dispose settles a delivery on its link.

@@ -1,8 +1,10 @@
 package sessionlink
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"changerelay/services/projector/internal/sandboxtest"
 	"changerelay/services/projector/internal/session"
@@ -53,5 +55,42 @@ func TestSettle_WhatIsThrottledIsSettledLater(t *testing.T) {
 			}
 			wantNone(t, s) // for nothing is left in the session
 		})
+	}
+}
+
+// Settlements on a link that is ending, of which go-amqp takes none any more, end with
+// their time.
+func TestSettle_EndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	const many = 20 // the first ones may still be taken
+	sandboxtest.Send(t, servers, "ending", messages("a", 1, many)...)
+	cfg := at(t, servers, "ending")
+	way := sandboxtest.NewProxy(t, cfg.Access.Host)
+	way.Open(t)
+	cfg.Access.Host = way.Addr
+	r := mustAccept(t, open(t, cfg))
+	all := receive(t, r, many, many)
+	way.Freeze()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.link.Close(over); err == nil {
+		t.Fatal("the link has ended over a silent connection")
+	}
+	settled := make(chan error, many)
+	for _, m := range all {
+		go func() { settled <- r.Settle(over, m, session.Verdict{}) }()
+	}
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for range all {
+		select {
+		case err := <-settled:
+			if !errors.Is(err, context.Canceled) || !r.doubted.Load() {
+				t.Errorf("got %v, want that its time is over, and a doubt", err)
+			}
+		case <-limit.C:
+			_ = r.wire.conn.Close()
+			t.Fatal("a settlement goes on after its time")
+		}
 	}
 }

@@ -134,5 +134,13 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestAccept_IsToldThatTheConnectionEndedForThrottling"},
 		},
+		{
+			Name:    "connection: a settlement ends with its time",
+			File:    sessionlink + "/settle.go",
+			Cut:     "err = r.disposeWithin(ctx, delivery, v)",
+			With:    "err = r.dispose(ctx, delivery, v)",
+			Package: sessionlink,
+			Tests:   []string{"TestSettle_EndsWithItsTime"},
+		},
 	}
 }
