@@ -44,7 +44,9 @@ func newLock(lockedUntil time.Time, margin time.Duration, expired func()) *lock 
 
 // extend moves the deadline to a margin before the lock's end. lockedUntil is
 // the broker's clock; an end that lies behind us at the moment of the grant
-// shows that the clocks disagree, and then only the shortest lock is sure.
+// shows that the clocks disagree, and then only the shortest lock is sure. Nothing shows
+// that the broker's clock is ahead: by more than the lock and the margin, and a renewal
+// comes too late.
 func (l *lock) extend(lockedUntil time.Time) {
 	now := time.Now()
 	left := min(lockedUntil.Sub(now), longestLock)
