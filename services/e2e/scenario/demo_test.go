@@ -191,6 +191,32 @@ func TestDemo_TheDemoFindsWhatOwnProjectionsLack(t *testing.T) {
 	}
 }
 
+// How often an event was applied does not show in the latest data.
+func TestDemo_TheDemoFindsEventsOfAFileThatAreAppliedTwice(t *testing.T) {
+	t.Parallel()
+	bin, file := t.TempDir(), filepath.Join(t.TempDir(), "log.csv")
+	script := "#!/bin/sh\nsed 's/\"events\": 1/\"events\": 2/' \"$PROJECTIONS\" > \"$0.yaml\"\nPROJECTIONS=\"$0.yaml\" exec " + binaries.Projector + " \"$@\"\n"
+	for path, text := range map[string]string{
+		file: "aggregateId,type,time,to\na,Moved,2026-03-01,x\na,Praised,2026-03-02,\na,Moved,2026-03-03,y\n", filepath.Join(bin, "projector"): script,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, binary := range []string{binaries.Sandbox, binaries.Publisher} {
+		if err := os.Symlink(binary, filepath.Join(bin, filepath.Base(binary))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := play(t, bin, "--input", file, "--no-faults", "--projectors", "1")
+	if c := check(t, r, witness.AppliedTwice); c.Passed || c.Got != 3 {
+		t.Errorf("%s: got %v, want 3", c.Name, c.Got)
+	}
+	if c := check(t, r, witness.WrongDocuments); !c.Passed {
+		t.Errorf("%s: got %q, want the latest data to be right", c.Name, c.Samples)
+	}
+}
+
 func TestDemo_TheDemoStaysUpWhereItIsToBeKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

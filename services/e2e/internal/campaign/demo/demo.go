@@ -152,15 +152,16 @@ func (d *Demo) layout(binaries cluster.Binaries) (cluster.Config, error) {
 	if d.cfg.Backend != nil {
 		cfg.Names = cfg.Names.OfRun(d.began.Format("20060102_150405"))
 	}
-	switch {
-	case d.cfg.Input == "":
+	if d.cfg.Input == "" {
 		cfg.Projections = filepath.Join(d.root, filepath.FromSlash(declaration))
-	case d.cfg.Projections != "":
-		beside, err := d.declareCount()
-		cfg.Projections = d.cfg.Projections + "," + beside
-		return cfg, err
+		return cfg, nil
 	}
-	return cfg, nil
+	declared, err := d.declare()
+	cfg.Projections = declared
+	if d.cfg.Projections != "" {
+		cfg.Projections = d.cfg.Projections + "," + declared
+	}
+	return cfg, err
 }
 
 // start starts the servers, everything that watches, and then the services, so
@@ -188,7 +189,7 @@ func (d *Demo) projection() witness.Projection {
 	case d.cfg.Projections != "":
 		return witness.Beside(countCollection)
 	case d.cfg.Input != "":
-		return witness.Latest
+		return witness.Latest.CountedIn(countCollection)
 	}
 	return witness.Orders
 }

@@ -28,7 +28,7 @@ func (d *Demo) setup() []report.Fact {
 	}
 	if d.cfg.Input != "" {
 		facts = append(facts, report.Fact{Name: "events", Text: fmt.Sprintf("%s of %s, at most %s/s, %s",
-			count(len(d.cfg.log.Events)), d.cfg.Input, count(d.cfg.Rate), cmp.Or(d.cfg.Projections, "default projection"))})
+			count(len(d.cfg.log.Events)), d.cfg.Input, count(d.cfg.Rate), cmp.Or(d.cfg.Projections, "each aggregate's latest data"))})
 	} else {
 		facts = append(facts, report.Fact{Name: "events", Text: fmt.Sprintf("seed %d, %s/s for at least %v, %s orders, projection %s",
 			d.cfg.Seed, count(d.cfg.Rate), d.cfg.Duration, count(d.cfg.Aggregates), declaration)})

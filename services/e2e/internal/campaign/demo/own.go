@@ -25,23 +25,23 @@ const countCollection = "demo_count"
 // owners is where projectors note whose each read collection is.
 const owners = "collection_owners"
 
-// declareCount writes a declaration by which every event of the input counts, whatever
-// the user's own make of it, and returns its file.
-func (d *Demo) declareCount() (string, error) {
+// declare writes a declaration by which every event of the input counts, whatever the
+// user's own make of it, and returns its file. Where the user has none, each aggregate's
+// latest data is kept beside that: the projectors' default stands alone, and says nothing
+// of an event with another behind it.
+func (d *Demo) declare() (string, error) {
 	const version, when = "event.version ?? 0", "event.time ?? nil" // what is written behind the report may have none
 	rule := map[string]any{
 		"inc":  map[string]any{"events": 1, "sum": version},
 		"push": map[string]any{"tail": map[string]any{"value": version, "last": 64}},
 		"set":  map[string]any{"id": "event.id", "type": "event.type", "time": when},
 	}
-	on := make(map[string]any)
-	for _, e := range d.cfg.log.Events {
-		on[e.Type] = rule
+	projections := []any{d.onEvery(countCollection, rule)}
+	if d.cfg.Projections == "" {
+		projections = append(projections, d.onEvery(witness.Latest.Collection, map[string]any{"set": map[string]any{"data": "data"}}))
 	}
 	// JSON is YAML, whatever characters a type has.
-	text, err := json.MarshalIndent(map[string]any{
-		"projections": []any{map[string]any{"name": countCollection, "collection": countCollection, "on": on}},
-	}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"projections": projections}, "", "  ")
 	path := filepath.Join(d.dir, countCollection+".yaml")
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
@@ -50,6 +50,15 @@ func (d *Demo) declareCount() (string, error) {
 		return "", fmt.Errorf("declare what counts the events: %w", err)
 	}
 	return path, nil
+}
+
+// onEvery is a projection that follows every type of the input by one rule.
+func (d *Demo) onEvery(name string, rule any) map[string]any {
+	on := make(map[string]any)
+	for _, e := range d.cfg.log.Events {
+		on[e.Type] = rule
+	}
+	return map[string]any{"name": name, "collection": name, "on": on}
 }
 
 // unjudged says why a fault cannot be looked for; empty where it can.

@@ -101,7 +101,7 @@ func hashOf(v bson.RawValue) (string, error) {
 
 // documents are the read documents as they should be.
 func (r *record) documents() map[string]map[string]any {
-	if r.projection.Counted {
+	if r.projection.ownRules() {
 		return map[string]map[string]any{}
 	}
 	want := r.changes.Clone()

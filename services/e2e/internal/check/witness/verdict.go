@@ -90,7 +90,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	if w.projection.Counted {
+	if w.projection.ownRules() {
 		clear(model.Documents) // the shadow's, which are judged as such
 	}
 	for _, doc := range model.Documents {

@@ -46,8 +46,7 @@ type Projection struct {
 	// Views are those of projections that operators build anew, if the projectors keep
 	// them, too.
 	Views []string
-	// Counted says that the shadow counts events and keeps nothing of their data, and
-	// that what else the projectors keep is not computed anew.
+	// Counted says that the shadow counts events and keeps nothing of their data.
 	Counted bool
 }
 
@@ -60,8 +59,17 @@ func (p Projection) OfDocuments(d Documents) Projection {
 // Beside is what is judged where the rules of a read model are the projectors' alone:
 // documents of a shadow of its own beside it.
 func Beside(collection string) Projection {
-	return Projection{Collection: collection, Shadow: collection, Counted: true}
+	return Projection{Collection: collection}.CountedIn(collection)
 }
+
+// CountedIn is the projection with documents beside it that count its events.
+func (p Projection) CountedIn(collection string) Projection {
+	p.Shadow, p.Counted = collection, true
+	return p
+}
+
+// ownRules says that nothing but the shadow can be computed anew.
+func (p Projection) ownRules() bool { return p.Collection == p.Shadow }
 
 // WithSteps is the projection with the one in Go beside it.
 func (p Projection) WithSteps() Projection {
