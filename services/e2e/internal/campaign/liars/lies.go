@@ -91,6 +91,15 @@ func Lies() []Lie {
 			Finds: []string{witness.UnlikeSource},
 		},
 		{
+			Name: "the broker may drop messages after an hour",
+			Change: guard.Guard{
+				File: "services/publisher/internal/servicebus/message.go",
+				Cut:  "\t\tProperties:            &one.properties,\n",
+				With: "\t\tHeader: &azservicebus.AMQPAnnotatedMessageHeader{TTL: 3600e9},\n\t\tProperties:            &one.properties,\n",
+			},
+			Finds: []string{witness.Mortal},
+		},
+		{
 			Name: "some events are sent as another aggregate's",
 			Change: guard.Guard{
 				File: "services/publisher/internal/mapping/events.go",

@@ -34,5 +34,5 @@ func original(m *azservicebus.ReceivedMessage, seen *Message) {
 			plain[name] = value
 		}
 	}
-	seen[Others] = others(plain)
+	seen[Others] = others(m, plain)
 }

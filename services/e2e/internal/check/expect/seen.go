@@ -44,7 +44,7 @@ func Seen(m *azservicebus.ReceivedMessage) Message {
 	if seen[ContentType] == "" { // to AMQP an empty one is there, to its readers it is not
 		seen[ContentType] = none
 	}
-	seen[Others] = others(m.ApplicationProperties)
+	seen[Others] = others(m, m.ApplicationProperties)
 	original(m, &seen)
 	seen[Data], seen[Shown] = body(m, seen[DataSchema] == property(documentChange))
 	return seen
@@ -57,9 +57,18 @@ func text(s *string) string {
 	return *s
 }
 
-// others names the properties that are neither parts nor free.
-func others(properties map[string]any) string {
+// others names what is set of the message beyond its parts, and the properties that are
+// neither parts nor free.
+func others(m *azservicebus.ReceivedMessage, properties map[string]any) string {
 	var names []string
+	for _, field := range [...]struct {
+		name string
+		is   *string
+	}{{"correlation-id", m.CorrelationID}, {"reply-to", m.ReplyTo}, {"reply-to-group-id", m.ReplyToSessionID}, {"to", m.To}} {
+		if text(field.is) != none {
+			names = append(names, field.name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		attribute, prefixed := strings.CutPrefix(name, prefix)
 		if _, part := attributes[attribute]; part && prefixed || slices.Contains(free, name) {

@@ -169,15 +169,20 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 		return validate.Send{}, false
 	}
 	seen := expect.Seen(m)
+	lives := time.Duration(0)
+	if m.TimeToLive != nil {
+		lives = *m.TimeToLive
+	}
 	return validate.Send{
-		Event:     validate.Event{Aggregate: o.intern(*m.SessionID), Version: version},
-		MessageID: m.MessageID,
-		Term:      term,
-		Number:    *m.SequenceNumber,
-		Enqueued:  *m.EnqueuedTime,
-		Position:  clusterTime(m.ApplicationProperties[propertyPosition]),
-		Resend:    expect.ResendOf(m),
-		Print:     seen.Print(),
+		Event:      validate.Event{Aggregate: o.intern(*m.SessionID), Version: version},
+		MessageID:  m.MessageID,
+		Term:       term,
+		Number:     *m.SequenceNumber,
+		Enqueued:   *m.EnqueuedTime,
+		Position:   clusterTime(m.ApplicationProperties[propertyPosition]),
+		TimeToLive: lives,
+		Resend:     expect.ResendOf(m),
+		Print:      seen.Print(),
 	}, true
 }
 

@@ -50,6 +50,8 @@ type Send struct {
 	// Position is the cluster time at which the message says that its change stands
 	// in its stream; 0 where it does not say.
 	Position uint64
+	// TimeToLive is when the broker may drop the message; 0 where it keeps it.
+	TimeToLive time.Duration
 	// Resend is by which resend the event was sent again; zero where it was not.
 	Resend expect.Resend
 	// Print is the message part by part; of a resent one, that of the message it repeats.

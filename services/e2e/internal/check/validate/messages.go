@@ -24,6 +24,17 @@ func Unlike(owed map[Event]expect.Print, sends []Send) Findings {
 	return f
 }
 
+// Mortal finds messages that the broker may drop before anybody has received them.
+func Mortal(sends []Send) Findings {
+	var f Findings
+	for i := range sends {
+		if s := &sends[i]; s.TimeToLive > 0 {
+			f.Add("%s version %d, message %s: dropped after %v", s.Aggregate, s.Version, s.MessageID, s.TimeToLive)
+		}
+	}
+	return f
+}
+
 // SeveralIDs finds events that came under more than one message id, which no
 // broker can tell to be repeats.
 func SeveralIDs(sends []Send) Findings {

@@ -3,6 +3,7 @@ package validate
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"changerelay/services/e2e/internal/check/expect"
 )
@@ -26,6 +27,7 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 		{name: "a message that is as owed", found: Unlike(owed, []Send{send("a", 1, "i", 1, 1)})},
 		{name: "a message that nobody owes is not judged", found: Unlike(owed, []Send{send("b", 1, "i", 1, 1)})},
 		{name: "a part that differs", found: Unlike(owed, []Send{wrong}), want: 1, sample: "[time]"},
+		{name: "a message that is dropped after a while", found: Mortal([]Send{send("a", 1, "i", 1, 1), {TimeToLive: time.Hour}}), want: 1, sample: "after 1h0m0s"},
 		{name: "a repeat under its id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "i", 1, 2), send("a", 2, "k", 1, 1)})},
 		{name: "a repeat under another id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "k", 1, 1)}), want: 1, sample: "a version 1 came as message i and as k"},
 		{name: "positions that rise with versions", found: PositionsBack([]Send{send("a", 2, "k", 7, 1), send("a", 1, "i", 7, 1), send("b", 1, "l", 3, 1)})},

@@ -346,6 +346,15 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
+			name: "a message that is dropped after an hour", want: map[string]int{Mortal: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.sendChanged(t, "a", 1, 1, func(m *azservicebus.Message) { m.TimeToLive = new(time.Hour) })
+				s.apply(t, "a", 1)
+			},
+		},
+		{
 			name: "a term out of nowhere", want: map[string]int{TermsUnclaimed: 1, OverlappingTerms: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
@@ -490,6 +499,10 @@ func TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument(t *te
 		set("time", "1970-01-01T00:00:00Z"), set("time", nil),
 		set("dataschema", "x"),
 		set("further", "x"),
+		func(m *azservicebus.Message) { m.CorrelationID = new("x") },
+		func(m *azservicebus.Message) { m.ReplyTo = new("x") },
+		func(m *azservicebus.Message) { m.ReplyToSessionID = new("x") },
+		func(m *azservicebus.Message) { m.To = new("x") },
 	}
 	s := newStage(t)
 	for i, change := range changes {

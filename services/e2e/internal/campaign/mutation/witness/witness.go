@@ -80,6 +80,22 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestResend_AMessageThatIsSentAgainHasThePartsOfTheFirst"},
 		},
 		{
+			Name:    "witness: what a message has beyond what is owed is found in its fields as well",
+			File:    expect + "/seen.go",
+			Cut:     "if text(field.is) != none {",
+			With:    "if field.name == \"\" {",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument"},
+		},
+		{
+			Name:    "witness: a message that the broker may drop is found",
+			File:    validate + "/messages.go",
+			Cut:     "s.TimeToLive > 0 {",
+			With:    "s.TimeToLive < 0 {",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
+		},
+		{
 			Name:    "witness: what is resent comes behind what it repeats",
 			File:    validate + "/resent.go",
 			Cut:     "case !live[s.Event]:",
