@@ -73,7 +73,7 @@ func TestBadInput_AForeignMessageIsDeadLetteredWithItsReason(t *testing.T) {
 			return err == nil && s.DeadLettered == 1
 		}), "not shown"
 	})
-	r.judge(t, witness.DeadLettered)
+	r.judge(t, witness.DeadLettered, witness.Foreign)
 }
 
 func (r *relay) send(t *testing.T, client *azservicebus.Client, m *azservicebus.Message) {

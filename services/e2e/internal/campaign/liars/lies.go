@@ -91,6 +91,18 @@ func Lies() []Lie {
 			Finds: []string{witness.UnlikeSource},
 		},
 		{
+			Name: "beside the first event of each batch a message of another source is sent",
+			Change: guard.Guard{
+				File: "services/publisher/internal/servicebus/topic.go",
+				Cut:  "\taccepted := 0\n\tfor accepted < len(messages) {",
+				With: "\tother := []contract.Message{messages[0]}\n\tother[0].ID, other[0].Properties = messages[0].ID+\"x\", make(map[string]any)\n" +
+					"\tfor name, v := range messages[0].Properties {\n\t\tother[0].Properties[name] = v\n\t}\n" +
+					"\tother[0].Properties[\"cloudEvents_source\"], other[0].Properties[\"cloudEvents_type\"] = \"/other\", \"Other\"\n" +
+					"\t_, _ = t.sendSome(ctx, other)\n\taccepted := 0\n\tfor accepted < len(messages) {",
+			},
+			Finds: []string{witness.Foreign},
+		},
+		{
 			Name: "the broker may drop messages after an hour",
 			Change: guard.Guard{
 				File: "services/publisher/internal/servicebus/message.go",

@@ -53,7 +53,7 @@ type Observer struct {
 	sends   []validate.Send
 	resent  []validate.Send
 	terms   map[int64]int
-	foreign int
+	foreign validate.Findings
 	faults  []string
 }
 
@@ -123,7 +123,7 @@ func (o *Observer) add(messages []*azservicebus.ReceivedMessage) {
 	for _, m := range messages {
 		send, ok := o.read(m)
 		if !ok {
-			o.foreign++
+			o.foreign.Add("message %s, of source %v", m.MessageID, m.ApplicationProperties[propertySource])
 			continue
 		}
 		if o.mode == Settling {
@@ -257,8 +257,8 @@ func (o *Observer) CountOfTerm(term int64) int {
 	return o.terms[term]
 }
 
-// Foreign is how many messages of another source came by.
-func (o *Observer) Foreign() int {
+// Foreign are the messages of another source, or of no event, that came by.
+func (o *Observer) Foreign() validate.Findings {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.foreign

@@ -39,7 +39,7 @@ func TestObserver_OnlyMessagesOfTheSourceCount(t *testing.T) {
 	if got := o.Sends(); !reflect.DeepEqual(got, want) {
 		t.Errorf("sends:\ngot  %v\nwant %v, in the broker's order", got, want)
 	}
-	if o.Count() != 2 || o.Foreign() != 2 || o.CountOfTerm(7) != 1 || o.CountOfTerm(8) != 0 {
-		t.Errorf("counts: got %d, %d foreign, %d of term 7, %d of term 8, want 2, 2, 1, 0", o.Count(), o.Foreign(), o.CountOfTerm(7), o.CountOfTerm(8))
+	if o.Count() != 2 || o.Foreign().Count != 2 || o.CountOfTerm(7) != 1 || o.CountOfTerm(8) != 0 {
+		t.Errorf("counts: got %d, %d foreign, %d of term 7, %d of term 8, want 2, 2, 1, 0", o.Count(), o.Foreign().Count, o.CountOfTerm(7), o.CountOfTerm(8))
 	}
 }

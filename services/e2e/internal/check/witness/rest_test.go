@@ -100,13 +100,15 @@ func TestAtRest_FindsWhatIsLeftBehind(t *testing.T) {
 	s.expectLeft(t, map[string]int{})
 	s.send(t, "a", 1, 1)
 	s.receive(t, true)
+	s.sendForeign(t)
+	s.receive(t, true)
 	s.send(t, "b", 1, 1)
 	for collection, in := range map[string]string{"parked_changes": s.names.StateDatabase, "parked_messages": s.names.ReadModelDatabase, "halted_aggregates": s.names.ReadModelDatabase} {
 		if _, err := s.Client.Database(in).Collection(collection).InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.expectLeft(t, map[string]int{StillQueued: 1, DeadLettered: 1, ParkedChanges: 1, ParkedMessages: 1, HaltedAggregates: 1})
+	s.expectLeft(t, map[string]int{StillQueued: 1, DeadLettered: 2, ParkedChanges: 1, ParkedMessages: 1, HaltedAggregates: 1})
 }
 
 func (s *stage) expectLeft(t *testing.T, want map[string]int) {

@@ -21,6 +21,7 @@ const (
 	NeverWritten        = "on the topic, but never written"
 	SharedIDs           = "message ids that name two events"
 	SeveralIDs          = "events that came under two message ids"
+	Foreign             = "on the topic, but of no source of the relay"
 	Mortal              = "messages that the broker may drop before they are received"
 	UnlikeSource        = "messages unlike what their document says"
 	PositionsBack       = "messages that stand before an earlier event"
@@ -143,7 +144,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	others, err := w.judgeBeside(ctx, truth)
-	v.Violations = slices.Concat(v.Violations, w.mortal(v.Sends), w.judgeResent(truth, v.Sends), byKey, inGo, anew, others)
+	v.Violations = slices.Concat(v.Violations, w.judgeAlone(v.Sends), w.judgeResent(truth, v.Sends), byKey, inGo, anew, others)
 	return v, err
 }
 
@@ -153,13 +154,13 @@ func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Fi
 	return validate.Findings{Count: max(written-events.Len()-forgiven, 0)}
 }
 
-// mortal finds messages that may be dropped. A broker that is no sandbox may have its own
-// time for each, and shows that as the message's: there it is not looked for.
-func (w *Witness) mortal(sends []validate.Send) []Violation {
+// judgeAlone judges what can be judged where the broker is the relay's alone. One that is
+// no sandbox may take messages of others, and may show a time to live of its own for each.
+func (w *Witness) judgeAlone(sends []validate.Send) []Violation {
 	if w.endpoints.SandboxStatusURL == "" {
 		return nil
 	}
-	return []Violation{{Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
+	return []Violation{{Foreign, w.Observer.Foreign()}, {Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
 }
 
 // lost finds events that the topic did not accept. Where the observation itself

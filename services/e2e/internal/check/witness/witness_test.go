@@ -120,6 +120,16 @@ func (s *stage) sendChanged(t *testing.T, aggregate string, version, term int64,
 	}
 }
 
+// sendForeign sends a message of another source.
+func (s *stage) sendForeign(t *testing.T) {
+	t.Helper()
+	s.sendChanged(t, "a", 1, 1, func(m *azservicebus.Message) {
+		m.MessageID = new("foreign")
+		set("source", "/other")(m)
+	})
+	s.sent-- // none of ours
+}
+
 // messageID is the event's id by the contract.
 func (s *stage) messageID(t *testing.T, aggregate string, version int64) string {
 	t.Helper()
@@ -343,6 +353,16 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 					s.apply(t, aggregate, 1)
 					s.relayField(t, aggregate, field)
 				}
+			},
+		},
+		{
+			name: "a message of another source", want: map[string]int{Foreign: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.send(t, "a", 1, 1)
+				s.apply(t, "a", 1)
+				s.sendForeign(t)
 			},
 		},
 		{

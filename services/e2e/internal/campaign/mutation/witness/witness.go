@@ -88,6 +88,22 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument"},
 		},
 		{
+			Name:    "witness: a message of another source is found",
+			File:    witness + "/verdict.go",
+			Cut:     "{Foreign, w.Observer.Foreign()}",
+			With:    "{Foreign, validate.Findings{}}",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
+		},
+		{
+			Name:    "witness: a dead letter of another source is found in a sandbox",
+			File:    witness + "/deadletters.go",
+			Cut:     "w.endpoints.SandboxStatusURL == \"\" && known",
+			With:    "known",
+			Package: witness,
+			Tests:   []string{"TestAtRest_FindsWhatIsLeftBehind"},
+		},
+		{
 			Name:    "witness: a message that the broker may drop is found",
 			File:    validate + "/messages.go",
 			Cut:     "s.TimeToLive > 0 {",
