@@ -20,11 +20,12 @@ import (
 // Attributes of a message that are read here, as CloudEvents names them with the
 // AMQP binding's prefix.
 const (
-	propertySource   = "cloudEvents_source"
-	propertyVersion  = "cloudEvents_aggregateversion"
-	propertyTerm     = "cloudEvents_term"
-	propertyPosition = "cloudEvents_position"
-	propertySequence = "cloudEvents_sequence"
+	propertySource    = "cloudEvents_source"
+	propertyVersion   = "cloudEvents_aggregateversion"
+	propertyTerm      = "cloudEvents_term"
+	propertyPosition  = "cloudEvents_position"
+	propertySequence  = "cloudEvents_sequence"
+	propertyOperation = "cloudEvents_operation"
 )
 
 const (
@@ -173,30 +174,35 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 	if m.TimeToLive != nil {
 		lives = *m.TimeToLive
 	}
+	position, _ := m.ApplicationProperties[propertyPosition].(string)
 	return validate.Send{
 		Event:      validate.Event{Aggregate: o.intern(*m.SessionID), Version: version},
 		MessageID:  m.MessageID,
 		Term:       term,
 		Number:     *m.SequenceNumber,
 		Enqueued:   *m.EnqueuedTime,
-		Position:   clusterTime(m.ApplicationProperties[propertyPosition]),
+		Position:   clusterTime(position),
+		Place:      uint64(validate.Fingerprint(position)),
+		Copied:     m.ApplicationProperties[propertyOperation] == snapshot,
 		TimeToLive: lives,
 		Resend:     expect.ResendOf(m),
 		Print:      seen.Print(),
 	}, true
 }
 
+// snapshot is the operation of a message of a copy.
+const snapshot = "snapshot"
+
 // stamp is how many hex digits of a position are its cluster time.
 const stamp = 16
 
 // clusterTime reads the cluster time of a position: seconds, then increment; 0
 // where there is none.
-func clusterTime(position any) uint64 {
-	text, _ := position.(string)
-	if len(text) < stamp+2 || text[stamp] != '.' {
+func clusterTime(position string) uint64 {
+	if len(position) < stamp+2 || position[stamp] != '.' {
 		return 0
 	}
-	at, err := strconv.ParseUint(text[:stamp], 16, 64)
+	at, err := strconv.ParseUint(position[:stamp], 16, 64)
 	if err != nil {
 		return 0
 	}

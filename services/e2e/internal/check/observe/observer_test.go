@@ -32,9 +32,10 @@ func TestObserver_OnlyMessagesOfTheSourceCount(t *testing.T) {
 		parts := expect.Seen(message("/db/events", "a", version, 0, 0))
 		return parts.Print()
 	}
+	place := uint64(validate.Fingerprint("0000000500000001.82"))
 	want := []validate.Send{
-		{Event: validate.Event{Aggregate: "a", Version: 1}, MessageID: "m", Term: 6, Number: 10, Enqueued: noon, Position: 5<<32 | 1, Print: printOf(1)},
-		{Event: validate.Event{Aggregate: "a", Version: 2}, MessageID: "m", Term: 7, Number: 20, Enqueued: noon, Position: 5<<32 | 1, Print: printOf(2)},
+		{Event: validate.Event{Aggregate: "a", Version: 1}, MessageID: "m", Term: 6, Number: 10, Enqueued: noon, Position: 5<<32 | 1, Place: place, Print: printOf(1)},
+		{Event: validate.Event{Aggregate: "a", Version: 2}, MessageID: "m", Term: 7, Number: 20, Enqueued: noon, Position: 5<<32 | 1, Place: place, Print: printOf(2)},
 	}
 	if got := o.Sends(); !reflect.DeepEqual(got, want) {
 		t.Errorf("sends:\ngot  %v\nwant %v, in the broker's order", got, want)

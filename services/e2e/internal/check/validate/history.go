@@ -50,6 +50,10 @@ type Send struct {
 	// Position is the cluster time at which the message says that its change stands
 	// in its stream; 0 where it does not say.
 	Position uint64
+	// Place is a number that stands for the whole position, Copied says that the message
+	// is one of a copy, which has one position for many events.
+	Place  uint64
+	Copied bool
 	// TimeToLive is when the broker may drop the message; 0 where it keeps it.
 	TimeToLive time.Duration
 	// Resend is by which resend the event was sent again; zero where it was not.

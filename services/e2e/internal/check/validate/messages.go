@@ -52,7 +52,7 @@ func SeveralIDs(sends []Send) Findings {
 }
 
 // PositionsBack finds events that say they stand before an earlier event of
-// their aggregate, or nowhere. Of repeats the first one counts: a copy of the
+// their aggregate, where that stands, or nowhere. Of repeats the first one counts: a copy of the
 // source gives old events the position of the copy.
 func PositionsBack(sends []Send) Findings {
 	first := make(map[Event]bool, len(sends))
@@ -74,6 +74,8 @@ func PositionsBack(sends []Send) Findings {
 			f.Add("%s version %d has no position", s.Aggregate, s.Version)
 		case last != nil && last.Aggregate == s.Aggregate && s.Position < last.Position:
 			f.Add("%s version %d stands at %016x, before version %d at %016x", s.Aggregate, s.Version, s.Position, last.Version, last.Position)
+		case last != nil && last.Aggregate == s.Aggregate && s.Place == last.Place && !s.Copied && !last.Copied:
+			f.Add("%s version %d stands at %016x, where version %d stands", s.Aggregate, s.Version, s.Position, last.Version)
 		}
 		last = s
 	}

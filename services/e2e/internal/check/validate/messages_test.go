@@ -12,6 +12,16 @@ func send(aggregate string, version int64, id string, position uint64, term int6
 	return Send{Event: Event{aggregate, version}, MessageID: id, Position: position, Term: term}
 }
 
+func at(s Send, place uint64) Send {
+	s.Place = place
+	return s
+}
+
+func copied(s Send) Send {
+	s.Copied = true
+	return s
+}
+
 func TestMessages_FaultsAreFound(t *testing.T) {
 	t.Parallel()
 	wrong := send("a", 1, "i", 1, 1)
@@ -30,8 +40,10 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 		{name: "a message that is dropped after a while", found: Mortal([]Send{send("a", 1, "i", 1, 1), {TimeToLive: time.Hour}}), want: 1, sample: "after 1h0m0s"},
 		{name: "a repeat under its id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "i", 1, 2), send("a", 2, "k", 1, 1)})},
 		{name: "a repeat under another id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "k", 1, 1)}), want: 1, sample: "a version 1 came as message i and as k"},
-		{name: "positions that rise with versions", found: PositionsBack([]Send{send("a", 2, "k", 7, 1), send("a", 1, "i", 7, 1), send("b", 1, "l", 3, 1)})},
-		{name: "a repeat from a copy", found: PositionsBack([]Send{send("a", 1, "i", 5, 1), send("a", 2, "k", 7, 1), send("a", 1, "i", 9, 2)})},
+		{name: "positions that rise with versions", found: PositionsBack([]Send{at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 7, 1), 1), at(send("b", 1, "l", 3, 1), 2)})},
+		{name: "positions that do not rise", found: PositionsBack([]Send{at(send("a", 1, "i", 7, 1), 1), at(send("a", 2, "k", 7, 1), 1)}), want: 1, sample: "a version 2 stands at 0000000000000007, where version 1 stands"},
+		{name: "the position of a copy", found: PositionsBack([]Send{copied(send("a", 1, "i", 7, 1)), copied(send("a", 2, "k", 7, 1))})},
+		{name: "a repeat from a copy", found: PositionsBack([]Send{at(send("a", 1, "i", 5, 1), 1), at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 9, 2), 2)})},
 		{name: "a position that goes back", found: PositionsBack([]Send{send("a", 1, "i", 8, 1), send("a", 2, "k", 7, 1)}), want: 1, sample: "a version 2 stands at 0000000000000007"},
 		{name: "no position", found: PositionsBack([]Send{send("a", 1, "i", 0, 1)}), want: 1, sample: "no position"},
 		{name: "terms that were claimed", found: TermsUnclaimed([]Send{send("a", 1, "i", 1, 1), send("a", 2, "i", 1, 2)}, claims)},

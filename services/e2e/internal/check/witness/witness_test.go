@@ -343,6 +343,17 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
+			name: "an event that stands where the one before it stands", want: map[string]int{PositionsBack: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				for v := int64(1); v <= 2; v++ {
+					s.write(t, "a", v)
+					s.sendChanged(t, "a", v, 1, set("position", "0000000500000001.82"))
+					s.apply(t, "a", v)
+				}
+			},
+		},
+		{
 			name: "documents that say they have come to another event, and are halted", want: map[string]int{Misplaced: 2, MarkedHalted: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()

@@ -88,6 +88,14 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument"},
 		},
 		{
+			Name:    "witness: positions rise",
+			File:    validate + "/messages.go",
+			Cut:     "s.Place == last.Place && ",
+			With:    "s.Place == 0 && ",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
+		},
+		{
 			Name:    "witness: a message of another source is found",
 			File:    witness + "/verdict.go",
 			Cut:     "{Foreign, w.Observer.Foreign()}",
