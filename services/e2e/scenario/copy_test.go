@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 )
 
@@ -47,7 +48,7 @@ func TestCopy_PublishersKilledWhileTheyCopyLoseAndReorderNothing(t *testing.T) {
 			})
 			await(t, "the stream to follow", r.appliedMore(200))
 			stop()
-			r.judge(t)
+			r.judge(t, witness.Copied)
 		})
 	}
 }

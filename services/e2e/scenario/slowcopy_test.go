@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
 	"changerelay/services/e2e/internal/harness/orders"
@@ -89,7 +90,7 @@ func TestCopy_AllArrivesOverATopicThatIsSlowerThanTheSource(t *testing.T) {
 	if err := r.witness.AwaitDrain(drain); err != nil {
 		t.Error(err)
 	}
-	r.judge(t)
+	r.judge(t, witness.Copied)
 }
 
 // awaitSeen waits until n messages were seen on the topic.

@@ -262,5 +262,5 @@ func TestUpgrade_ACopyGoesOnInEitherRelease(t *testing.T) {
 		}
 		u.leader(t, status.Term)
 	}
-	u.judge(t)
+	u.judge(t, witness.Copied)
 }

@@ -15,7 +15,7 @@ import (
 
 // operatorsMay are what operators' mistakes may do, as long as nothing is lost:
 // a checkpoint that is set back is back, and so are the terms that count in it.
-var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OutOfOrder, witness.PositionsBack}
+var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OutOfOrder, witness.PositionsBack, witness.Copied}
 
 // judge writes the verdict into the report.
 func (c *campaign) judge(ctx context.Context, r *report.Report) error {

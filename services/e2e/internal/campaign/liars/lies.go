@@ -103,6 +103,24 @@ func Lies() []Lie {
 			Finds: []string{witness.Foreign},
 		},
 		{
+			Name: "inserts are sent as a copy's, and from one place",
+			Change: guard.Guard{
+				File: encoder,
+				Cut:  "\tp[prefix+attrPosition] = string(e.Position)\n",
+				With: "\tp[prefix+attrPosition] = \"0000000500000001.82\"\n\tif e.Operation == Insert {\n\t\tp[prefix+attrOperation] = string(Snapshot)\n\t}\n",
+			},
+			Finds: []string{witness.Copied},
+		},
+		{
+			Name: "every event stands at one place",
+			Change: guard.Guard{
+				File: encoder,
+				Cut:  "\tp[prefix+attrPosition] = string(e.Position)\n",
+				With: "\tp[prefix+attrPosition] = \"0000000500000001.82\"\n",
+			},
+			Finds: []string{witness.PositionsBack},
+		},
+		{
 			Name: "the broker may drop messages after an hour",
 			Change: guard.Guard{
 				File: "services/publisher/internal/servicebus/message.go",

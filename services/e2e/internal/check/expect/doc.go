@@ -4,6 +4,6 @@
 // contract's encoder, so a fault in either shows as a difference.
 //
 // Of the attributes, position and term are not here: they say who sent, and from
-// where, and the document does not know. A snapshot counts as an insert, for
-// either may carry an event.
+// where, and the document does not know. A snapshot counts as an insert here, for
+// either may carry an event; whether anything was copied is for others to know.
 package expect

@@ -35,6 +35,17 @@ func Mortal(sends []Send) Findings {
 	return f
 }
 
+// Copied finds messages of a copy.
+func Copied(sends []Send) Findings {
+	var f Findings
+	for i := range sends {
+		if s := &sends[i]; s.Copied {
+			f.Add("%s version %d, message %s: its operation is that of a copy", s.Aggregate, s.Version, s.MessageID)
+		}
+	}
+	return f
+}
+
 // SeveralIDs finds events that came under more than one message id, which no
 // broker can tell to be repeats.
 func SeveralIDs(sends []Send) Findings {

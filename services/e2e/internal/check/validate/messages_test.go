@@ -42,6 +42,7 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 		{name: "a repeat under another id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "k", 1, 1)}), want: 1, sample: "a version 1 came as message i and as k"},
 		{name: "positions that rise with versions", found: PositionsBack([]Send{at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 7, 1), 1), at(send("b", 1, "l", 3, 1), 2)})},
 		{name: "positions that do not rise", found: PositionsBack([]Send{at(send("a", 1, "i", 7, 1), 1), at(send("a", 2, "k", 7, 1), 1)}), want: 1, sample: "a version 2 stands at 0000000000000007, where version 1 stands"},
+		{name: "a message of a copy", found: Copied([]Send{send("a", 1, "i", 7, 1), copied(send("a", 2, "k", 7, 1))}), want: 1, sample: "a version 2, message k"},
 		{name: "the position of a copy", found: PositionsBack([]Send{copied(send("a", 1, "i", 7, 1)), copied(send("a", 2, "k", 7, 1))})},
 		{name: "a repeat from a copy", found: PositionsBack([]Send{at(send("a", 1, "i", 5, 1), 1), at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 9, 2), 2)})},
 		{name: "a position that goes back", found: PositionsBack([]Send{send("a", 1, "i", 8, 1), send("a", 2, "k", 7, 1)}), want: 1, sample: "a version 2 stands at 0000000000000007"},

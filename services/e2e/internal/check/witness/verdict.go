@@ -22,6 +22,7 @@ const (
 	SharedIDs           = "message ids that name two events"
 	SeveralIDs          = "events that came under two message ids"
 	Foreign             = "on the topic, but of no source of the relay"
+	Copied              = "sent as a copy's, though nothing was copied"
 	Mortal              = "messages that the broker may drop before they are received"
 	UnlikeSource        = "messages unlike what their document says"
 	PositionsBack       = "messages that stand before an earlier event"
@@ -155,12 +156,14 @@ func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Fi
 }
 
 // judgeAlone judges what can be judged where the broker is the relay's alone. One that is
-// no sandbox may take messages of others, and may show a time to live of its own for each.
+// no sandbox may take messages of others, and may show a time to live of its own for each;
+// and what a relay copies that was there before, nobody knows. Whoever has something copied
+// knows that it is Copied.
 func (w *Witness) judgeAlone(sends []validate.Send) []Violation {
 	if w.endpoints.SandboxStatusURL == "" {
 		return nil
 	}
-	return []Violation{{Foreign, w.Observer.Foreign()}, {Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
+	return []Violation{{Foreign, w.Observer.Foreign()}, {Copied, validate.Copied(sends)}, {Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
 }
 
 // lost finds events that the topic did not accept. Where the observation itself

@@ -377,6 +377,15 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
+			name: "an insert that is sent as a copy's", want: map[string]int{Copied: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.sendChanged(t, "a", 1, 1, set("operation", "snapshot"))
+				s.apply(t, "a", 1)
+			},
+		},
+		{
 			name: "a message that is dropped after an hour", want: map[string]int{Mortal: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()

@@ -96,6 +96,14 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
 		},
 		{
+			Name:    "witness: what is sent as a copy's is found",
+			File:    witness + "/verdict.go",
+			Cut:     "{Copied, validate.Copied(sends)}",
+			With:    "{Copied, validate.Findings{}}",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
+		},
+		{
 			Name:    "witness: a message of another source is found",
 			File:    witness + "/verdict.go",
 			Cut:     "{Foreign, w.Observer.Foreign()}",
