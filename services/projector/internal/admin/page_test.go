@@ -106,7 +106,7 @@ func TestPage_SaysWhatIsWrongSinceWhenAndWhichCommand(t *testing.T) {
 	cases := map[string]struct{ status, said, class string }{
 		"a leader at work":             {`{"service":"publisher","role":"leader","state":"publishing","ready":true,"term":3,"lag_seconds":2}`, `^Well: it leads in term 3$`, "good"},
 		"a standby":                    {`{"service":"publisher","role":"standby","state":"standing by","ready":true,"leader":"p-1"}`, `^Well: it stands by, and p-1 leads$`, "good"},
-		"a standby that sees nothing":  {`{"service":"publisher","role":"standby","state":"standing by","ready":true,"leader":"p-1","parked":1,"lease_unread_since":"` + old + `"}`, `^Not well since \d{4}-\d\d-\d\d [\d:]+: the state database does not answer; who leads is not known\. Look with publisher doctor\.$`, "bad"},
+		"a standby that sees nothing":  {`{"service":"publisher","role":"standby","state":"standing by","ready":true,"leader":"p-1","parked":1,"lease_unread_since":"` + old + `"}`, `^Not well since \d{4}-\d\d-\d\d [\d:]+: the state database does not answer, or takes no writes; who leads is not known\. Look with publisher doctor\.$`, "bad"},
 		"a call that failed just now":  {`{"service":"publisher","role":"leader","state":"publishing","ready":true,"term":3,"lease_unread_since":"{now}"}`, `^Well: `, "good"},
 		"a lease for two streams":      {`{"service":"publisher","role":"standby","state":"standing by","ready":false,"lease_conflict":"other"}`, `^Not well: its lease is used for other as well\.`, "bad"},
 		"a first start of a publisher": {`{"service":"publisher","role":"leader","state":"publishing","ready":true,"term":1,"read":0,"lag_seconds":4.8}`, `^Well: it leads in term 1$`, "good"},

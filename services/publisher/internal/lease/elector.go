@@ -154,7 +154,7 @@ func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("take lease %q: %w", e.config.Name, err)
 	}
-	e.observe(record)
+	e.stored(record)
 	return record, nil
 }
 

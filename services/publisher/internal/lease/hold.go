@@ -93,7 +93,7 @@ func (e *Elector) renew(ctx context.Context, tenure *Tenure) error {
 	case !tenure.extend(sentAt.Add(e.config.RenewDeadline)):
 		return fmt.Errorf("renew lease %q: answered after %s, too late", e.config.Name, time.Since(sentAt))
 	}
-	e.observe(record)
+	e.stored(record)
 	e.trust(tenure.Deadline())
 	return nil
 }

@@ -17,8 +17,6 @@ type State struct {
 	Role Role
 	// Record is the record as last read or written.
 	Record Record
-	// ObservedAt is when that was, by the local clock.
-	ObservedAt time.Time
 	// Conflict is what the holder leads where that is not what this elector wants
 	// to lead; empty where it is.
 	Conflict string
@@ -26,8 +24,11 @@ type State struct {
 	TrustedUntil time.Time
 	// Takeovers, RenewFailures and ReleaseFailures count since the start.
 	Takeovers, RenewFailures, ReleaseFailures int64
-	// LastError is the last failed call's, empty after one that succeeded.
-	LastError string
+	// LastError is the last failed call's, and FailingSince since when the lease can be
+	// neither taken nor renewed, by the local clock: until a call of this process, or
+	// the live lease of another, shows that it can.
+	LastError    string
+	FailingSince time.Time
 }
 
 // State returns a snapshot. It may be called from any goroutine.
@@ -50,7 +51,26 @@ func (e *Elector) setRole(role Role) {
 	e.update(func(s *State) { s.Role = role })
 }
 
+// observe notes the record as read. A server that answers reads may yet refuse
+// writes, so that one may not take the lease ends no failure.
 func (e *Elector) observe(record Record) {
+	if record.Live() && !record.Holder.SameProcess(e.config.Holder) || !e.eligible() {
+		e.answered()
+	}
+	e.note(record)
+}
+
+// stored notes the record as it stands after a write that was answered.
+func (e *Elector) stored(record Record) {
+	e.answered()
+	e.note(record)
+}
+
+func (e *Elector) answered() {
+	e.update(func(s *State) { s.LastError, s.FailingSince = "", time.Time{} })
+}
+
+func (e *Elector) note(record Record) {
 	conflict := ""
 	if record.Live() && record.Subject != "" && record.Subject != e.config.Subject {
 		conflict = record.Subject
@@ -58,7 +78,7 @@ func (e *Elector) observe(record Record) {
 	news := false
 	e.update(func(s *State) {
 		news = s.Conflict != conflict
-		s.Record, s.ObservedAt, s.LastError, s.Conflict = record, time.Now(), "", conflict
+		s.Record, s.Conflict = record, conflict
 	})
 	if news && conflict != "" {
 		e.log.Error().Str("holder", record.Holder.ID).Str("leads", conflict).Str("wanted", e.config.Subject).
@@ -76,7 +96,8 @@ func (e *Elector) trust(deadline time.Time) {
 
 func (e *Elector) renewFailed(err error) {
 	e.log.Warn().Err(err).Msg("lease not renewed, trying again until the deadline")
-	e.update(func(s *State) { s.RenewFailures++; s.LastError = err.Error() })
+	e.update(func(s *State) { s.RenewFailures++ })
+	e.unanswered(err)
 }
 
 func (e *Elector) releaseFailed() {
@@ -85,9 +106,19 @@ func (e *Elector) releaseFailed() {
 
 // failed logs the first of a row of failures.
 func (e *Elector) failed(err error) {
-	first := false
-	e.update(func(s *State) { first = s.LastError == ""; s.LastError = err.Error() })
-	if first {
-		e.log.Warn().Err(err).Msg("lease store not answering, trying again")
+	if e.unanswered(err) {
+		e.log.Warn().Err(err).Msg("lease neither read nor taken, trying again")
 	}
+}
+
+// unanswered notes a failure and reports whether it is the first of a row.
+func (e *Elector) unanswered(err error) (first bool) {
+	e.update(func(s *State) {
+		first = s.FailingSince.IsZero()
+		s.LastError = err.Error()
+		if first {
+			s.FailingSince = time.Now()
+		}
+	})
+	return first
 }

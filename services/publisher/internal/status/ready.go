@@ -32,8 +32,8 @@ func (s snapshot) unready() error {
 		return fmt.Errorf("the state database does not store since %s: %w", clock(s.unsaved), s.relay.Unsaved.Err)
 	case s.election.Conflict != "":
 		return errors.New("the lease is used for another stream as well")
-	case s.election.LastError != "" && time.Since(s.election.ObservedAt) > outageGrace:
-		return errors.New("the lease cannot be read")
+	case long(s.election.FailingSince):
+		return fmt.Errorf("the lease can be neither taken nor renewed since %s: %w", clock(s.election.FailingSince), cmp.Or(s.err, errUnknown))
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ type Status struct {
 	LeaseEndsInSeconds *float64 `json:"lease_ends_in_seconds,omitempty"`
 	Takeovers          int64    `json:"takeovers"`
 	RenewFailures      int64    `json:"renew_failures"`
-	// LeaseUnreadSince is since when the lease can be neither read nor renewed: what is
-	// known of the leader is as old; absent while it can.
+	// LeaseUnreadSince is since when the lease can be neither taken nor renewed: what is
+	// known of the leader may be as old; absent while it can.
 	LeaseUnreadSince *time.Time `json:"lease_unread_since,omitempty"`
 	// LeaseConflict is the stream that the holder of the lease leads where that is
 	// another one; absent where it is not.
@@ -142,7 +142,7 @@ func (b *Tracker) Status() Status {
 		OutageSince:    KnownTime(s.outage.Since),
 		Throttled:      b.counters.Failed(relay.Throttled),
 	}
-	status.LeaseUnreadSince = KnownTime(s.blind)
+	status.LeaseUnreadSince = KnownTime(s.election.FailingSince)
 	if status.Role == "" {
 		status.Role = lease.Standby // the election has not begun
 	}

@@ -79,7 +79,6 @@ type Tracker struct {
 	parkedAt  int64                     // guarded by mu: the counter at that time
 	reachedAt relay.Point               // guarded by mu: where the relay before this one ended
 	claiming  time.Time                 // guarded by mu: since when a leader has no relay, as far as was seen
-	blind     time.Time                 // guarded by mu: since when the lease can be neither read nor renewed, as far as was seen
 	stopping  time.Time                 // guarded by mu: since when it is halted, as far as was seen
 	holding   time.Time                 // guarded by mu: since when changes are parked, as far as was seen
 }
@@ -214,9 +213,8 @@ type snapshot struct {
 	// unsaved is since when the state database does not store a checkpoint or a change
 	// to be parked; zero while it does.
 	unsaved time.Time
-	// blind is since when the lease can be neither read nor renewed, and haltedAt since
-	// when it is halted.
-	blind, haltedAt time.Time
+	// haltedAt is since when it is halted.
+	haltedAt time.Time
 
 	parked int64
 	// holding is since when there are parked changes.
@@ -254,10 +252,9 @@ func (b *Tracker) snapshot() snapshot {
 	}
 	b.claiming = b.first(b.claiming, s.election.Role == lease.Leader && b.loop == nil && s.halted == nil)
 	s.claiming = b.claiming
-	b.blind = b.first(b.blind, s.election.LastError != "")
 	b.holding = b.first(b.holding, s.parked > 0)
 	b.stopping = b.first(b.stopping, s.halted != nil)
-	s.blind, s.holding, s.haltedAt = b.blind, b.holding, b.stopping
+	s.holding, s.haltedAt = b.holding, b.stopping
 	s.copied, s.gaps, s.gapCount, s.began = b.copied.status(), b.gaps, b.gapCount, b.record.Began
 	s.state = b.stateOf(s)
 	switch {

@@ -44,9 +44,9 @@ func TestReady_FollowsFactsAndTheirAges(t *testing.T) {
 		"a state database that refuses": {func(since time.Time) snapshot {
 			return snapshot{state: stateUnsaved, unsaved: since, relay: relay.Status{Unsaved: relay.Unsaved{Err: failure, Since: since}}}
 		}, true, "does not store since 20"},
-		"a lease that cannot be read": {func(since time.Time) snapshot {
-			return snapshot{state: StateStandby, election: lease.State{LastError: "gone", ObservedAt: since}}
-		}, true, "lease cannot be read"},
+		"a lease that cannot be had": {func(since time.Time) snapshot {
+			return snapshot{state: StateStandby, err: failure, election: lease.State{LastError: "refused", FailingSince: since}}
+		}, true, "neither taken nor renewed since 20"},
 		"a halt": {func(time.Time) snapshot { return snapshot{state: StateHalted} }, false, "halted"},
 	} {
 		t.Run(name, func(t *testing.T) {

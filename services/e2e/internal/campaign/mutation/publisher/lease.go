@@ -61,6 +61,22 @@ func leaseGuards() []guard.Guard {
 			Tests:   []string{"TestElector_TheLeaseIsReleasedOnlyAfterTheLedWorkHasReturned"},
 		},
 		{
+			Name:    "lease: to read that it is free ends no failure",
+			File:    lease + "/state.go",
+			Cut:     "if record.Live() && !record.Holder.SameProcess(e.config.Holder) || !e.eligible() {",
+			With:    "if true {",
+			Package: lease,
+			Tests:   []string{"TestFailing_AStoreThatOnlyAnswersReadsFailsUntilItTakesWrites", "TestFailing_ARowOfFailuresIsToldOnce"},
+		},
+		{
+			Name:    "lease: who can neither take nor renew it is not ready",
+			File:    status + "/ready.go",
+			Cut:     "case long(s.election.FailingSince):",
+			With:    "case false:",
+			Package: status,
+			Tests:   []string{"TestReady_FollowsFactsAndTheirAges"},
+		},
+		{
 			Name:    "checkpoint: the term in the filter of a save",
 			File:    mongostate + "/checkpoint.go",
 			Cut:     `return append(byStream(stream), bson.E{Key: "term", Value: term})`,
