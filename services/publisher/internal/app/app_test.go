@@ -302,12 +302,18 @@ func (s *syncBuffer) String() string {
 // mongoProxy returns a proxy to the source, and a connection string through it.
 func mongoProxy(t *testing.T, servers testserver.Servers) (*testserver.Proxy, settings.Secret) {
 	t.Helper()
+	proxy := testserver.NewProxy(t, mongoHost(t, servers))
+	return proxy, settings.Secret("mongodb://" + proxy.Addr() + "/?directConnection=true")
+}
+
+// mongoHost is where a server's MongoDB listens.
+func mongoHost(t *testing.T, servers testserver.Servers) string {
+	t.Helper()
 	u, err := url.Parse(servers.MongoURI)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := testserver.NewProxy(t, u.Host)
-	return proxy, settings.Secret("mongodb://" + proxy.Addr() + "/?directConnection=true")
+	return u.Host
 }
 
 // busProxy does the same for Service Bus.

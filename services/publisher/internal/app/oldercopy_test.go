@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -65,5 +66,42 @@ func TestHistory_AnOlderCopyOfTheSourceIsSeenFromATokenOfAnEmptyRead(t *testing.
 			}
 			p.await(t, "what comes behind to be sent", sent(20))
 		})
+	}
+}
+
+// TestHistory_AnOlderCopyInPlaceOfTheSourceIsSeenWhileALeaderReads has the address of a
+// source lead to an older copy of it between two questions of a leader, whose driver
+// resumes the stream there by itself.
+func TestHistory_AnOlderCopyInPlaceOfTheSourceIsSeenWhileALeaderReads(t *testing.T) {
+	t.Parallel()
+	data, backup := t.TempDir(), t.TempDir()
+	kept := testserver.Start(t)
+	servers := testserver.Start(t, "--data", data)
+	source := events(t, servers)
+	proxy, through := mongoProxy(t, servers)
+	p := run(t, configured(servers, policy(config.DecideStop), func(c *config.Config) {
+		c.MongoURI, c.StateMongoURI = through, settings.Secret(kept.MongoURI)
+		c.ServiceBusConnection = settings.Secret(kept.ServiceBus)
+	}))
+	p.await(t, "the publisher to lead", leading)
+	source.write(t, 20, 5)
+	p.await(t, "the events to be sent", sent(20))
+	if err := os.CopyFS(backup, os.DirFS(data)); err != nil {
+		t.Fatal(err)
+	}
+	source.write(t, 20, 5)
+	p.await(t, "the later events to be sent", sent(40))
+	last := p.status(t).Position
+	if _, err := source.Database().Collection("others").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "an empty read behind them", func(s status.Status) bool { return s.Position > last })
+	restored := testserver.Start(t, "--data", backup)
+	again := events(t, restored)
+	again.write(t, 20, 5)
+	proxy.Lead(mongoHost(t, restored))
+	shown := p.await(t, "the halt, or an event of the copy", func(s status.Status) bool { return s.State == "halted" || s.Sent > 40 })
+	if shown.Sent > 40 || !strings.Contains(shown.LastError, "older copy") {
+		t.Errorf("%d events were sent, and it is %s with %q, want none of the copy, and a halt that names it", shown.Sent, shown.State, shown.LastError)
 	}
 }

@@ -48,7 +48,10 @@ const (
 	closeTimeout = 500 * time.Millisecond
 )
 
-var errClosed = errors.New("closed by the server")
+var (
+	errClosed  = errors.New("closed by the server")
+	errResumed = errors.New("the driver has resumed it, and nobody has looked at what the source is now")
+)
 
 // Start is where a stream begins: after the token, or where there is none at a
 // cluster time.
@@ -211,17 +214,22 @@ func (s *Stream) placed(o *options.ChangeStreamOptionsBuilder) *options.ChangeSt
 }
 
 // poll asks for the next change. It makes a round trip only when none is left
-// of the last answer.
+// of the last answer. A stream that the driver resumes meanwhile is ended with what it
+// has: who answers may be another source, and open looks who it is.
 func (s *Stream) poll(ctx context.Context) (bool, error) {
 	if s.stream.RemainingBatchLength() > 0 {
 		return s.stream.TryNext(ctx), s.stream.Err()
 	}
 	polling, cancel := context.WithTimeout(ctx, await+answerTimeout)
 	defer cancel()
+	before := s.stream.ID()
 	found := s.stream.TryNext(polling)
 	s.cursor = cmp.Or(s.stream.ID(), s.cursor)
 	if err := s.stream.Err(); err != nil {
 		return false, err
+	}
+	if s.stream.ID() != 0 && s.stream.ID() != before {
+		return false, errResumed
 	}
 	if !found && s.stream.ID() == 0 {
 		return false, errClosed

@@ -10,10 +10,10 @@ import (
 // Proxy passes connections on to a server until it is cut.
 type Proxy struct {
 	listener net.Listener
-	target   string
 	serving  sync.WaitGroup
 
 	mu     sync.Mutex
+	target string            // guarded by mu: where later connections lead
 	cut    bool              // guarded by mu
 	canned []byte            // guarded by mu: what later connections are answered with
 	conns  map[net.Conn]bool // guarded by mu; whether what comes from there is passed on
@@ -75,6 +75,16 @@ func (p *Proxy) Answer(answer []byte) {
 	p.canned = answer
 }
 
+// Lead ends all connections, and has later ones lead to another target.
+func (p *Proxy) Lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
 // Mend lets connections through again.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
@@ -92,7 +102,7 @@ func (p *Proxy) serve() {
 			p.serving.Go(func() { p.say(near, canned) })
 			continue
 		}
-		far, err := net.Dial("tcp", p.target)
+		far, err := net.Dial("tcp", p.leads())
 		if err != nil || !p.add(near, far) {
 			_ = near.Close()
 			if far != nil {
@@ -103,6 +113,12 @@ func (p *Proxy) serve() {
 		p.serving.Go(func() { p.pass(near, far) })
 		p.serving.Go(func() { p.pass(far, near) })
 	}
+}
+
+func (p *Proxy) leads() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
 }
 
 // answer returns what a connection is to be answered with, nil for nothing.

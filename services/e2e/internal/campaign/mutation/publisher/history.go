@@ -14,6 +14,14 @@ func historyGuards() []guard.Guard {
 			Tests:   []string{"TestStream_FromATokenOfAnEmptyReadTheLastChangeIsLookedFor"},
 		},
 		{
+			Name:    "history: a stream that the driver has resumed is opened and looked at anew",
+			File:    changestream + "/stream.go",
+			Cut:     "if s.stream.ID() != 0 && s.stream.ID() != before {",
+			With:    "if before == 0 && s.stream.ID() != before {",
+			Package: app,
+			Tests:   []string{"TestHistory_AnOlderCopyInPlaceOfTheSourceIsSeenWhileALeaderReads"},
+		},
+		{
 			Name:    "history: a source without the last change is another",
 			File:    changestream + "/proof.go",
 			Cut:     "if !found {",
