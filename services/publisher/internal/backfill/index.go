@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -186,17 +187,11 @@ func (s *Source) searchEnd(ctx context.Context, from []bson.RawValue) (bson.Raw,
 	if from != nil {
 		how.SetMin(s.bound(bson.Raw(s.after)))
 	}
-	shown := bson.D{{Key: "_id", Value: 1}}
-	for _, field := range s.plan.Order {
-		if field != "_id" {
-			shown = append(shown, bson.E{Key: field, Value: 1})
-		}
-	}
 	placed := bson.D{}
 	if all := withPlace(s.plan.Order); len(all) > 0 {
 		placed = bson.D{{Key: "$and", Value: all}}
 	}
-	found, err := s.collection.FindOne(ctx, placed, how.SetProjection(shown)).Raw()
+	found, err := s.collection.FindOne(ctx, placed, how.SetProjection(shown(s.plan.Order))).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, nil
 	}
@@ -204,4 +199,16 @@ func (s *Source) searchEnd(ctx context.Context, from []bson.RawValue) (bson.Raw,
 		return nil, err
 	}
 	return keyOf(found, s.plan.Order)
+}
+
+// shown is a projection of fields. One that is inside another comes with it: a server
+// refuses to be asked for both.
+func shown(fields []string) bson.D {
+	projection := bson.D{}
+	for _, field := range fields {
+		if !slices.ContainsFunc(fields, func(other string) bool { return strings.HasPrefix(field, other+".") }) {
+			projection = append(projection, bson.E{Key: field, Value: 1})
+		}
+	}
+	return projection
 }

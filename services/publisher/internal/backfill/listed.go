@@ -3,6 +3,7 @@ package backfill
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -90,13 +91,14 @@ func (s *Source) listKeys(ctx context.Context) ([]listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, sort := bson.D{{Key: "size", Value: bson.D{{Key: "$bsonSize", Value: "$$ROOT"}}}}, bson.D{}
-	for _, field := range s.plan.Order {
-		shown = append(shown, bson.E{Key: "at." + field, Value: "$" + field})
-		sort = append(sort, bson.E{Key: "at." + field, Value: 1})
+	shown, names := bson.D{{Key: "size", Value: bson.D{{Key: "$bsonSize", Value: "$$ROOT"}}}}, make([]string, len(s.plan.Order))
+	for i, field := range s.plan.Order {
+		// Names of no path: fields of the order may be in each other.
+		names[i] = "at" + strconv.Itoa(i)
+		shown = append(shown, bson.E{Key: names[i], Value: "$" + field})
 	}
 	cursor, err := s.collection.Aggregate(ctx, []bson.D{
-		{{Key: "$match", Value: filter}}, {{Key: "$project", Value: shown}}, {{Key: "$sort", Value: sort}}, {{Key: "$limit", Value: s.plan.Listed}},
+		{{Key: "$match", Value: filter}}, {{Key: "$project", Value: shown}}, {{Key: "$sort", Value: ascending(names)}}, {{Key: "$limit", Value: s.plan.Listed}},
 	}, options.Aggregate().SetAllowDiskUse(true))
 	if err != nil {
 		return nil, fmt.Errorf("list the next documents: %w", err)
@@ -104,8 +106,7 @@ func (s *Source) listKeys(ctx context.Context) ([]listing, error) {
 	defer func() { _ = cursor.Close(ctx) }()
 	list := make([]listing, 0, cursor.RemainingBatchLength())
 	for cursor.Next(ctx) {
-		at, _ := cursor.Current.Lookup("at").DocumentOK()
-		key, err := keyOf(at, s.plan.Order)
+		key, err := keyOf(cursor.Current, names)
 		if err != nil {
 			return nil, err
 		}

@@ -158,7 +158,7 @@ func (s *Source) findEarlier(ctx context.Context, others spellings) error {
 			writtenSince(s.plan.SinceField, s.start.Time().Add(-s.plan.Margin)),
 		}}}}}}
 	}
-	how := options.Find().SetProjection(bson.D{{Key: id, Value: 1}, {Key: version, Value: 1}})
+	how := options.Find().SetProjection(shown([]string{id, version}))
 	if s.index != nil {
 		how.SetHint(ascending(s.index.fields))
 	}

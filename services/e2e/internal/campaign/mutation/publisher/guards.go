@@ -45,6 +45,7 @@ func Guards() []guard.Guard {
 		resendGoneGuards(),
 		eventsGuards(),
 		adoptGuards(),
+		copyGuards(),
 		replayGuards(),
 		keptAsideGuards(),
 		decisionGuards(),

@@ -1,0 +1,25 @@
+package publisher
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// copyGuards are the guards of how the documents of a copy are found.
+func copyGuards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "copy: a field inside another is not asked for beside it",
+			File:    backfill + "/index.go",
+			Cut:     `return strings.HasPrefix(field, other+".")`,
+			With:    `return strings.HasPrefix(field, other+"..")`,
+			Package: backfill,
+			Tests:   []string{"TestCopy_GoesAlongFieldsThatAreInEachOther"},
+		},
+		{
+			Name:    "copy: what is listed has names of its own",
+			File:    backfill + "/listed.go",
+			Cut:     `names[i] = "at" + strconv.Itoa(i)`,
+			With:    `names[i] = "at." + strconv.Itoa(i)`,
+			Package: backfill,
+			Tests:   []string{"TestCopy_GoesAlongFieldsThatAreInEachOther"},
+		},
+	}
+}
