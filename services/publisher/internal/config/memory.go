@@ -52,11 +52,12 @@ func (c *Config) PaceCollector() {
 	debug.SetMemoryLimit(c.softLimit(containerLimit()))
 }
 
-// softLimit is where the collector runs as often as it takes, in bytes of the heap.
+// softLimit is where the collector runs as often as it takes, in bytes of the heap. With
+// one partition, aside has been measured to have room for its batch.
 func (c *Config) softLimit(container int64) int64 {
-	windows := aside + copies*c.MaxInFlightBytes
+	alive := aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes
 	if container == 0 {
-		return windows
+		return alive
 	}
-	return min(windows, ours(container))
+	return min(alive, ours(container))
 }

@@ -41,13 +41,17 @@ func TestSoftLimit_StaysBelowTheContainers(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	for name, tt := range map[string]struct {
-		bytes, container, want int64
+		bytes, container int64
+		partitions       int
+		want             int64
 	}{
-		"no container":                    {32 * mib, 0, 96 * mib},
-		"one with room":                   {32 * mib, 512 * mib, 96 * mib},
-		"one that the windows would fill": {512 * mib, 512 * mib, 512 * mib / 5 * 4},
+		"no container":                    {32 * mib, 0, 1, 96 * mib},
+		"no container, eight":             {24 * mib, 0, 8, 192 * mib},
+		"one with room":                   {32 * mib, 512 * mib, 1, 96 * mib},
+		"one with room, four":             {128 * mib, 512 * mib, 4, 336 * mib},
+		"one that the windows would fill": {512 * mib, 512 * mib, 1, 512 * mib / 5 * 4},
 	} {
-		c := Config{MaxInFlightBytes: tt.bytes}
+		c := Config{MaxInFlightBytes: tt.bytes, Partitions: tt.partitions}
 		if got := c.softLimit(tt.container); got != tt.want {
 			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}

@@ -46,6 +46,7 @@ func Guards() []guard.Guard {
 		eventsGuards(),
 		adoptGuards(),
 		copyGuards(),
+		memoryGuards(),
 		replayGuards(),
 		keptAsideGuards(),
 		decisionGuards(),

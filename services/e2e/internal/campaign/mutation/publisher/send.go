@@ -32,8 +32,8 @@ func sendGuards() []guard.Guard {
 		{
 			Name:    "memory: the collector stays below the container's limit",
 			File:    config + "/memory.go",
-			Cut:     "min(windows, ours(container))",
-			With:    "max(windows, ours(container))",
+			Cut:     "min(alive, ours(container))",
+			With:    "max(alive, ours(container))",
 			Package: config,
 			Tests:   []string{"TestSoftLimit_StaysBelowTheContainers"},
 		},

@@ -1,0 +1,17 @@
+package publisher
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// memoryGuards are the guards of that a publisher has room for what it reads.
+func memoryGuards() []guard.Guard {
+	return []guard.Guard{
+		{
+			Name:    "memory: Go's limit has room for what each partition reads",
+			File:    config + "/memory.go",
+			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes",
+			With:    "aside + copies*c.MaxInFlightBytes",
+			Package: config,
+			Tests:   []string{"TestSoftLimit_StaysBelowTheContainers"},
+		},
+	}
+}
