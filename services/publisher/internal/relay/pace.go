@@ -89,12 +89,12 @@ func (p *pace) accepted(now time.Time, n int) {
 }
 
 // refuse notes that n messages were refused, at a time when the topic has refused
-// since some time.
+// since some time, or did something else at first.
 func (p *pace) refuse(now, since time.Time, n int) {
-	p.refused, p.size = now, max(p.size, n)
-	if now.Sub(since) < window {
+	if now.Sub(since) < window || p.refused.Before(since) {
 		p.allowed = p.meter.lastSecond(now)
 	}
+	p.refused, p.size = now, max(p.size, n)
 }
 
 // resume sets the pace after the topic has refused for some time. The limit is

@@ -24,6 +24,7 @@ type creditTopic struct {
 	roundTrip time.Duration
 
 	mu       sync.Mutex
+	broken   bool // whether sends fail otherwise
 	window   int64
 	left     int
 	carried  int
@@ -43,6 +44,9 @@ func (c *creditTopic) Send(ctx context.Context, messages []contract.Message) (in
 func (c *creditTopic) admit(messages []contract.Message) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.broken {
+		return 0, &relay.SendError{Class: relay.Transient, Err: relaytest.ErrInjected}
+	}
 	if window := time.Now().Unix(); window != c.window {
 		c.window, c.left = window, c.limit
 	}
@@ -72,6 +76,12 @@ func (c *creditTopic) allow(limit int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limit, c.left = limit, limit
+}
+
+func (c *creditTopic) fail(broken bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = broken
 }
 
 // flood is a source with as much as is taken, in the given number of aggregates.
@@ -328,6 +338,33 @@ func TestPace_AnOutageThatIsNoLimitIsSoonOver(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if got := r.relay.Status().InFlight; got > 10 {
 			t.Errorf("%d changes are in flight half a minute later, want all sent", got)
+		}
+		r.stop(t)
+	})
+}
+
+// TestPace_AnOutageThatBecomesALimitIsNoTimeInWhichAllWasAllowed has a topic that fails
+// after ten minutes, and is too busy when it answers again.
+func TestPace_AnOutageThatBecomesALimitIsNoTimeInWhichAllWasAllowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond = 100
+		topic := &creditTopic{roundTrip: 10 * time.Millisecond}
+		r := startRated(t, &inflow{perSecond: perSecond}, topic)
+		time.Sleep(10 * time.Minute)
+		topic.fail(true)
+		time.Sleep(10 * time.Second)
+		topic.allow(-1)
+		topic.fail(false)
+		for r.relay.Status().Outage.Class != relay.Throttled {
+			time.Sleep(10 * time.Millisecond)
+		}
+		topic.allow(0)
+		for !r.relay.Status().Outage.Since.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := r.relay.Status().Pace; got == 0 || got > perSecond {
+			t.Errorf("the pace is %.0f a second, want one, and no more than was ever sent", got)
 		}
 		r.stop(t)
 	})

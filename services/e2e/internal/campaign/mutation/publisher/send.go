@@ -61,5 +61,13 @@ func sendGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith"},
 		},
+		{
+			Name:    "pace: what an outage that becomes a limit allows is counted anew",
+			File:    relay + "/pace.go",
+			Cut:     "if now.Sub(since) < window || p.refused.Before(since) {",
+			With:    "if now.Sub(since) < window {",
+			Package: relay,
+			Tests:   []string{"TestPace_AnOutageThatBecomesALimitIsNoTimeInWhichAllWasAllowed"},
+		},
 	}
 }
