@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/publisher/internal/backfill"
 )
@@ -31,18 +32,7 @@ func TestCopy_AsksForLessWhereTheTimeForAChunkIsTooShort(t *testing.T) {
 			}
 			insertAll(t, events, documents)
 			through, finds := asking(t, events, "find")
-			err := events.Database().Client().Database("admin").RunCommand(t.Context(), bson.D{
-				{Key: "configureFailPoint", Value: "failCommand"},
-				{Key: "mode", Value: bson.D{{Key: "times", Value: 3}}},
-				{Key: "data", Value: bson.D{
-					{Key: "failCommands", Value: bson.A{"find"}},
-					{Key: "namespace", Value: events.Database().Name() + "." + events.Name()},
-					{Key: "errorCode", Value: 50}, // MaxTimeMSExpired
-				}},
-			}).Err()
-			if err != nil {
-				t.Fatal(err)
-			}
+			runIntoDeadline(t, events, 3)
 			if got := len(copyAll(t, through, tt.plan, begin(t, events))); got != 60 {
 				t.Errorf("copied are %d documents, want 60", got)
 			}
@@ -56,5 +46,60 @@ func TestCopy_AsksForLessWhereTheTimeForAChunkIsTooShort(t *testing.T) {
 				t.Errorf("asked for are %v, want %v first", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestCopy_ReadsFewerOfAListThatItKeeps has the server run into the deadline for the
+// documents of a list three times, and watches how many are asked for, and how often the
+// collection is gone through for a list. It is not parallel: fail points are the whole
+// server's.
+func TestCopy_ReadsFewerOfAListThatItKeeps(t *testing.T) {
+	for _, name := range []string{"find", "aggregate"} {
+		t.Run(name, func(t *testing.T) {
+			events := collection(t)
+			var documents []any
+			for n := range 60 {
+				documents = append(documents, document("a", n))
+			}
+			insertAll(t, events, documents)
+			through, commands := asking(t, events, name)
+			runIntoDeadline(t, events, 3)
+			if got := len(copyAll(t, through, backfill.Plan{Order: byVersion, Chunk: 40}, begin(t, events))); got != 60 {
+				t.Errorf("copied are %d documents, want 60", got)
+			}
+			if name == "aggregate" {
+				if n := len(commands.commands); n != 2 { // all, and nothing
+					t.Errorf("the collection was gone through %d times, want twice", n)
+				}
+				return
+			}
+			var got []int
+			for _, find := range commands.commands {
+				if ids, ok := find.Lookup("filter", "_id", "$in").ArrayOK(); ok {
+					values, _ := ids.Values()
+					got = append(got, len(values))
+				}
+			}
+			if want := []int{40, 20, 10, 5, 10, 20, 25}; !slices.Equal(got, want) {
+				t.Errorf("asked for are %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// runIntoDeadline has so many finds in a collection run into their deadlines.
+func runIntoDeadline(t *testing.T, events *mongo.Collection, times int) {
+	t.Helper()
+	err := events.Database().Client().Database("admin").RunCommand(t.Context(), bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: bson.D{{Key: "times", Value: times}}},
+		{Key: "data", Value: bson.D{
+			{Key: "failCommands", Value: bson.A{"find"}},
+			{Key: "namespace", Value: events.Database().Name() + "." + events.Name()},
+			{Key: "errorCode", Value: 50}, // MaxTimeMSExpired
+		}},
+	}).Err()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -17,22 +17,20 @@ type listing struct {
 
 // findListed returns the next documents in the order where no index has it. Their
 // keys are listed, many at a time, as that goes through the whole collection, and
-// the documents are read by their _id.
+// the documents are read by their _id. A list is a chunk of its own, without a document:
+// it is not lost where reading the documents fails.
 func (s *Source) findListed(ctx context.Context) (chunk, error) {
 	list := s.list
-	var fresh []listing
 	if len(list) == 0 {
-		var err error
-		if list, err = s.listKeys(ctx); err != nil || len(list) == 0 {
-			return chunk{short: true}, err
-		}
-		fresh = list
+		fresh, err := s.listKeys(ctx)
+		return chunk{listed: len(fresh) > 0, short: len(fresh) == 0, list: fresh, fresh: fresh}, err
 	}
 	n, size := 0, 0
 	for n < min(len(list), s.mostListed()) && (n == 0 || size+list[n].size <= chunkBytes) {
 		size += list[n].size
 		n++
 	}
+	n = s.fewer(n)
 	ids := make(bson.A, n)
 	for i, listed := range list[:n] {
 		ids[i] = idOf(listed.key)
@@ -46,7 +44,7 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 		return chunk{}, err
 	}
 	found := s.inOrder(list[:n], documents, list[n:])
-	found.short, found.fresh = n == len(list) && s.listed, fresh
+	found.short = n == len(list) && s.listed
 	return found, nil
 }
 

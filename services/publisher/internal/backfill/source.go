@@ -194,7 +194,7 @@ type chunk struct {
 	// ones that come then. Documents that were listed may be gone.
 	keys []bson.Raw
 	list []listing
-	// fresh are the keys that were listed for this chunk, and not before.
+	// fresh are the keys that were listed, where nothing else was read.
 	fresh []listing
 	// listed says that a chunk without a document is not the end.
 	listed bool

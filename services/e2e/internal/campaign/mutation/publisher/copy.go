@@ -21,5 +21,21 @@ func copyGuards() []guard.Guard {
 			Package: backfill,
 			Tests:   []string{"TestCopy_GoesAlongFieldsThatAreInEachOther"},
 		},
+		{
+			Name:    "copy: fewer documents of a list are read where time is short",
+			File:    backfill + "/listed.go",
+			Cut:     "n = s.fewer(n)",
+			With:    "",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ReadsFewerOfAListThatItKeeps"},
+		},
+		{
+			Name:    "copy: a list is kept where reading from it fails",
+			File:    backfill + "/source.go",
+			Cut:     "s.asked = false // the index may be gone\n\t\treturn fmt.Errorf(",
+			With:    "s.asked, s.list = false, nil\n\t\treturn fmt.Errorf(",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ReadsFewerOfAListThatItKeeps"},
+		},
 	}
 }
