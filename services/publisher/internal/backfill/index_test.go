@@ -228,6 +228,27 @@ func TestCopy_WithoutAnIndexSortsOnceForManyChunks(t *testing.T) {
 	}
 }
 
+// TestCopy_ListsNoMoreKeysThanFit lists long keys into little room: it takes several passes,
+// and none is taken for the last one before nothing is left.
+func TestCopy_ListsNoMoreKeysThanFit(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	var documents []any
+	for n := range 20 {
+		documents = append(documents, document(strings.Repeat("a", 1000)+fmt.Sprint(n%7), n))
+	}
+	insertAll(t, events, documents)
+	want := sorted(t, events, byVersion)
+	through, passes := asking(t, events, "aggregate")
+	got := keys(copyAll(t, through, backfill.Plan{Order: byVersion, Chunk: 3, ListedBytes: 5000, EndShort: true}, begin(t, events)))
+	if !slices.Equal(got, want) {
+		t.Errorf("the copy is %v, want %v", got, want)
+	}
+	if n := len(passes.commands); n != 5 { // of 5 keys each, and nothing
+		t.Errorf("the collection was gone through %d times, want 5", n)
+	}
+}
+
 // TestCopy_PassesWhatIsGoneSinceItWasListed deletes all that is left of what
 // was listed, but for a document that loses its place and comes at the end.
 func TestCopy_PassesWhatIsGoneSinceItWasListed(t *testing.T) {

@@ -102,15 +102,17 @@ func (s *Source) listKeys(ctx context.Context) ([]listing, error) {
 		return nil, fmt.Errorf("list the next documents: %w", err)
 	}
 	defer func() { _ = cursor.Close(ctx) }()
-	list := make([]listing, 0, cursor.RemainingBatchLength())
-	for cursor.Next(ctx) {
+	var list []listing
+	bytes := 0
+	for bytes < s.plan.ListedBytes && cursor.Next(ctx) {
 		key, err := keyOf(cursor.Current, names)
 		if err != nil {
 			return nil, err
 		}
 		size, _ := cursor.Current.Lookup("size").AsInt64OK()
 		list = append(list, listing{key, int(size)})
+		bytes += len(key)
 	}
-	s.listed = len(list) < s.plan.Listed
+	s.listed = len(list) < s.plan.Listed && bytes < s.plan.ListedBytes
 	return list, cursor.Err()
 }

@@ -41,8 +41,9 @@ type Plan struct {
 	// Bytes is what a chunk may hold, but for its last document; 0 means 4 MiB.
 	Bytes int
 	// Listed is how many keys are listed in one snapshot where no index serves the
-	// copy; 0 means 100,000.
-	Listed int
+	// copy; 0 means 100,000. ListedBytes is what these may take, but for the last one; 0
+	// means 16 MiB.
+	Listed, ListedBytes int
 	// Searched is how many documents are looked through in one snapshot for those
 	// without a place in the order, or that match the filter, or Since; 0 means 50,000.
 	Searched int

@@ -34,8 +34,8 @@ const (
 	// memory, but for its last document.
 	chunkBytes = 4 << 20
 	// defaultListed is how many keys are listed in one snapshot where no index
-	// serves the copy.
-	defaultListed = 100_000
+	// serves the copy, and listedBytes what they may take.
+	defaultListed, listedBytes = 100_000, 16 << 20
 	// defaultSearched is how many documents are looked through in one snapshot for
 	// those without a place in the order.
 	defaultSearched = 50_000
@@ -76,6 +76,9 @@ type Source struct {
 func New(collection *mongo.Collection, plan Plan, place checkpoint.Place, log zerolog.Logger) *Source {
 	if plan.Listed == 0 {
 		plan.Listed = defaultListed
+	}
+	if plan.ListedBytes == 0 {
+		plan.ListedBytes = listedBytes
 	}
 	if plan.Searched == 0 {
 		plan.Searched = defaultSearched

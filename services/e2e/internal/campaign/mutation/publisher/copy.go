@@ -30,6 +30,22 @@ func copyGuards() []guard.Guard {
 			Tests:   []string{"TestCopy_ReadsFewerOfAListThatItKeeps"},
 		},
 		{
+			Name:    "copy: a list takes no more than its room",
+			File:    backfill + "/listed.go",
+			Cut:     "bytes < s.plan.ListedBytes && cursor.Next(ctx)",
+			With:    "cursor.Next(ctx)",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ListsNoMoreKeysThanFit"},
+		},
+		{
+			Name:    "copy: a list that its room has ended is not the last",
+			File:    backfill + "/listed.go",
+			Cut:     "len(list) < s.plan.Listed && bytes < s.plan.ListedBytes",
+			With:    "len(list) < s.plan.Listed",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ListsNoMoreKeysThanFit"},
+		},
+		{
 			Name:    "copy: a list is kept where reading from it fails",
 			File:    backfill + "/source.go",
 			Cut:     "s.asked = false // the index may be gone\n\t\treturn fmt.Errorf(",
