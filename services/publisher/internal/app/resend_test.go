@@ -352,6 +352,39 @@ func TestResend_OneWhoseCommandDiedWhileItBeganIsWarnedOf(t *testing.T) {
 	}
 }
 
+// TestResend_ATimeLeavesOutOnlyWhatIsKnownToBeOfAnother selects by a time in the middle of a
+// second, of which an ObjectId does not say more, and documents that have no time at all.
+func TestResend_ATimeLeavesOutOnlyWhatIsKnownToBeOfAnother(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	c := configured(servers, func(c *config.Config) { c.HealField = "when" })
+	run(t, c).await(t, "the publisher to lead", leading)
+	second := time.Unix(1_700_000_000, 0).UTC()
+	for version, when := range []any{
+		second, second.Add(900 * time.Millisecond), bson.NewObjectIDFromTimestamp(second), bson.NewObjectIDFromTimestamp(second.Add(time.Second)),
+		"yesterday", nil,
+	} {
+		if _, err := source.InsertOne(t.Context(), bson.D{
+			{Key: "aggregateId", Value: "a"}, {Key: "version", Value: version}, {Key: "type", Value: "Placed"}, {Key: "when", Value: when},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for bound, want := range map[string]int64{"--until": 2, "--since": 3} {
+		dry, err := resends(t, c, bound, second.Add(500*time.Millisecond).Format(time.RFC3339Nano), "--dry-run")
+		if err != nil || *dry.Documents != want {
+			t.Errorf("%s the middle of the second: got %+v, %v, want %d documents", bound, dry, err, want)
+		}
+		if len(dry.Warnings) != 1 || !strings.Contains(dry.Warnings[0], "2 of the documents have neither") {
+			t.Errorf("%s warns %q, want of the two without a time", bound, dry.Warnings)
+		}
+	}
+	if dry, err := resends(t, c, "--all", "--dry-run"); err != nil || *dry.Documents != 6 || len(dry.Warnings) > 0 {
+		t.Errorf("of all: got %+v, %v, want 6 documents and no warning", dry, err)
+	}
+}
+
 // TestResend_OneAtATimeIsPausedResumedAndCancelled pauses one in the middle. While
 // nobody leads it waits, and says so.
 func TestResend_OneAtATimeIsPausedResumedAndCancelled(t *testing.T) {

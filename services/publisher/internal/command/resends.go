@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -309,8 +310,31 @@ func selected(ctx context.Context, c config.Config, s resend.Selection) (of sele
 	if of.total, err = count(ctx, documents, plan.Filter); err != nil {
 		return of, err
 	}
-	of.warnings, err = unserved(ctx, documents, plan)
+	if of.warnings, err = undated(ctx, c, documents, s); err != nil {
+		return of, err
+	}
+	slow, err := unserved(ctx, documents, plan)
+	of.warnings = append(of.warnings, slow...)
 	return of, err
+}
+
+// undated warns of documents that a time leaves out because they have none.
+func undated(ctx context.Context, c config.Config, documents *mongo.Collection, s resend.Selection) ([]string, error) {
+	filter, err := c.Undated(s)
+	if err != nil || filter == nil {
+		return nil, err
+	}
+	found, err := matches(ctx, documents, filter)
+	if err != nil || !found {
+		return nil, err
+	}
+	many := "an unknown number of"
+	n, err := count(ctx, documents, filter)
+	if n >= 0 {
+		many = strconv.FormatInt(n, 10)
+	}
+	return []string{fmt.Sprintf("%s of the documents have neither a date nor an ObjectId in %s (HEAL_FIELD), and are left out: "+
+		"no time says when they were written", many, c.HealField)}, err
 }
 
 // unserved warns of a collection that has no index for a resend, which then goes through

@@ -77,8 +77,24 @@ func (c *Config) aggregateField() string {
 	return c.FieldAggregateID
 }
 
+// Undated matches what of a selection no time selects, as HEAL_FIELD has none; nil where
+// no time is asked for.
+func (c *Config) Undated(s resend.Selection) (bson.D, error) {
+	if s.Since.IsZero() && s.Until.IsZero() {
+		return nil, nil
+	}
+	s.Since, s.Until = time.Time{}, time.Time{}
+	plan, err := c.Resend(s, 0)
+	all := bson.A{bson.D{{Key: c.HealField, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$type", Value: bson.A{"date", "objectId"}}}}}}}}
+	if plan.Filter != nil {
+		all = append(all, plan.Filter)
+	}
+	return bson.D{{Key: "$and", Value: all}}, err
+}
+
 // written matches documents that were written within bounds, by HEAL_FIELD; nil for
-// none.
+// none. Those with the ObjectId of a second in which the time ends may be of before it,
+// and match.
 func (c *Config) written(since, until time.Time) bson.D {
 	if since.IsZero() && until.IsZero() {
 		return nil
@@ -88,7 +104,7 @@ func (c *Config) written(since, until time.Time) bson.D {
 		dates, ids = append(dates, bson.E{Key: "$gte", Value: since}), append(ids, bson.E{Key: "$gte", Value: backfill.FirstObjectID(since)})
 	}
 	if !until.IsZero() {
-		dates, ids = append(dates, bson.E{Key: "$lt", Value: until}), append(ids, bson.E{Key: "$lt", Value: backfill.FirstObjectID(until)})
+		dates, ids = append(dates, bson.E{Key: "$lt", Value: until}), append(ids, bson.E{Key: "$lt", Value: backfill.FirstObjectID(until.Add(time.Second - 1))})
 	}
 	return bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: c.HealField, Value: dates}}, bson.D{{Key: c.HealField, Value: ids}}}}}
 }

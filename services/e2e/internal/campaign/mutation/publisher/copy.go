@@ -46,6 +46,22 @@ func copyGuards() []guard.Guard {
 			Tests:   []string{"TestCopy_ListsNoMoreKeysThanFit"},
 		},
 		{
+			Name:    "resend: a time that ends in a second leaves out no ObjectId of it",
+			File:    config + "/resend.go",
+			Cut:     "backfill.FirstObjectID(until.Add(time.Second - 1))",
+			With:    "backfill.FirstObjectID(until)",
+			Package: app,
+			Tests:   []string{"TestResend_ATimeLeavesOutOnlyWhatIsKnownToBeOfAnother"},
+		},
+		{
+			Name:    "resend: what has no time is told of",
+			File:    command + "/resends.go",
+			Cut:     "if err != nil || filter == nil {",
+			With:    "if filter != nil || err == nil {",
+			Package: app,
+			Tests:   []string{"TestResend_ATimeLeavesOutOnlyWhatIsKnownToBeOfAnother"},
+		},
+		{
 			Name:    "copy: a list is kept where reading from it fails",
 			File:    backfill + "/source.go",
 			Cut:     "s.asked = false // the index may be gone\n\t\treturn fmt.Errorf(",
