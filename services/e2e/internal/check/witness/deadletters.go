@@ -23,10 +23,23 @@ func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 	if err != nil {
 		return found, fmt.Errorf("look for dead letters: %w", err)
 	}
-	messages, err := receiver.PeekMessages(ctx, 100, nil)
-	if err != nil {
-		return found, fmt.Errorf("look for dead letters: %w", err)
+	for {
+		messages, err := receiver.PeekMessages(ctx, deadAtOnce, nil) // goes on behind those before
+		if err != nil {
+			return found, fmt.Errorf("look for dead letters: %w", err)
+		}
+		if len(messages) == 0 {
+			return found, nil
+		}
+		w.judgeDead(messages, &found)
 	}
+}
+
+// deadAtOnce is how many dead letters are asked for at once.
+const deadAtOnce = 100
+
+// judgeDead finds those of the messages that count.
+func (w *Witness) judgeDead(messages []*azservicebus.ReceivedMessage, found *validate.Findings) {
 	for _, m := range messages {
 		source, known := m.ApplicationProperties["cloudEvents_source"]
 		if w.endpoints.SandboxStatusURL == "" && known && !slices.Contains(w.names.Sources(), fmt.Sprint(source)) {
@@ -34,7 +47,6 @@ func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 		}
 		found.Add("message %s: %s", m.MessageID, text(m.DeadLetterReason))
 	}
-	return found, nil
 }
 
 func text(s *string) string {

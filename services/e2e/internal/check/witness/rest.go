@@ -94,13 +94,17 @@ func (w *Witness) queued(ctx context.Context) (int64, error) {
 }
 
 // AtRest looks at what a relay that is at rest has left behind. Whoever injected
-// faults knows how much of it they explain.
+// faults knows how much of it they explain. What is left in a subscription only a sandbox
+// tells.
 func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	queued, err := w.queued(ctx)
 	if err != nil {
 		return nil, err
 	}
-	violations := []Violation{{StillQueued, validate.Findings{Count: int(queued)}}}
+	var violations []Violation
+	if w.endpoints.SandboxStatusURL != "" {
+		violations = []Violation{{StillQueued, validate.Findings{Count: int(queued)}}}
+	}
 	dead, err := w.deadLettered(ctx)
 	if err != nil {
 		return nil, err

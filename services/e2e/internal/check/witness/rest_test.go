@@ -2,6 +2,7 @@ package witness
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,35 @@ func TestAtRest_FindsWhatIsLeftBehind(t *testing.T) {
 		}
 	}
 	s.expectLeft(t, map[string]int{StillQueued: 1, DeadLettered: 2, ParkedChanges: 1, ParkedMessages: 1, HaltedAggregates: 1})
+}
+
+// Old dead letters of others do not hide those of the relay.
+func TestAtRest_LooksAtEveryDeadLetter(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for v := range int64(deadAtOnce) {
+		s.send(t, "a", v, 1)
+		s.receive(t, true)
+	}
+	s.send(t, "b", 1, 1)
+	s.receive(t, true)
+	found, err := s.deadLettered(t.Context())
+	if err != nil || found.Count != deadAtOnce+1 {
+		t.Errorf("dead letters: got %d, %v, want %d", found.Count, err, deadAtOnce+1)
+	}
+}
+
+// What nobody tells is not said to be nothing.
+func TestAtRest_SaysNothingOfASubscriptionThatDoesNotTell(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	s.tokenNow(t)
+	s.endpoints.SandboxStatusURL = ""
+	left, err := s.AtRest(t.Context())
+	if err != nil || slices.ContainsFunc(left, func(v Violation) bool { return v.Name == StillQueued }) {
+		t.Errorf("left: got %v, %v, want nothing said of the subscription", left, err)
+	}
 }
 
 func (s *stage) expectLeft(t *testing.T, want map[string]int) {
