@@ -24,6 +24,16 @@ func Interleaved(applies []Apply) Findings {
 	return f
 }
 
+// NoneHeld says that no write names its hold, so that Interleaved can find nothing.
+func NoneHeld(applies []Apply) bool {
+	for _, a := range applies {
+		if a.Hold != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // Takeovers is how often a document was written by another hold than before.
 func Takeovers(applies []Apply) int {
 	holder, n := make(map[string]string), 0

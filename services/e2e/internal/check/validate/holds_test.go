@@ -41,3 +41,11 @@ func TestHolds_Interleaved(t *testing.T) {
 		})
 	}
 }
+
+func TestHolds_WritesThatNameNoneShowNothing(t *testing.T) {
+	t.Parallel()
+	bare, held := Apply{Document: "a", Version: 1}, Apply{Document: "a", Version: 2, Hold: "p/1"}
+	if !NoneHeld(nil) || !NoneHeld([]Apply{bare}) || NoneHeld([]Apply{bare, held}) {
+		t.Error("got writes that show what they do not, or the other way round")
+	}
+}
