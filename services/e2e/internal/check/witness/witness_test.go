@@ -28,6 +28,7 @@ type stage struct {
 	sender *azservicebus.Sender
 	names  cluster.Names
 	sent   int
+	sentAt time.Time // when the last one was accepted
 }
 
 func newStage(t *testing.T) *stage {
@@ -115,9 +116,17 @@ func (s *stage) sendChanged(t *testing.T, aggregate string, version, term int64,
 		ApplicationProperties: m.Properties, Body: m.Body,
 	}
 	change(message)
+	// A broker tells of a message's time in milliseconds: each has one of its own.
+	err = poll.Until(t.Context(), "another millisecond", func(context.Context) (bool, string) {
+		return time.Now().Truncate(time.Millisecond).After(s.sentAt), "the one of the message before"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.sender.SendMessage(t.Context(), message, nil); err != nil {
 		t.Fatal(err)
 	}
+	s.sentAt = time.Now()
 }
 
 // sendForeign sends a message of another source.
