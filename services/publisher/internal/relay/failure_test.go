@@ -42,6 +42,7 @@ func runSchedule(t *testing.T, seed uint64) {
 		c.BatchSize = 1 + random.IntN(8)
 		c.Mixed = seed%2 == 1
 		c.SendTimeout = time.Second
+		c.Patience = 48 * time.Hour // a message that fails by chance again and again is none to be parked
 	})
 	tooLarge := map[string]bool{}
 	r.topic.Decide = func(m []contract.Message) relaytest.Outcome { // under the topic's lock
