@@ -36,6 +36,8 @@ func actAs(what string) int {
 	if what == "nothing" {
 		return 3
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM) // before anybody can know that it runs
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 1
@@ -52,8 +54,6 @@ func actAs(what string) int {
 	out := bufio.NewWriter(os.Stderr)
 	fmt.Fprintf(out, "{\"level\":\"info\",\"addr\":%q,\"message\":\"admin listening\"}\n", listener.Addr())
 	_ = out.Flush()
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
 	<-stop
 	runtime.KeepAlive(ballast)
 	return 7
