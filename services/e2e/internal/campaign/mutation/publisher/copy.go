@@ -55,7 +55,7 @@ func copyGuards() []guard.Guard {
 		},
 		{
 			Name:    "resend: what has no time is told of",
-			File:    command + "/resends.go",
+			File:    command + "/resendselection.go",
 			Cut:     "if err != nil || filter == nil {",
 			With:    "if filter != nil || err == nil {",
 			Package: app,

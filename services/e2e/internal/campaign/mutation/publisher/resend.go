@@ -14,7 +14,7 @@ func resendGuards() []guard.Guard {
 	return []guard.Guard{
 		{
 			Name:    "resend: one that goes through a large collection for each chunk is warned of",
-			File:    command + "/resends.go",
+			File:    command + "/resendselection.go",
 			Cut:     "of.warnings = append(of.warnings, slow...)",
 			With:    "_ = slow",
 			Package: app,
