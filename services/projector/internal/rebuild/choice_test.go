@@ -179,6 +179,24 @@ func TestRecords_ANumberOfAVersionIsGivenOutOnce(t *testing.T) {
 	}
 }
 
+// What a version that a rebuild has ended was to have, the one that is written has; a version
+// with a number between theirs is another's.
+func TestRecords_WhatFollowedAnEndedVersionFollowsTheCurrentOne(t *testing.T) {
+	t.Parallel()
+	records, declared := filling(t, false)
+	v, _ := projection.VersionOf(declared[0])
+	records[0] = records[0].Abandon().Begin(&v, 9, "", "", "", v1Began).Abandon()
+	projections, err := records.Versions(declared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := records.Decider(projections, declared).Followers("Happened")
+	slices.Sort(got)
+	if want := []string{"orders_v1", "orders_v10", "orders_v2"}; !slices.Equal(got, want) {
+		t.Errorf("after rebuilds to versions 2 and 10 were given up: got %q, want %q", got, want)
+	}
+}
+
 // A rebuild under way is outdated once its projection says something else, and that is
 // noted once. What an earlier release has begun nobody knows of.
 func TestRecords_AChangedProjectionOutdatesWhatIsUnderWay(t *testing.T) {

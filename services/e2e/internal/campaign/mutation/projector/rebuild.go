@@ -23,6 +23,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{"TestRebuild_GivenUpHoldsUpNoRedrive"},
 		},
 		{
+			Name:    "rebuild: a version built by hand is none that a rebuild has ended",
+			File:    rebuild + "/record.go",
+			Cut:     "append(r.taken(), r.Declared)",
+			With:    "append((&Record{Declared: r.Declared, Highest: r.Highest}).taken(), r.Declared)",
+			Package: rebuild,
+			Tests:   []string{"TestRecords_WhatFollowedAnEndedVersionFollowsTheCurrentOne"},
+		},
+		{
 			Name:    "rebuild: a live event that is ahead of what is resent is passed by",
 			File:    rebuild + "/choice.go",
 			Cut:     `reached != "" && reached >= before(e) ||`,
