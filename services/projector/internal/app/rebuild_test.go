@@ -41,6 +41,9 @@ const rebuilt = `projections:
     on: {Happened: {inc: {events: 1}}}
 `
 
+// rebuildRecord is the key of the record of the rebuilds of orders.
+const rebuildRecord = "$rebuild:orders:1:orders"
+
 // keep runs projectors as the service does, one after another, until the test's end or
 // until stop.
 func keep(t *testing.T, cfg config.Config, projections projection.Projections) (stop func()) {
@@ -625,7 +628,7 @@ func TestRebuild_ItsNumberIsNotDeclared(t *testing.T) {
 	if _, err := r.db.Collection("orders_v1").InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), "$rebuild:orders:1", bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 1}}}}); err != nil {
+	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), rebuildRecord, bson.D{{Key: "$push", Value: bson.D{{Key: "retired", Value: 1}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if o := ends(t, r.begin(t)); o.err != nil || r.collections(t) != "orders_v2" {

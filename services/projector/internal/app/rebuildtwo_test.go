@@ -87,7 +87,7 @@ func (r *rebuilding) toSwitch(t *testing.T, texts ...string) *paused {
 
 func (r *rebuilding) change(t *testing.T, update bson.D) {
 	t.Helper()
-	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), "$rebuild:orders:1", update); err != nil {
+	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), rebuildRecord, update); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -226,7 +226,7 @@ func TestRebuild_SwitchesAreItsOwn(t *testing.T) {
 func (r *rebuilding) switched(t *testing.T) {
 	t.Helper()
 	until(t, "readers are switched", func() bool {
-		n, err := r.db.Collection("collection_owners").CountDocuments(t.Context(), bson.D{{Key: "_id", Value: "$rebuild:orders:1"}, {Key: "switchedAt", Value: bson.D{{Key: "$gt", Value: time.Time{}}}}})
+		n, err := r.db.Collection("collection_owners").CountDocuments(t.Context(), bson.D{{Key: "_id", Value: rebuildRecord}, {Key: "switchedAt", Value: bson.D{{Key: "$gt", Value: time.Time{}}}}})
 		return err == nil && n == 1
 	})
 }

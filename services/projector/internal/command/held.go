@@ -39,7 +39,7 @@ func unbuilt(records rebuild.Records) error {
 // alone changes what readers see of a projection while its records, which are as the
 // command has read them, are for this command alone.
 func (s *scope) alone(ctx context.Context, v *projection.Version, change func(ctx context.Context) error) error {
-	records, since := s.records.Under(v.Projection), time.Now()
+	records, since := s.records.Under(v), time.Now()
 	for i := range records {
 		var err error
 		if records[i], err = s.store.Hold(ctx, records[i]); err != nil {
@@ -50,7 +50,7 @@ func (s *scope) alone(ctx context.Context, v *projection.Version, change func(ct
 	if err != nil {
 		return err
 	}
-	if len(stored.Under(v.Projection)) != len(records) {
+	if len(stored.Under(v)) != len(records) {
 		return readmodel.ErrRevised
 	}
 	if err := acting(ctx, since, change); err != nil {

@@ -262,6 +262,9 @@ func (r *rebuilding) againstBegin(ctx context.Context) (refused []string, highes
 	if len(lasting) > 0 {
 		refused = append(refused, fmt.Sprintf("%q was created with %s, which the new documents would not have: build a version by hand", r.declared.Other(current).Collection(), strings.Join(lasting, ", ")))
 	}
+	if highest, err = r.store.Claimed(ctx, &r.declared); err != nil {
+		return nil, 0, err
+	}
 	states, err := r.store.Versions(ctx, &r.declared)
 	if err != nil {
 		return nil, 0, err

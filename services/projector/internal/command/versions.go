@@ -85,7 +85,7 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := unbuilt(s.records.Under(o.name)); err != nil {
+	if err := unbuilt(s.records.Under(version)); err != nil {
 		return err
 	}
 	from, err := s.store.Live(ctx, version)

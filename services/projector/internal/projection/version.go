@@ -79,9 +79,16 @@ func (v *Version) Other(number int) *Version {
 // In is the number of the version whose documents are in a collection; false
 // where it holds none.
 func (v *Version) In(collection string) (int, bool) {
-	digits, found := strings.CutPrefix(collection, v.View+"_v")
+	return versionIn(collection, v.View)
+}
+
+// InAccount is the number of the version whose account this is; false where it is of none.
+func (v *Version) InAccount(account string) (int, bool) { return versionIn(account, v.Projection) }
+
+func versionIn(text, name string) (int, bool) {
+	digits, found := strings.CutPrefix(text, name+"_v")
 	n, err := strconv.Atoi(digits)
-	return n, found && err == nil && n >= 1 && ofVersion(v.View, n) == collection
+	return n, found && err == nil && n >= 1 && ofVersion(name, n) == text
 }
 
 func ofVersion(name string, version int) string {

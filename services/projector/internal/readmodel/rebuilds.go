@@ -22,7 +22,11 @@ var ErrRevised = errors.New("the rebuild was changed at the same time by another
 // rebuildKey is the key of a rebuild's record in collection_owners, beside collections
 // and feeds.
 func rebuildKey(r *rebuild.Record) string {
-	return fmt.Sprintf("$rebuild:%s:%d", r.Projection, r.Declared)
+	key := fmt.Sprintf("$rebuild:%s:%d", r.Projection, r.Declared)
+	if r.View != "" {
+		key += ":" + r.View
+	}
+	return key
 }
 
 // Rebuilds are the records of rebuilds, as a majority has them.
@@ -38,6 +42,26 @@ func (s *Store) Rebuilds(ctx context.Context) (rebuild.Records, error) {
 		return nil, fmt.Errorf("read rebuilds in %q: %w", projection.Owners, err)
 	}
 	return records, nil
+}
+
+// Claimed is the highest number of a version of a projection of this name whose positions
+// are claimed, 0 for none. Another group's have documents elsewhere.
+func (s *Store) Claimed(ctx context.Context, v *projection.Version) (highest int, err error) {
+	of := accountKey(v.Projection + "_v")
+	cursor, err := s.db.Collection(projection.Owners).Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: of}, {Key: "$lt", Value: of + ":"}}}})
+	var claims []ownership
+	if err == nil {
+		err = cursor.All(ctx, &claims)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read whose positions are claimed in %q: %w", projection.Owners, err)
+	}
+	for i := range claims {
+		if n, is := v.InAccount(claims[i].Projection); is {
+			highest = max(highest, n)
+		}
+	}
+	return highest, nil
 }
 
 // holdTime is how long a command has a record for itself. What it does meanwhile it ends

@@ -56,6 +56,27 @@ func TestRebuilds_TheSameStateIsLeftOnce(t *testing.T) {
 	}
 }
 
+// Projections of one name and version that have different documents have records of their own.
+func TestRebuilds_OfOneNameAreToldApartByTheirDocuments(t *testing.T) {
+	t.Parallel()
+	client, database := servers.Mongo(t, nil)
+	store := readmodel.New(client, readmodel.Config{Database: database})
+	at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	for _, view := range []string{"orders", "others"} {
+		v := projection.Version{Projection: "orders", View: view, Number: 1}
+		was := recorded(t, store, &v)
+		if err := store.Revise(t.Context(), was, was.Begin(&v, 1, "c", "somebody", view, at)); err != nil {
+			t.Fatalf("the record of %s: %v", view, err)
+		}
+		if err := store.Revise(t.Context(), recorded(t, store, &v), recorded(t, store, &v).Follow()); err != nil {
+			t.Fatalf("the record of %s once more: %v", view, err)
+		}
+		if r := recorded(t, store, &v); r.Why != view || r.State != rebuild.Following {
+			t.Errorf("of %s: got %+v, want its own record", view, r)
+		}
+	}
+}
+
 // While a command has a record for itself nobody else changes it; once it was silent for
 // long enough, the next one does, and it does not any more.
 func TestRebuilds_ARecordThatIsHeldIsNobodyElses(t *testing.T) {
@@ -85,7 +106,7 @@ func TestRebuilds_ARecordThatIsHeldIsNobodyElses(t *testing.T) {
 		t.Errorf("a hold of what it has let go: %v", err)
 	}
 	past := bson.D{{Key: "$set", Value: bson.D{{Key: "heldUntil", Value: time.Now().Add(-time.Second)}}}}
-	if _, err := client.Database(database).Collection(projection.Owners).UpdateByID(t.Context(), "$rebuild:orders:1", past); err != nil {
+	if _, err := client.Database(database).Collection(projection.Owners).UpdateByID(t.Context(), "$rebuild:orders:1:orders", past); err != nil {
 		t.Fatal(err)
 	}
 	seen = recorded(t, store, &v)

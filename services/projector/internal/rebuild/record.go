@@ -28,6 +28,9 @@ type Record struct {
 	// PROJECTIONS has of it.
 	Projection string `bson:"projection"`
 	Declared   int    `bson:"declared"`
+	// View is that of the versions, which those of another projection of the same name do
+	// not have; "" where an earlier release began the first rebuild.
+	View string `bson:"view,omitempty"`
 	// Current is the version that is written, Next the one that is filled; 0 for none.
 	Current int `bson:"current"`
 	Next    int `bson:"next"`
@@ -62,7 +65,7 @@ type Record struct {
 // existing one. content is the hash of the projection that fills it.
 func (r Record) Begin(v *projection.Version, highest int, content, who, why string, at time.Time) Record {
 	if r.Current == 0 {
-		r.Projection, r.Declared, r.Current = v.Projection, v.Number, v.Number
+		r.Projection, r.Declared, r.View, r.Current = v.Projection, v.Number, v.View, v.Number
 	}
 	r.Given = r.taken()
 	r.Highest = max(r.Highest, r.Current, highest) + 1
@@ -163,7 +166,13 @@ func (r *Record) taken() []int {
 
 // of tells whether the record is of a version that PROJECTIONS declares.
 func (r *Record) of(v *projection.Version) bool {
-	return r.Projection == v.Projection && r.Declared == v.Number
+	return r.under(v) && r.Declared == v.Number
+}
+
+// under tells whether the record is of any version of the same projection, and not of one
+// that has only its name: a group may have that, with documents of its own.
+func (r *Record) under(v *projection.Version) bool {
+	return r.Projection == v.Projection && (r.View == "" || r.View == v.View)
 }
 
 // Records are those of a read database.
@@ -179,10 +188,10 @@ func (rs Records) Of(v *projection.Version) Record {
 	return Record{}
 }
 
-// Under are the records of all versions of a projection, whichever are declared.
-func (rs Records) Under(name string) (under Records) {
+// Under are the records of all versions of a version's projection, whichever are declared.
+func (rs Records) Under(v *projection.Version) (under Records) {
 	for i := range rs {
-		if rs[i].Projection == name {
+		if rs[i].under(v) {
 			under = append(under, rs[i])
 		}
 	}
@@ -221,7 +230,7 @@ func (rs Records) Versions(declared projection.Projections) (projection.Projecti
 			continue
 		}
 		for i := range rs {
-			if r := &rs[i]; r.Projection == v.Projection && slices.Contains(r.taken(), v.Number) {
+			if r := &rs[i]; r.under(&v) && slices.Contains(r.taken(), v.Number) {
 				return nil, fmt.Errorf("%w: projection %q of version %d was rebuilt up to version %d: declare version %d", ErrTaken, v.Projection, r.Declared, r.Highest, r.Highest+1)
 			}
 		}
@@ -255,7 +264,7 @@ func (rs Records) Current(declared projection.Projections) projection.Projection
 // Follower is the number of the version that follows a current one, and has all that it
 // has; 0 for none.
 func (rs Records) Follower(current *projection.Version) int {
-	for _, r := range rs.Under(current.Projection) {
+	for _, r := range rs.Under(current) {
 		if r.Current == current.Number && r.State == Following {
 			return r.Next
 		}

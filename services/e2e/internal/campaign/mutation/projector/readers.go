@@ -7,6 +7,7 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func readerGuards() []guard.Guard {
 	const (
 		once    = "TestRebuilds_TheSameStateIsLeftOnce"
+		named   = "TestRebuilds_OfOneNameAreToldApartByTheirDocuments"
 		held    = "TestRebuilds_ARecordThatIsHeldIsNobodyElses"
 		byHand  = "TestRebuild_WhatReadersSeeByHandIsNotDropped"
 		changed = "TestRebuild_OfAProjectionThatHasChangedIsBegunAgain"
@@ -28,6 +29,30 @@ func readerGuards() []guard.Guard {
 			With:    `{Key: "turn", Value: bson.D{{Key: "$gte", Value: 0}}}}`,
 			Package: readmodel,
 			Tests:   []string{once},
+		},
+		{
+			Name:    "readers: a rebuild is of the documents that its record names",
+			File:    rebuild + "/record.go",
+			Cut:     `return r.Projection == v.Projection && (r.View == "" || r.View == v.View)`,
+			With:    `return r.Projection == v.Projection`,
+			Package: readmodel,
+			Tests:   []string{named},
+		},
+		{
+			Name:    "readers: rebuilds of projections of one name have records of their own",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     `if r.View != "" {`,
+			With:    "if false {",
+			Package: readmodel,
+			Tests:   []string{named},
+		},
+		{
+			Name:    "readers: a rebuild gives out no number whose positions are claimed",
+			File:    command + "/rebuild.go",
+			Cut:     "if highest, err = r.store.Claimed(",
+			With:    "if _, err = r.store.Claimed(",
+			Package: app,
+			Tests:   []string{"TestRebuild_IsNoneOfAnotherGroupsProjectionOfTheSameName"},
 		},
 		{
 			Name:    "readers: a record that a command has is nobody else's",
@@ -64,7 +89,7 @@ func readerGuards() []guard.Guard {
 		{
 			Name:    "readers: the command switch sees a rebuild that has begun meanwhile",
 			File:    command + "/held.go",
-			Cut:     "if len(stored.Under(v.Projection)) != len(records) {",
+			Cut:     "if len(stored.Under(v)) != len(records) {",
 			With:    "if stored == nil {",
 			Package: app,
 			Tests:   []string{beside},
