@@ -27,6 +27,7 @@ const (
 	duplicateWindow = "PT10M"
 	lockDuration    = "PT1M"
 	maxDeliveries   = 10
+	maxMegabytes    = 5120 // as many as Standard has, which 5,000,000 small messages need
 )
 
 // create makes the topics. A topic keeps what no subscription takes from it
@@ -44,7 +45,7 @@ func (s *Stage) create(ctx context.Context, topics []Topic) error {
 
 func (s *Stage) createTopic(ctx context.Context, client *admin.Client, t Topic) error {
 	name := s.Topic(t.Name)
-	properties := &admin.TopicProperties{EnablePartitioning: &t.Partitioned, RequiresDuplicateDetection: &t.Deduplicates}
+	properties := &admin.TopicProperties{EnablePartitioning: &t.Partitioned, RequiresDuplicateDetection: &t.Deduplicates, MaxSizeInMegabytes: new(int32(maxMegabytes))}
 	if t.Deduplicates {
 		properties.DuplicateDetectionHistoryTimeWindow = new(duplicateWindow)
 	}
