@@ -93,8 +93,9 @@ func bySession(events []event) iter.Seq[[]event] {
 }
 
 // send sends batches with the bare SDK, over as many links as the publisher has,
-// and some of them at once.
-func (s *site) send(ctx context.Context, atOnce int, batches [][]event) (took, error) {
+// and some of them at once. Where events is more than they have, it sends them again as
+// those of other aggregates.
+func (s *site) send(ctx context.Context, atOnce int, batches [][]event, events int) (took, error) {
 	client, err := azservicebus.NewClientFromConnectionString(s.endpoints.ServiceBus, nil)
 	if err != nil {
 		return took{}, err
@@ -107,24 +108,37 @@ func (s *site) send(ctx context.Context, atOnce int, batches [][]event) (took, e
 		}
 	}
 	since := since(ownCPU)
-	var next, sent atomic.Int64
+	var next, taken, sent atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range atOnce {
 		group.Go(func() error {
 			for {
 				n := int(next.Add(1)) - 1
-				if n >= len(batches) {
+				round, of := n/len(batches), n%len(batches)
+				if taken.Add(int64(len(batches[of]))) >= int64(events+len(batches[of])) {
 					return nil
 				}
-				if err := sendBatch(ctx, senders[i%links], n*batch, batches[n]); err != nil {
+				if err := sendBatch(ctx, senders[i%links], n*batch, inRound(batches[of], round)); err != nil {
 					return err
 				}
-				sent.Add(int64(len(batches[n])))
+				sent.Add(int64(len(batches[of])))
 			}
 		})
 	}
 	err = group.Wait()
 	return since(int(sent.Load())), err
+}
+
+// inRound are events of other aggregates in each round but the first.
+func inRound(events []event, round int) []event {
+	if round == 0 {
+		return events
+	}
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].aggregate += fmt.Sprintf("-%d", round)
+	}
+	return events
 }
 
 // connected returns a sender whose link is open.

@@ -11,8 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// mostSent bounds how many messages the plain send of a copy sends: its rate does
-// not depend on it, and they are kept in memory.
+// mostSent bounds how many events the plain send of a copy has in memory. It sends them
+// again as those of other aggregates, until it has sent as many as there are.
 const mostSent = 200_000
 
 // Copied compares a copy with what bounds it.
@@ -34,7 +34,7 @@ func Copy(ctx context.Context, c Config) (r Copied, err error) {
 	}
 	shape := shapes[0]
 	r.Send, err = c.measure(ctx, func(ctx context.Context, s *site) (took, error) {
-		return s.send(ctx, shape.bareSenders, slices.Collect(shape.batches(read)))
+		return s.send(ctx, shape.bareSenders, slices.Collect(shape.batches(read)), c.Events)
 	})
 	if err != nil {
 		return r, fmt.Errorf("plain send: %w", err)

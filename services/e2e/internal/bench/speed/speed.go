@@ -92,7 +92,7 @@ func Compare(ctx context.Context, c Config) (Comparison, error) {
 						return took{}, err
 					}
 				}
-				return s.send(ctx, shape.bareSenders, slices.Collect(shape.batches(read)))
+				return s.send(ctx, shape.bareSenders, slices.Collect(shape.batches(read)), len(read))
 			}},
 			way{"publisher, " + shape.batching + " batches", &b.Publisher, func(ctx context.Context, s *site) (took, error) {
 				return s.publish(ctx, 1, map[string]string{"BATCHING": shape.batching})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,12 @@ type Config struct {
 	Given *cluster.Endpoints
 	// World is the world that the sandbox begins in, as a JSON object; empty for none.
 	World string
+	// History is how many small changes the sandbox's oplog keeps; 0 is as many as usual.
+	History int
 }
+
+// smallChange is more than a change of few fields takes in the oplog, in bytes.
+const smallChange = 1 << 10
 
 // Stage is where one measurement is made. Open sets it up, Close clears it away.
 type Stage struct {
@@ -60,7 +66,11 @@ func Open(ctx context.Context, cfg Config, name string, topics ...Topic) (*Stage
 				return nil, fmt.Errorf("write the world: %w", err)
 			}
 		}
-		c := cluster.New(cluster.Config{Binaries: cfg.Place.Binaries, Dir: s.Dir, World: world})
+		args := cluster.SandboxAnywhere()
+		if cfg.History > 0 {
+			args = append(args, "--oplog-entries", strconv.Itoa(cfg.History), "--oplog-bytes", strconv.Itoa(cfg.History*smallChange))
+		}
+		c := cluster.New(cluster.Config{Binaries: cfg.Place.Binaries, Dir: s.Dir, World: world, SandboxArgs: args})
 		s.sandbox = c.Sandbox
 		if err := c.StartSandbox(ctx); err != nil {
 			c.Close()

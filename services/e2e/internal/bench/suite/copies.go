@@ -13,7 +13,7 @@ import (
 func copies(s Scale) experiment {
 	e := experiment{
 		name: "copies", title: "Copies",
-		shows: "A collection with the index of a copy is copied (START_AT=snapshot). In each repetition, one after another, each on fresh servers: the bare driver reads it in the same order; the bare SDK sends messages as large, in the same batches, at most 200,000; " +
+		shows: "A collection with the index of a copy is copied (START_AT=snapshot). In each repetition, one after another, each on fresh servers: the bare driver reads it in the same order; the bare SDK sends as many messages, as large, in the same batches; " +
 			"the publisher does both. The limit is the slower of the two.",
 	}
 	for i := range s.Repeats {

@@ -37,7 +37,9 @@ func resume(s Scale) experiment {
 }
 
 func (b *bench) resume(ctx context.Context) (figures []results.Figure, err error) {
-	s, err := b.open(ctx, relayTopic())
+	cfg := b.cfg
+	cfg.History = 2 * b.scale.Foreign
+	s, err := b.openWith(ctx, cfg, relayTopic())
 	if err != nil {
 		return nil, err
 	}

@@ -46,8 +46,12 @@ type bench struct {
 
 // open sets up a stage for one measurement.
 func (b *bench) open(ctx context.Context, topics ...stage.Topic) (*stage.Stage, error) {
+	return b.openWith(ctx, b.cfg, topics...)
+}
+
+func (b *bench) openWith(ctx context.Context, cfg stage.Config, topics ...stage.Topic) (*stage.Stage, error) {
 	b.count++
-	return stage.Open(ctx, b.cfg, fmt.Sprintf("bench_%s_%d", b.run, b.count), topics...)
+	return stage.Open(ctx, cfg, fmt.Sprintf("bench_%s_%d", b.run, b.count), topics...)
 }
 
 // leastPatience is how long any round may take.

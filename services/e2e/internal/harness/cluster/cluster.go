@@ -25,6 +25,11 @@ type Cluster struct {
 	endpoints Endpoints // set before the services are laid out
 }
 
+// SandboxAnywhere are the arguments of a sandbox that is on free ports of this machine.
+func SandboxAnywhere() []string {
+	return []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+}
+
 // New prepares a cluster. The services can be laid out and started before the
 // sandbox when cfg.Backend says where it will be.
 func New(cfg Config) *Cluster {
@@ -39,7 +44,7 @@ func New(cfg Config) *Cluster {
 	if cfg.Backend == nil || cfg.SandboxArgs != nil {
 		args := cfg.SandboxArgs
 		if args == nil {
-			args = []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+			args = SandboxAnywhere()
 		}
 		if cfg.World != "" {
 			args = append(slices.Clone(args), "--world", cfg.World)
