@@ -1,9 +1,8 @@
 package engine
 
 import (
+	"bytes"
 	"context"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/engine/storage"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
@@ -51,7 +50,7 @@ func (t *target) find(ctx context.Context, s Selection) (*found, error) {
 
 // pickFirst selects the least record by the sort.
 func (f *found) pickFirst(ctx context.Context, t *storage.Table, a storage.Access, s Selection) error {
-	var least bson.Raw
+	var least, key []byte
 	for sc := storage.NewScan(t, a); ; {
 		id, rec, ok := sc.Step()
 		if !ok {
@@ -64,8 +63,14 @@ func (f *found) pickFirst(ctx context.Context, t *storage.Table, a storage.Acces
 		if err != nil {
 			return err
 		}
-		if matches && (least == nil || s.Sort.Compare(rec.Doc, least) < 0) {
-			least = rec.Doc
+		if !matches {
+			continue
+		}
+		if key, err = s.Sort.AppendKey(key[:0], rec.Doc); err != nil {
+			return err
+		}
+		if len(f.ids) == 0 || bytes.Compare(key, least) < 0 {
+			least, key = key, least
 			f.ids = append(f.ids[:0], id)
 		}
 	}

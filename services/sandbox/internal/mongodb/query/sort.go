@@ -1,6 +1,9 @@
 package query
 
 import (
+	"bytes"
+	"strings"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -98,15 +101,60 @@ func (s *Sort) Fields() []SortField {
 	return s.fields
 }
 
-// Compare orders two documents; a nil Sort finds all equal. A field that is an
-// array counts with its least element in an ascending sort and with its
-// greatest in a descending one.
-func (s *Sort) Compare(a, b bson.Raw) int {
+// AppendKey appends a key for the document: bytes.Compare of keys gives the
+// order of the documents. A document with arrays at fields of the sort has a
+// compound key for each element, and counts with the first of them in the order
+// of the sort. Fields within different arrays have none: that is an error.
+func (s *Sort) AppendKey(dst []byte, doc bson.Raw) ([]byte, error) {
 	if s == nil {
-		return 0
+		return dst, nil
 	}
+	start := len(dst)
+	for i, path := range s.paths {
+		v, single := path.Single(doc)
+		if !single {
+			return s.appendLeast(dst[:start], doc)
+		}
+		dst = s.appendValue(dst, i, v)
+	}
+	return dst, nil
+}
+
+// appendLeast is AppendKey for a document with arrays.
+func (s *Sort) appendLeast(dst []byte, doc bson.Raw) ([]byte, error) {
+	paths := make([]string, len(s.fields))
 	for i, f := range s.fields {
-		c := bsonkit.Compare(s.value(i, a), s.value(i, b))
+		paths[i] = f.Path
+	}
+	var least, key []byte
+	_, parallel := bsonkit.CompoundKeys(doc, paths, func(values []bson.RawValue) {
+		key = key[:0]
+		for i, v := range values {
+			key = s.appendValue(key, i, v)
+		}
+		if least == nil || bytes.Compare(key, least) < 0 {
+			least, key = key, least
+		}
+	})
+	if parallel {
+		return nil, mongoerr.New(mongoerr.BadValue, "cannot sort with keys that are parallel arrays")
+	}
+	return append(dst, least...), nil
+}
+
+func (s *Sort) appendValue(dst []byte, i int, v bson.RawValue) []byte {
+	v = s.collation.Fold(v)
+	if s.fields[i].Descending {
+		return bsonkit.AppendKeyDesc(dst, v)
+	}
+	return bsonkit.AppendKey(dst, v)
+}
+
+// CompareWhole orders two elements of an array by their fields as $push does: an
+// array is a value like another, entered only by an index in a path.
+func (s *Sort) CompareWhole(a, b bson.Raw) int {
+	for _, f := range s.fields {
+		c := s.collation.Compare(lookupWhole(a, f.Path), lookupWhole(b, f.Path))
 		if c != 0 && f.Descending {
 			return -c
 		}
@@ -117,33 +165,13 @@ func (s *Sort) Compare(a, b bson.Raw) int {
 	return 0
 }
 
-// AppendKey appends a key for the document: bytes.Compare of keys is Compare of
-// documents. Sorting many documents by key reads each only once.
-func (s *Sort) AppendKey(dst []byte, doc bson.Raw) []byte {
-	if s == nil {
-		return dst
-	}
-	for i, f := range s.fields {
-		if f.Descending {
-			dst = bsonkit.AppendKeyDesc(dst, s.value(i, doc))
-		} else {
-			dst = bsonkit.AppendKey(dst, s.value(i, doc))
+func lookupWhole(doc bson.Raw, path string) bson.RawValue {
+	at := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+	for part := range strings.SplitSeq(path, ".") {
+		if at.Type != bson.TypeEmbeddedDocument && at.Type != bson.TypeArray {
+			return bson.RawValue{}
 		}
+		at, _ = bsonkit.Get(at.Value, part)
 	}
-	return dst
-}
-
-func (s *Sort) value(i int, doc bson.Raw) bson.RawValue {
-	if v, ok := s.paths[i].Single(doc); ok {
-		return s.collation.Fold(v)
-	}
-	values, _ := bsonkit.AppendIndexValues(nil, doc, s.paths[i])
-	best := s.collation.Fold(values[0])
-	for _, v := range values[1:] {
-		v = s.collation.Fold(v)
-		if c := bsonkit.Compare(v, best); c != 0 && (c > 0) == s.fields[i].Descending {
-			best = v
-		}
-	}
-	return best
+	return at
 }

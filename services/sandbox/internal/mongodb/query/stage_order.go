@@ -40,7 +40,10 @@ func sorting(s *Sort, limit int64, env expression.Env) stage {
 			var all []keyed
 			memory := SortMemory(env)
 			for doc, err := range in {
-				k := keyed{s.AppendKey(nil, doc), doc}
+				k := keyed{doc: doc}
+				if err == nil {
+					k.key, err = s.AppendKey(nil, doc)
+				}
 				if err == nil {
 					err = memory.Take(k.size())
 				}

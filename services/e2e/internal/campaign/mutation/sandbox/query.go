@@ -167,5 +167,29 @@ func queryGuards() []guard.Guard {
 			Package: query + "/match",
 			Tests:   []string{"TestSchema_SchemasAreRefused"},
 		},
+		{
+			Name:    "sandbox: fields within different arrays have no sort key",
+			File:    query + "/sort.go",
+			Cut:     "if parallel {",
+			With:    "if parallel && false {",
+			Package: server,
+			Tests:   []string{"TestSort_RefusesParallelArrays"},
+		},
+		{
+			Name:    "sandbox: a document with arrays counts with the first of its compound keys",
+			File:    query + "/sort.go",
+			Cut:     "bytes.Compare(key, least) < 0",
+			With:    "bytes.Compare(key, least) > 0",
+			Package: query,
+			Tests:   []string{"TestSort_Sorting"},
+		},
+		{
+			Name:    "sandbox: $push sorts by an element that a path names by its index",
+			File:    query + "/sort.go",
+			Cut:     "at.Type != bson.TypeEmbeddedDocument && at.Type != bson.TypeArray",
+			With:    "at.Type != bson.TypeEmbeddedDocument",
+			Package: query + "/modify",
+			Tests:   []string{"TestUpdate_ArrayOperators"},
+		},
 	}
 }

@@ -40,7 +40,11 @@ func sortDocuments(ctx context.Context, docs command.Puller, sort *query.Sort, w
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		k := keyed{key: sort.AppendKey(nil, doc), doc: doc}
+		key, err := sort.AppendKey(nil, doc)
+		if err != nil {
+			return nil, err
+		}
+		k := keyed{key: key, doc: doc}
 		if err := memory.Take(k.size()); err != nil {
 			return nil, err
 		}

@@ -153,7 +153,14 @@ func compareAccesses(t rapid.TB, table *Table, filter, order bson.D) {
 			t.Fatalf("filter %v through the keys of %s: got %d documents, want %v", filter, chosen, n, want)
 		}
 	}
-	if chosen.Sorted && !slices.IsSortedFunc(got, sort.Compare) {
+	key := func(doc bson.Raw) []byte {
+		key, err := sort.AppendKey(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	if chosen.Sorted && !slices.IsSortedFunc(got, func(a, b bson.Raw) int { return bytes.Compare(key(a), key(b)) }) {
 		t.Fatalf("filter %v sort %v: got %v, which is not sorted", filter, order, got)
 	}
 	byBytes := func(a, b bson.Raw) int { return bytes.Compare(a, b) }

@@ -20,11 +20,15 @@ func eachKey(fields []IndexField, doc bson.Raw, emit func([]bson.RawValue)) (mul
 	if len(fields) == 1 {
 		return eachSingleKey(fields[0].Path, doc, emit), nil
 	}
-	walks := make([]walk, len(fields))
+	paths := make([]string, len(fields))
 	for i, f := range fields {
-		walks[i] = walk{at: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}, rest: f.Path}
+		paths[i] = f.Path
 	}
-	return expand(walks, emit)
+	multikey, parallel := bsonkit.CompoundKeys(doc, paths, emit)
+	if parallel {
+		return multikey, mongoerr.New(mongoerr.CannotIndexParallelArrays, "cannot index parallel arrays")
+	}
+	return multikey, nil
 }
 
 // eachSingleKey is eachKey for an index on one field.
@@ -52,120 +56,4 @@ func hasPosition(path string) bool {
 		}
 	}
 	return false
-}
-
-// walk is the way of one indexed path into a document: the value reached and
-// the part of the path that still lies before it.
-type walk struct {
-	at   bson.RawValue
-	rest string
-	// element tells that the value is an element of an array that has been
-	// expanded: an array at the end of the path is then a value like another.
-	element bool
-}
-
-// expand walks all paths until each has its value, and does so for each element
-// of an array that they meet. Paths of one index may meet one array only.
-func expand(walks []walk, emit func([]bson.RawValue)) (multikey bool, err error) {
-	array := -1
-	for i := range walks {
-		walks[i] = walks[i].advance()
-		if !walks[i].atArray() {
-			continue
-		}
-		if array >= 0 && !sameValue(walks[array].at, walks[i].at) {
-			return false, mongoerr.New(mongoerr.CannotIndexParallelArrays, "cannot index parallel arrays")
-		}
-		array = i
-	}
-	if array < 0 {
-		values := make([]bson.RawValue, len(walks))
-		for i, w := range walks {
-			values[i] = w.at
-		}
-		emit(values)
-		return false, nil
-	}
-	elements := elementsOf(walks[array].at)
-	for _, element := range elements {
-		next := make([]walk, len(walks))
-		for i, w := range walks {
-			next[i] = w
-			if w.atArray() {
-				next[i] = w.into(element)
-			}
-		}
-		if _, err := expand(next, emit); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
-}
-
-// elementsOf gives one undefined element for an empty array: an index holds
-// that key for it.
-func elementsOf(array bson.RawValue) []bson.RawValue {
-	var elements []bson.RawValue
-	for it := bsonkit.Iterate(array.Value); it.Next(); {
-		elements = append(elements, it.Value())
-	}
-	if elements == nil {
-		return []bson.RawValue{{Type: bson.TypeUndefined}}
-	}
-	return elements
-}
-
-// advance follows the path through documents, up to its end, to an array or to
-// where nothing is.
-func (w walk) advance() walk {
-	for w.rest != "" {
-		switch w.at.Type {
-		case bson.TypeEmbeddedDocument:
-			name, rest, _ := strings.Cut(w.rest, ".")
-			w.at, _ = bsonkit.Get(w.at.Value, name)
-			w.rest, w.element = rest, false
-		case bson.TypeArray:
-			element, rest, positional := w.position()
-			if !positional {
-				return w
-			}
-			w.at, w.rest, w.element = element, rest, false
-		default:
-			return walk{}
-		}
-	}
-	return w
-}
-
-// position follows a path that names an element of the array by its index.
-func (w walk) position() (element bson.RawValue, rest string, ok bool) {
-	name, rest, _ := strings.Cut(w.rest, ".")
-	if n, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(n, 10) != name {
-		return bson.RawValue{}, "", false
-	}
-	element, ok = bsonkit.Get(w.at.Value, name)
-	return element, rest, ok
-}
-
-// atArray tells a walk that waits for the elements of the array it has met. An
-// array inside an array is not expanded again.
-func (w walk) atArray() bool {
-	atEnd := w.element && w.rest == ""
-	return w.at.Type == bson.TypeArray && !atEnd
-}
-
-// into goes on with one element of the array.
-func (w walk) into(element bson.RawValue) walk {
-	if w.rest == "" {
-		return walk{at: element, element: true}
-	}
-	if element.Type == bson.TypeEmbeddedDocument {
-		return walk{at: element, rest: w.rest}
-	}
-	return walk{}
-}
-
-// sameValue reports that both are the same bytes of the same document.
-func sameValue(a, b bson.RawValue) bool {
-	return len(a.Value) == len(b.Value) && len(a.Value) > 0 && &a.Value[0] == &b.Value[0]
 }

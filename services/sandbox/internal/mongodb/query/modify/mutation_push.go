@@ -79,7 +79,7 @@ func pushOrder(v bson.RawValue, by *collation.Collation) (func(a, b bson.RawValu
 			return nil, mongoerr.New(mongoerr.BadValue, "The $sort pattern is invalid: %s", bsonkit.Describe(v))
 		}
 		s = s.In(by)
-		return func(a, b bson.RawValue) int { return s.Compare(asDocument(a), asDocument(b)) }, nil
+		return func(a, b bson.RawValue) int { return s.CompareWhole(asDocument(a), asDocument(b)) }, nil
 	}
 	switch n, _ := bsonkit.WholeNumber(v); n {
 	case 1:

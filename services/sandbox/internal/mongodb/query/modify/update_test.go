@@ -133,6 +133,8 @@ func TestUpdate_ArrayOperators(t *testing.T) {
 		{"push behind the end", `{"_id":1,"a":[1]}`, `{"$push":{"a":{"$each":[2],"$position":9}}}`, `{"_id":1,"a":[1,2]}`, `{"a.1":2} -`},
 		{"push, sort and slice", `{"_id":1,"o":[{"k":2},{"k":1}]}`, `{"$push":{"o":{"$each":[{"k":3},{"k":0}],"$sort":{"k":1},"$slice":3}}}`, `{"_id":1,"o":[{"k":0},{"k":1},{"k":2}]}`, `{"o":[{"k":0},{"k":1},{"k":2}]} -`},
 		{"push and keep the last", `{"_id":1,"a":[1,2,3]}`, `{"$push":{"a":{"$each":[4],"$slice":-2}}}`, `{"_id":1,"a":[3,4]}`, `{"a":[3,4]} -`},
+		{"push and sort by arrays as values", `{"_id":1,"o":[{"k":[1,9],"l":[2]},{"k":[1,3],"l":[5]}]}`, `{"$push":{"o":{"$each":[{"k":7}],"$sort":{"k":1,"l":1}}}}`, `{"_id":1,"o":[{"k":7},{"k":[1,3],"l":[5]},{"k":[1,9],"l":[2]}]}`, `{"o":[{"k":7},{"k":[1,3],"l":[5]},{"k":[1,9],"l":[2]}]} -`},
+		{"push and sort by an element", `{"_id":1,"o":[{"k":[1,9]},{"k":[1,3]}]}`, `{"$push":{"o":{"$each":[{"k":[0,5]}],"$sort":{"k.1":-1}}}}`, `{"_id":1,"o":[{"k":[1,9]},{"k":[0,5]},{"k":[1,3]}]}`, `{"o":[{"k":[1,9]},{"k":[0,5]},{"k":[1,3]}]} -`},
 		{"push and sort whole values down", `{"_id":1,"a":[1,"x"]}`, `{"$push":{"a":{"$each":[2],"$sort":-1}}}`, `{"_id":1,"a":["x",2,1]}`, `{"a":["x",2,1]} -`},
 		{"slice to nothing", `{"_id":1,"a":[1]}`, `{"$push":{"a":{"$each":[],"$slice":0}}}`, `{"_id":1,"a":[]}`, `{"a":[]} -`},
 		{"addToSet knows equal numbers", `{"_id":1,"a":[1,2]}`, `{"$addToSet":{"a":{"$numberDouble":"2"}}}`, `{"_id":1,"a":[1,2]}`, "nil"},
