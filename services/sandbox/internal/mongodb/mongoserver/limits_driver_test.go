@@ -117,6 +117,28 @@ func TestMaxTime_EndsWhateverRuns(t *testing.T) {
 	}
 }
 
+// Comparing each element's path with those before it would take minutes.
+func TestUpdate_ChangesAllElementsOfALongArray(t *testing.T) {
+	t.Parallel()
+	coll := start(t, engine.Config{}).db.Collection("c")
+	elements := make(bson.A, 100_000)
+	for i := range elements {
+		elements[i] = bson.D{{Key: "x", Value: i}, {Key: "y", Value: 0}}
+	}
+	_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: elements}})
+	must(t, err)
+	result, err := coll.UpdateOne(t.Context(), one("_id", 1), one("$inc", bson.D{{Key: "a.$[].x", Value: 1}, {Key: "a.$[].y", Value: 1}}))
+	must(t, err)
+	if result.ModifiedCount != 1 {
+		t.Errorf("modified %d documents, want 1", result.ModifiedCount)
+	}
+	n, err := coll.CountDocuments(t.Context(), bson.D{{Key: "a.99999.x", Value: 100_000}, {Key: "a.y", Value: bson.D{{Key: "$ne", Value: 0}}}})
+	must(t, err)
+	if n != 1 {
+		t.Error("not every element was changed")
+	}
+}
+
 func TestKillOp_EndsACommandThatCurrentOpLists(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})

@@ -191,5 +191,29 @@ func queryGuards() []guard.Guard {
 			Package: query + "/modify",
 			Tests:   []string{"TestUpdate_ArrayOperators"},
 		},
+		{
+			Name:    "sandbox: $[] ends between two elements when its statement is to end",
+			File:    query + "/modify/walk.go",
+			Cut:     "if err := a.interrupted(); err != nil {",
+			With:    "if err := a.interrupted(); err != nil && false {",
+			Package: query + "/modify",
+			Tests:   []string{"TestUpdate_EndsBetweenTheElementsOfAnArray"},
+		},
+		{
+			Name:    "sandbox: an update through $[] changes no element within which it has changed something",
+			File:    query + "/modify/walk.go",
+			Cut:     "if _, known := a.touched[path]; known {",
+			With:    "if a.touched[path] {",
+			Package: query + "/modify",
+			Tests:   []string{"TestUpdate_UpdatesAreRefusedByTheDocument"},
+		},
+		{
+			Name:    "sandbox: an update through $[] changes nothing within an element that it has changed",
+			File:    query + "/modify/walk.go",
+			Cut:     "if a.touched[path[:i]] {",
+			With:    "if a.touched[path[:i]] && false {",
+			Package: query + "/modify",
+			Tests:   []string{"TestUpdate_UpdatesAreRefusedByTheDocument"},
+		},
 	}
 }

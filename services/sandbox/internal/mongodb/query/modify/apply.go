@@ -52,7 +52,9 @@ type application struct {
 	inserting bool
 	updated   *bsonkit.Builder // nil where nobody asks for a delta
 	removed   []string
-	touched   [][]string // paths that were walked, kept if there may be conflicts
+	// touched are the paths that were walked (true) and those above them (false),
+	// kept if there may be conflicts.
+	touched map[string]bool
 	// arrays are those of which $[] or $[name] changed elements; inside is set
 	// while such an element is being changed.
 	arrays []*changedArray

@@ -2,6 +2,7 @@ package modify_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -218,6 +219,31 @@ func TestUpdate_PositionalUpdates(t *testing.T) {
 	}
 }
 
+func TestUpdate_EndsBetweenTheElementsOfAnArray(t *testing.T) {
+	t.Parallel()
+	stop := errors.New("stopped")
+	left := 2
+	env := querytest.Env()
+	env.Interrupted = func() error {
+		if left--; left < 0 {
+			return stop
+		}
+		return nil
+	}
+	u, err := modify.Compile(querytest.Value(t, `{"$inc":{"a.$[]":1}}`), modify.Options{Env: env})
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	applied, err := u.Apply(querytest.Document(t, `{"a":[1,2]}`), nil)
+	if err != nil || !applied.Changed {
+		t.Errorf("two elements: got %v, changed %t, want a change", err, applied.Changed)
+	}
+	left = 2
+	if _, err := u.Apply(querytest.Document(t, `{"a":[1,2,3]}`), nil); !errors.Is(err, stop) {
+		t.Errorf("three elements: got %v, want %v", err, stop)
+	}
+}
+
 func TestUpdate_UpdatePipelines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -400,6 +426,8 @@ func TestUpdate_UpdatesAreRefusedByTheDocument(t *testing.T) {
 		{`{"$set":{"missing.$[]":1}}`, mongoerr.BadValue},
 		{`{"$set":{"a.$[].x":1}}`, mongoerr.PathNotViable},
 		{`{"$set":{"a.$[]":1,"a.0":2}}`, mongoerr.ConflictingUpdateOperators},
+		{`{"$set":{"g.$[].x":1,"g.0":2}}`, mongoerr.ConflictingUpdateOperators},
+		{`{"$set":{"g.$[]":{},"g.0.x":2}}`, mongoerr.ConflictingUpdateOperators},
 		{`[{"$set":{"p":{"$add":["$s",1]}}}]`, 16554},
 		{`[{"$replaceWith":"$s"}]`, 40228},
 	} {

@@ -50,6 +50,11 @@ func (a *application) each(node *bsonkit.Node, part string, rest []string, done 
 	before := a.changed
 	defer func() { a.changed = a.changed || before }()
 	for i := range node.Len() {
+		if a.interrupted != nil {
+			if err := a.interrupted(); err != nil {
+				return err
+			}
+		}
 		a.changed, a.inside = false, true
 		ok, err := a.matchesElement(arrayPartName(part), node.At(i).Value())
 		if err != nil {
@@ -228,13 +233,24 @@ func (a *application) touch(path string) error {
 	if !a.several {
 		return nil
 	}
-	parts := strings.Split(path, ".")
-	for _, t := range a.touched {
-		n := min(len(t), len(parts))
-		if slices.Equal(t[:n], parts[:n]) {
-			return mongoerr.New(mongoerr.ConflictingUpdateOperators, "Update created a conflict at '%s'", strings.Join(parts[:n], "."))
-		}
+	clash := func(at string) error {
+		return mongoerr.New(mongoerr.ConflictingUpdateOperators, "Update created a conflict at '%s'", at)
 	}
-	a.touched = append(a.touched, parts)
+	if _, known := a.touched[path]; known {
+		return clash(path)
+	}
+	if a.touched == nil {
+		a.touched = map[string]bool{}
+	}
+	for i := range len(path) {
+		if path[i] != '.' {
+			continue
+		}
+		if a.touched[path[:i]] {
+			return clash(path[:i])
+		}
+		a.touched[path[:i]] = false
+	}
+	a.touched[path] = true
 	return nil
 }
