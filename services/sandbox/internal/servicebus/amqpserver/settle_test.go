@@ -3,6 +3,7 @@ package amqpserver_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
@@ -87,6 +88,36 @@ func TestSettle_ADeferredMessageThatIsNotThereIsNotFound(t *testing.T) {
 	must(t, err)
 	_, err = r.ReceiveDeferredMessages(t.Context(), []int64{12345}, nil)
 	wantCode(t, err, azservicebus.CodeNotFound)
+}
+
+// The message behind the deferred one tells when both have expired: a client then
+// finds it in the dead-letter queue.
+func TestSettle_ADeferredMessageExpiresWhenItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	ns := startNamespace(t)
+	_, err := ns.broker.CreateQueue("short", entity.QueueProperties{DefaultMessageTimeToLive: 2 * time.Second, DeadLetteringOnMessageExpiration: true})
+	must(t, err)
+	c := ns.client(t)
+	s := ns.sender(t, c, "short")
+	must(t, s.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("deferred")}, nil))
+	r, err := c.NewReceiverForQueue("short", nil)
+	must(t, err)
+	m := receive(t, r, 1)[0]
+	must(t, r.DeferMessage(t.Context(), m, nil))
+	must(t, s.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("behind")}, nil))
+	dead, err := c.NewReceiverForQueue("short", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	must(t, err)
+	equal(t, "dead-lettered first", string(receive(t, dead, 1)[0].Body), "behind")
+
+	there, err := r.PeekMessages(t.Context(), 10, nil)
+	must(t, err)
+	equal(t, "messages", len(there), 1)
+	equal(t, "state", there[0].State, azservicebus.MessageStateDeferred)
+	_, err = r.ReceiveDeferredMessages(t.Context(), []int64{*m.SequenceNumber}, nil)
+	wantCode(t, err, azservicebus.CodeNotFound)
+	got := receive(t, dead, 1)[0]
+	equal(t, "dead-lettered when asked for", string(got.Body), "deferred")
+	equalPtr(t, "reason", got.DeadLetterReason, new("TTLExpiredException"))
 }
 
 func TestSettle_EachSettlementWorksOverManagement(t *testing.T) {

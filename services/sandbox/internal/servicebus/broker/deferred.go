@@ -6,8 +6,9 @@ import (
 	"changerelay/services/sandbox/internal/servicebus/entity"
 )
 
-// ReceiveDeferred takes deferred messages by number: all or an error. On a
-// session entity the session must be locked.
+// ReceiveDeferred takes deferred messages by number: all or an error. Those that
+// have outlived their time end with it, and are not found. On a session entity
+// the session must be locked.
 func (b *Broker) ReceiveDeferred(path string, seqs []int64, mode ReceiveMode, sessionID *string) ([]*entity.Delivery, error) {
 	b.mu.Lock()
 	now := time.Now()
@@ -55,12 +56,18 @@ func (r *Receiver) deferred(seqs []int64, now time.Time) ([]*entity.Delivery, er
 	asked := make(map[int64]bool, len(seqs))
 	for _, seq := range seqs {
 		e := s.entry(seq)
-		if e == nil || e.state != entity.StateDeferred || e.lock != nil || e.session != r.session || e.expired(now) || asked[seq] {
+		if e == nil || e.state != entity.StateDeferred || e.lock != nil || e.session != r.session || asked[seq] {
 			r.b.mu.Unlock()
 			return nil, errMessageNotFound(seq)
 		}
 		asked[seq] = true
 		entries = append(entries, e)
+	}
+	if seq, expired := s.expireAmong(entries, now); expired {
+		if err := r.b.unlockAndCommit(); err != nil {
+			return nil, err
+		}
+		return nil, errMessageNotFound(seq)
 	}
 	deliveries := make([]*entity.Delivery, len(entries))
 	for i, e := range entries {
@@ -74,4 +81,15 @@ func (r *Receiver) deferred(seqs []int64, now time.Time) ([]*entity.Delivery, er
 		return nil, err
 	}
 	return deliveries, nil
+}
+
+// expireAmong ends the entries that have outlived their time, and names one.
+func (s *store) expireAmong(entries []*entry, now time.Time) (seq int64, expired bool) {
+	for _, e := range entries {
+		if e.expired(now) {
+			seq, expired = e.seq, true
+			s.expire(e, now)
+		}
+	}
+	return seq, expired
 }

@@ -12,9 +12,9 @@
 //	scheduled ── due ───┘ └──────── (never) ──────────── deferred ── ReceiveDeferred ──▶ locked
 //
 // From every state a message can go to the dead-letter queue: by its receiver,
-// by one failed delivery too many, or at the end of its time to live. A message
-// goes back to the place it had: what is available is handed out in the order
-// of arrival, always.
+// by one failed delivery too many, or at the end of its time to live; a deferred
+// one when somebody then asks for it. A message goes back to the place it had:
+// what is available is handed out in the order of arrival, always.
 //
 // # A session
 //

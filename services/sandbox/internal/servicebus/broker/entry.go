@@ -172,7 +172,7 @@ func (t *lifetime) ring(b *Broker, now time.Time) {
 		b.due(e, now)
 		return
 	}
-	if e.lock == nil {
+	if e.lock == nil && e.state != entity.StateDeferred {
 		e.store.expire(e, now)
 	}
 }

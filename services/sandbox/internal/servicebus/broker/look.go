@@ -24,7 +24,8 @@ func (b *Broker) Look(path string, from int64, limit int, sessionID *string) ([]
 	return found, b.unlockAndCommit()
 }
 
-// look goes over the messages from a sequence number on that have not expired.
+// look goes over the messages from a sequence number on that have not expired. A
+// deferred one does so when it is asked for by its number.
 func (s *store) look(from int64, limit int, sessionID *string, as func(*entry) *entity.Delivery) []*entity.Delivery {
 	var found []*entity.Delivery
 	now := time.Now()
@@ -32,7 +33,7 @@ func (s *store) look(from int64, limit int, sessionID *string, as func(*entry) *
 		if len(found) >= limit {
 			return false
 		}
-		if e.seq >= from && !e.expired(now) {
+		if e.seq >= from && (e.state == entity.StateDeferred || !e.expired(now)) {
 			found = append(found, as(e))
 		}
 		return true

@@ -236,9 +236,47 @@ func TestSend_ALockedMessageExpiresOnlyWhenItComesBack(t *testing.T) {
 		must(t, b.SettleByToken("q", deferred[0].LockToken, entity.Release{}))
 		dead, err := b.Peek("q/$DeadLetterQueue", 0, 10, nil)
 		must(t, err)
-		wantIDs(t, dead, "back deferred")
+		wantIDs(t, dead, "back")
 		wantNothing(t, r)
 	})
+}
+
+func TestSend_ADeferredMessageExpiresWhenItIsAskedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		deadLetter bool
+		dead       string
+	}{"and goes": {false, ""}, "and is dead-lettered": {true, "m0 m1"}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *Broker) {
+				makeQueue(t, b, "q", entity.QueueProperties{DefaultMessageTimeToLive: 10 * time.Second, DeadLetteringOnMessageExpiration: test.deadLetter})
+				send(t, b, "q", msg("m0", ""), msg("m1", ""), msg("m2", ""))
+				r := openPlain(t, b, "q")
+				ds := receive(t, r, 10)
+				settleAll(t, r, entity.Defer{}, ds...)
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				there, err := b.Peek("q", 0, 10, nil)
+				must(t, err)
+				wantIDs(t, there, "m0 m1 m2")
+
+				seqs := []int64{ds[0].SequenceNumber, ds[1].SequenceNumber}
+				_, err = b.ReceiveDeferred("q", append(seqs, 99), PeekLock, nil)
+				wantCondition(t, err, entity.ConditionMessageNotFound)
+				there, err = b.Peek("q", 0, 10, nil)
+				must(t, err)
+				wantIDs(t, there, "m0 m1 m2")
+
+				_, err = b.ReceiveDeferred("q", seqs, PeekLock, nil)
+				wantCondition(t, err, entity.ConditionMessageNotFound)
+				there, err = b.Peek("q", 0, 10, nil)
+				must(t, err)
+				wantIDs(t, there, "m2")
+				dead, err := b.Peek("q/$DeadLetterQueue", 0, 10, nil)
+				must(t, err)
+				wantIDs(t, dead, test.dead)
+			})
+		})
+	}
 }
 
 func TestSend_SequenceNumbersOfAPartitionedTopic(t *testing.T) {

@@ -228,11 +228,8 @@ func (s *store) unlock(e *entry) {
 // putBack ends a lock and leaves the entry where it was before.
 func (s *store) putBack(e *entry, now time.Time) {
 	s.unlock(e)
-	switch {
-	case e.state == entity.StateActive:
+	if e.state == entity.StateActive {
 		s.offer(e, now)
-	case e.expired(now):
-		s.expire(e, now)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 )
 
 // Guards are all guards of the sandbox.
-func Guards() []guard.Guard { return slices.Concat(clientGuards(), queryGuards()) }
+func Guards() []guard.Guard { return slices.Concat(clientGuards(), queryGuards(), busGuards()) }
 
 // clientGuards are those that a hostile or careless client meets.
 func clientGuards() []guard.Guard {
