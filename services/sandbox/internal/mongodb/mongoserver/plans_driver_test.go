@@ -243,3 +243,24 @@ func TestExplain_ShowsTheBoundsOfAnIndex(t *testing.T) {
 		},
 	})
 }
+
+// NaN is before all numbers in an index and less than none of them.
+func TestIndexes_HaveNoNaNAmongLesserNumbers(t *testing.T) {
+	t.Parallel()
+	for _, direction := range []string{"1", "-1"} {
+		ask(t, start(t, engine.Config{}).db, []answer{
+			{`{"createIndexes": "c", "indexes": [{"key": {"a": ` + direction + `}, "name": "a"}]}`, `{"ok": 1.0}`},
+			{
+				`{"insert": "c", "documents": [{"_id": 1, "a": {"$numberDouble": "NaN"}}, {"_id": 2, "a": {"$numberDouble": "-Infinity"}}, ` +
+					`{"_id": 3, "a": 4}, {"_id": 4, "a": 5}]}`, `{"n": 4}`,
+			},
+			{`{"count": "c", "query": {"a": {"$lt": 5}}}`, `{"n": 2}`},
+			{`{"count": "c", "query": {"a": {"$lte": 5}}}`, `{"n": 3}`},
+			{`{"count": "c", "query": {"a": {"$lt": {"$numberDouble": "-Infinity"}}}}`, `{"n": 0}`},
+			{`{"count": "c", "query": {"a": {"$lte": {"$numberDouble": "NaN"}}}}`, `{"n": 1}`},
+			{`{"count": "c", "query": {"a": {"$gt": {"$numberDouble": "NaN"}}}}`, `{"n": 0}`},
+			{`{"distinct": "c", "key": "a", "query": {"a": {"$lt": 5}}}`, `{"values.0": {"$numberDouble": "-Infinity"}, "values.1": 4, "values.2": null}`},
+			{`{"find": "c", "filter": {"a": {"$lt": 5}}, "sort": {"_id": 1}}`, `{"cursor.firstBatch.0._id": 2, "cursor.firstBatch.1._id": 3, "cursor.firstBatch.2": null}`},
+		})
+	}
+}

@@ -215,5 +215,21 @@ func queryGuards() []guard.Guard {
 			Package: query + "/modify",
 			Tests:   []string{"TestUpdate_UpdatesAreRefusedByTheDocument"},
 		},
+		{
+			Name:    "sandbox: NaN is not among the lesser numbers of an index",
+			File:    query + "/match/indexbounds.go",
+			Cut:     "if bsonkit.IsNumber(t) {",
+			With:    "if bsonkit.IsNumber(t) && false {",
+			Package: server,
+			Tests:   []string{"TestIndexes_HaveNoNaNAmongLesserNumbers"},
+		},
+		{
+			Name:    "sandbox: an index holds nothing that is greater or less than NaN",
+			File:    query + "/match/indexbounds.go",
+			Cut:     "case c.nan && (c.op == opGt || c.op == opLt):",
+			With:    "case c.nan && false:",
+			Package: server,
+			Tests:   []string{"TestIndexes_HaveNoNaNAmongLesserNumbers"},
+		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ import (
 
 func scalars() *rapid.Generator[any] {
 	return rapid.SampledFrom([]any{
-		int32(0), int32(1), int32(2), int64(2), 2.5, -1.0, "", "a", "b", nil, true, false,
+		int32(0), int32(1), int32(2), int64(2), 2.5, -1.0, math.NaN(), math.Inf(-1), "", "a", "b", nil, true, false,
 		bson.DateTime(5),
 		bson.MinKey{},
 		bson.MaxKey{},

@@ -128,7 +128,7 @@ func countWithin(b match.Bounds, doc bson.Raw) int {
 
 // conditions are filters on the field a: every operator with every operand.
 func conditions() []string {
-	operands := []string{`1`, `2`, `2.5`, `"a"`, `"ab"`, `null`, `{"x":1}`, `[1,2]`, `[]`, `true`, `{"$minKey":1}`, `{"$maxKey":1}`, `{"$numberDouble":"NaN"}`}
+	operands := []string{`1`, `2`, `2.5`, `"a"`, `"ab"`, `null`, `{"x":1}`, `[1,2]`, `[]`, `true`, `{"$minKey":1}`, `{"$maxKey":1}`, `{"$numberDouble":"NaN"}`, `{"$numberDouble":"-Infinity"}`}
 	all := []string{`{"a":{"$regex":"^a"}}`, `{"a":{"$exists":false}}`, `{"a":{"$type":"string"}}`, `{"a":{"$size":2}}`}
 	for _, x := range operands {
 		for _, op := range []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"} {
@@ -152,7 +152,7 @@ func conditions() []string {
 func TestBounds_BoundsNeverHideAMatch(t *testing.T) {
 	t.Parallel()
 	docs := querytest.Documents(t, `[{},{"a":1},{"a":2},{"a":2.5},{"a":"a"},{"a":"ab"},{"a":null},{"a":{"x":1}},{"a":[1,2]},{"a":[]},{"a":[[1,2]]},{"a":["a",3]},{"a":[null]},
-		{"a":true},{"a":{"$minKey":1}},{"a":{"$maxKey":1}},{"a":{"$numberDouble":"NaN"}},{"a":{"$undefined":true}},{"a":{"$regularExpression":{"pattern":"^a","options":""}}}]`)
+		{"a":true},{"a":{"$minKey":1}},{"a":{"$maxKey":1}},{"a":{"$numberDouble":"NaN"}},{"a":{"$numberDouble":"-Infinity"}},{"a":{"$undefined":true}},{"a":{"$regularExpression":{"pattern":"^a","options":""}}}]`)
 	matches := 0
 	for _, json := range conditions() {
 		f := querytest.Filter(t, json)

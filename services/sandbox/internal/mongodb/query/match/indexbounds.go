@@ -1,6 +1,7 @@
 package match
 
 import (
+	"math"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -62,23 +63,29 @@ func predicateBounds(p predicate) Bounds {
 }
 
 func (c *comparison) bounds() Bounds {
-	switch t := c.value.Type; {
+	t := c.value.Type
+	switch {
 	case t == bson.TypeMinKey || t == bson.TypeMaxKey || t == bson.TypeArray:
 		// Either much more than its own kind matches, or values that the index
 		// does not hold as such.
 		return everything()
 	case t == bson.TypeNull:
 		return typeBounds(bson.TypeUndefined, bson.TypeNull)
+	case c.nan && (c.op == opGt || c.op == opLt):
+		return Bounds{}
 	case c.op == opEq || c.nan:
 		return pointBounds(c.value)
 	}
-	kind := typeBounds(c.value.Type, c.value.Type).spans[0]
+	kind := typeBounds(t, t).spans[0]
 	at := edge{key: bsonkit.AppendKey(nil, c.value), after: c.op == opGt || c.op == opLte, label: shownValue(c.value)}
 	switch c.op {
 	case opGt, opGte:
 		at.label.open = c.op == opGt
 		kind.low = at
 	case opLt, opLte:
+		if bsonkit.IsNumber(t) {
+			kind.low.key = bsonkit.AppendKey(nil, bsonkit.Double(math.Inf(-1))) // NaN is before it
+		}
 		at.label.open = c.op == opLt
 		kind.high = at
 	}
