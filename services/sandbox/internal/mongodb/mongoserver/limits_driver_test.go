@@ -208,3 +208,17 @@ func opMsg(body bson.Raw) []byte {
 	message = binary.LittleEndian.AppendUint32(message, 2013)
 	return append(append(message, 0, 0, 0, 0, 0), body...)
 }
+
+func TestSlice_TakesNoMoreElementsThanThereAre(t *testing.T) {
+	t.Parallel()
+	const most = `{"$numberLong": "9223372036854775807"}`
+	const least = `{"$numberLong": "-9223372036854775808"}`
+	ask(t, start(t, engine.Config{}).db, []answer{
+		{`{"insert": "c", "documents": [{"_id": 1, "a": [1, 2, 3]}]}`, `{"n": 1}`},
+		{`{"find": "c", "projection": {"a": {"$slice": [1, ` + most + `]}}}`, `{"cursor.firstBatch.0.a": [2, 3]}`},
+		{`{"find": "c", "projection": {"a": {"$slice": [` + most + `, ` + most + `]}}}`, `{"cursor.firstBatch.0.a": []}`},
+		{`{"find": "c", "projection": {"a": {"$slice": [` + least + `, ` + most + `]}}}`, `{"cursor.firstBatch.0.a": [1, 2, 3]}`},
+		{`{"find": "c", "projection": {"a": {"$slice": ` + least + `}}}`, `{"cursor.firstBatch.0.a": [1, 2, 3]}`},
+		{`{"findAndModify": "c", "fields": {"a": {"$slice": [1, ` + most + `]}}, "update": {"$set": {"b": 1}}}`, `{"value.a": [2, 3]}`},
+	})
+}

@@ -231,5 +231,13 @@ func queryGuards() []guard.Guard {
 			Package: server,
 			Tests:   []string{"TestIndexes_HaveNoNaNAmongLesserNumbers"},
 		},
+		{
+			Name:    "sandbox: a $slice of more elements than there can be has those that are there",
+			File:    query + "/expression/array.go",
+			Cut:     "start+min(at[1], size-start)",
+			With:    "min(start+at[1], size)",
+			Package: server,
+			Tests:   []string{"TestSlice_TakesNoMoreElementsThanThereAre"},
+		},
 	}
 }

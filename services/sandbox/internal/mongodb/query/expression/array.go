@@ -212,7 +212,7 @@ func Slice(values []bson.RawValue, at []int64) []bson.RawValue {
 		start = max(0, size+start)
 	}
 	start = min(start, size)
-	return values[start:min(start+at[1], size)]
+	return values[start : start+min(at[1], size-start)]
 }
 
 // maxRange keeps $range within what a document can hold.
