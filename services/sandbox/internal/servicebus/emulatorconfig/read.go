@@ -179,7 +179,8 @@ func (o *object) correlationFilter() entity.CorrelationFilter {
 	return f
 }
 
-// properties are application properties: strings, booleans and numbers.
+// properties are application properties: strings, booleans and numbers, a whole
+// one as an int where it fits and else as a long.
 func (o *object) properties() map[string]any {
 	values := make(map[string]any, len(o.fields))
 	for name, v := range o.fields {
@@ -189,6 +190,9 @@ func (o *object) properties() map[string]any {
 		case json.Number:
 			if n, err := v.Int64(); err == nil {
 				values[name] = n
+				if int64(int32(n)) == n {
+					values[name] = int32(n)
+				}
 				continue
 			}
 			f, err := v.Float64()

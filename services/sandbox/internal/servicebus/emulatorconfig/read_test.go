@@ -45,7 +45,7 @@ func TestRead_ReadUnderstandsTheEmulatorsFile(t *testing.T) {
 				{Name: "by-rule", Rules: []entity.Rule{
 					{Name: "correlated", Filter: entity.CorrelationFilter{
 						ContentType: &contentType, Subject: &label,
-						Properties: map[string]any{"region": "eu", "level": int64(3), "vip": true, "rate": 0.5},
+						Properties: map[string]any{"region": "eu", "level": int32(3), "size": int64(5_000_000_000), "vip": true, "rate": 0.5},
 					}},
 					{Name: "by-sql", Filter: entity.SQLFilter{Expression: "sys.Label = 'OrderPaid' AND amount > 100"}},
 				}},

@@ -76,6 +76,7 @@ func TestHTTP_BadRequestsAreRefusedWithTheReason(t *testing.T) {
 		"a SQL rule without SQL":     {"PUT", "/topic/Subscriptions/sub/Rules/r", rule(`<Filter i:type="SqlFilter"/>`), nil, 400, "SqlExpression"},
 		"a parameter without value":  {"PUT", "/topic/Subscriptions/sub/Rules/r", rule(`<Filter i:type="CorrelationFilter"><Properties><x><Key>k</Key></x></Properties></Filter>`), nil, 400, "no Value"},
 		"a value of another type":    {"PUT", "/topic/Subscriptions/sub/Rules/r", rule(`<Filter i:type="CorrelationFilter"><Properties><x><Key>k</Key><Value i:type="x:int">z</Value></x></Properties></Filter>`), nil, 400, "is no int"},
+		"a value that does not fit":  {"PUT", "/topic/Subscriptions/sub/Rules/r", rule(`<Filter i:type="CorrelationFilter"><Properties><x><Key>k</Key><Value i:type="x:int">5000000000</Value></x></Properties></Filter>`), nil, 400, "is no int"},
 		"a page that is none":        {"GET", "/$Resources/Queues?$top=x", "", nil, 400, "$top"},
 		"a method for a list":        {"PUT", "/$Resources/Queues", "", nil, 405, "PUT"},
 		"a method for an entity":     {"POST", "/q", "", nil, 405, "POST"},
@@ -89,6 +90,50 @@ func TestHTTP_BadRequestsAreRefusedWithTheReason(t *testing.T) {
 				t.Errorf("got %d %s, want %d with %q", status, text, test.status, test.want)
 			}
 		})
+	}
+}
+
+func TestHTTP_ValuesOfARuleKeepTheirTypes(t *testing.T) {
+	t.Parallel()
+	b, s := serve(t)
+	_, err := b.CreateTopic("topic", entity.TopicProperties{})
+	must(t, err)
+	_, err = b.CreateSubscription("topic", "sub", entity.SubscriptionProperties{})
+	must(t, err)
+	values := []struct{ kind, text string }{
+		{"long", "5"},
+		{"long", "5000000000"},
+		{"int", "5"},
+		{"short", "-5"},
+		{"byte", "-5"},
+		{"unsignedLong", "18446744073709551615"},
+		{"unsignedInt", "5"},
+		{"unsignedShort", "5"},
+		{"unsignedByte", "255"},
+		{"double", "2.1"},
+		{"float", "2.1"},
+		{"boolean", "true"},
+		{"string", "5"},
+		{"dateTime", "2026-01-02T03:04:05Z"},
+	}
+	pairs := ""
+	for i, v := range values {
+		pairs += fmt.Sprintf(`<KeyValueOfstringanyType><Key>k%d</Key><Value i:type="x:%s" xmlns:x="http://www.w3.org/2001/XMLSchema">%s</Value></KeyValueOfstringanyType>`, i, v.kind, v.text)
+	}
+	const path = "/topic/Subscriptions/sub/Rules/"
+	status, put := request(t, s, "PUT", path+"r", entry("RuleDescription", `<Filter i:type="CorrelationFilter"><Properties>`+pairs+`</Properties></Filter>`), nil)
+	if status != http.StatusCreated {
+		t.Fatalf("put: got %d %s", status, put)
+	}
+	_, got := request(t, s, "GET", path+"r", "", nil)
+	_, list := request(t, s, "GET", path, "", nil)
+	for i, v := range values {
+		want := fmt.Sprintf(`<Key>k%d</Key><Value i:type="d6p1:%s" xmlns:d6p1="http://www.w3.org/2001/XMLSchema">%s</Value>`, i, v.kind, v.text)
+		for name, text := range map[string]string{"put": put, "get": got, "list": list} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: got %s, want %s in it", name, text, want)
+			}
+		}
 	}
 }
 

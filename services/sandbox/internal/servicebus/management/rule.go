@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,18 +96,24 @@ func describeValues(values map[string]any) *keyValues {
 	return list
 }
 
+// describeValue tells a value with the type that readValue takes it from.
 func describeValue(v any) (kind, text string) {
 	switch v := v.(type) {
-	case bool:
-		return "boolean", strconv.FormatBool(v)
-	case int64:
-		return "int", strconv.FormatInt(v, 10)
-	case float64:
-		return "double", strconv.FormatFloat(v, 'g', -1, 64)
 	case time.Time:
 		return "dateTime", v.UTC().Format(time.RFC3339Nano)
+	case float32:
+		return "float", strconv.FormatFloat(float64(v), 'g', -1, 32)
+	case float64:
+		return "double", strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	return "string", fmt.Sprint(v)
+	kind, ok := map[reflect.Kind]string{
+		reflect.Bool: "boolean", reflect.Int64: "long", reflect.Int32: "int", reflect.Int16: "short", reflect.Int8: "byte",
+		reflect.Uint64: "unsignedLong", reflect.Uint32: "unsignedInt", reflect.Uint16: "unsignedShort", reflect.Uint8: "unsignedByte",
+	}[reflect.ValueOf(v).Kind()]
+	if !ok {
+		kind = "string"
+	}
+	return kind, fmt.Sprint(v)
 }
 
 // readRule reads a RuleDescription or DefaultRuleDescription. name is what the
@@ -184,15 +191,39 @@ func readValues(list *element) (map[string]any, error) {
 	return values, nil
 }
 
+// readValue reads a value of one of XML Schema's types. A decimal becomes a double.
 func readValue(e *element) (any, error) {
 	switch e.kind() {
 	case "string":
 		return e.Text, nil
 	case "boolean":
 		return strconv.ParseBool(e.Text)
-	case "int", "long", "short", "byte":
+	case "long":
 		return strconv.ParseInt(e.Text, 10, 64)
-	case "double", "float", "decimal":
+	case "int":
+		n, err := strconv.ParseInt(e.Text, 10, 32)
+		return int32(n), err
+	case "short":
+		n, err := strconv.ParseInt(e.Text, 10, 16)
+		return int16(n), err
+	case "byte":
+		n, err := strconv.ParseInt(e.Text, 10, 8)
+		return int8(n), err
+	case "unsignedLong":
+		return strconv.ParseUint(e.Text, 10, 64)
+	case "unsignedInt":
+		n, err := strconv.ParseUint(e.Text, 10, 32)
+		return uint32(n), err
+	case "unsignedShort":
+		n, err := strconv.ParseUint(e.Text, 10, 16)
+		return uint16(n), err
+	case "unsignedByte":
+		n, err := strconv.ParseUint(e.Text, 10, 8)
+		return uint8(n), err
+	case "float":
+		f, err := strconv.ParseFloat(e.Text, 32)
+		return float32(f), err
+	case "double", "decimal":
 		return strconv.ParseFloat(e.Text, 64)
 	case "dateTime":
 		return time.Parse(time.RFC3339Nano, e.Text)

@@ -33,5 +33,29 @@ func busGuards() []guard.Guard {
 			Package: broker,
 			Tests:   []string{"TestSend_ADeferredMessageExpiresWhenItIsAskedFor"},
 		},
+		{
+			Name:    "sandbox: a long of a rule stays one",
+			File:    bus + "management/rule.go",
+			Cut:     `reflect.Int64: "long"`,
+			With:    `reflect.Int64: "int"`,
+			Package: bus + "management",
+			Tests:   []string{"TestHTTP_ValuesOfARuleKeepTheirTypes"},
+		},
+		{
+			Name:    "sandbox: an int of a rule fits into one",
+			File:    bus + "management/rule.go",
+			Cut:     "n, err := strconv.ParseInt(e.Text, 10, 32)",
+			With:    "n, err := strconv.ParseInt(e.Text, 10, 64)",
+			Package: bus + "management",
+			Tests:   []string{"TestHTTP_BadRequestsAreRefusedWithTheReason"},
+		},
+		{
+			Name:    "sandbox: a whole number of a configuration is an int where it fits",
+			File:    bus + "emulatorconfig/read.go",
+			Cut:     "if int64(int32(n)) == n {",
+			With:    "if int64(int32(n)) == n && false {",
+			Package: bus + "emulatorconfig",
+			Tests:   []string{"TestRead_ReadUnderstandsTheEmulatorsFile"},
+		},
 	}
 }
