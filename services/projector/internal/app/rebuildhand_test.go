@@ -8,7 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-var rebuildTopics = []string{"rebuild-hand", "rebuild-name", "rebuild-name-b", "rebuild-hand-v2", "verify-grace", "rebuild-unique", "rebuild-validator", "rebuild-unlike"}
+var rebuildTopics = []string{
+	"rebuild-hand", "rebuild-name", "rebuild-name-b", "rebuild-hand-v2", "verify-grace", "rebuild-unique", "rebuild-validator", "rebuild-unlike",
+	"rebuild-lefthole", "rebuild-keysname", "rebuild-outlives", "rebuild-tombstones", "rebuild-sharded", "rebuild-deadover",
+}
 
 // A version that is built by hand, by projectors of its own group, is none of the numbers
 // that a rebuild beside it gives out: its projectors go on.

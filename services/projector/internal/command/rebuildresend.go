@@ -98,7 +98,11 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	}
 	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
-		status, err := r.carriedOut(ctx)
+		own, err := r.resent(ctx)
+		var status *resendStatus
+		if err == nil {
+			status, err = r.carriedOut(ctx, lastWhole(own))
+		}
 		switch {
 		case err != nil && answered: // a resend may take days, and outlasts an answer that fails
 			return false, &rebuildStep{Step: "resend", Waiting: []string{"the publisher's command line: " + err.Error()}}, nil
@@ -114,49 +118,62 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 				return false, nil, err
 			}
 		}
-		refused = nil
-		if status.State == resendIncomplete {
-			refused = append(refused, "the resend has ended without all that was selected: see publisher resend status")
-		}
-		if status.Failed > 0 {
-			refused = append(refused, fmt.Sprintf("%d events could not be resent: see publisher resend status", status.Failed))
-		}
+		refused = r.leftOut(own)
 		return status.ended(), &rebuildStep{Step: "resend", Resend: status}, nil
 	})
 	return refused, err
 }
 
-// resent is the last resend of everything for the next version that this rebuild has asked
-// for, or somebody since; nil where it has asked for none.
-func (r *rebuilding) resent(ctx context.Context) (*resendStatus, error) {
+// resent are the resends for the next version, of everything or of a part, from the first
+// one on that this rebuild has asked for, whoever has asked for them; the last one first.
+func (r *rebuilding) resent(ctx context.Context) ([]resendStatus, error) {
 	all, err := r.resends(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var last *resendStatus
-	for i := range all {
-		s := &all[i]
-		if s.Group != r.address() || len(s.Selection) > 0 {
-			continue
-		}
-		if last == nil {
-			last = s
-		}
-		if s.Why == r.record.Purpose() {
-			return last, nil
-		}
+	own := slices.DeleteFunc(all, func(s resendStatus) bool { return s.Group != r.address() })
+	for len(own) > 0 && own[len(own)-1].Why != r.record.Purpose() {
+		own = own[:len(own)-1]
 	}
-	return nil, nil
+	return own, nil
 }
 
-// carriedOut is resent, but nil where the command is gone that began it: nobody else goes
-// on with that, so it is cancelled.
-func (r *rebuilding) carriedOut(ctx context.Context) (*resendStatus, error) {
-	status, err := r.resent(ctx)
-	if err != nil || status == nil || status.State != resendBeginning || time.Since(status.BeganAt) < publisherTime {
-		return status, err
+// lastWhole is the last resend of everything; nil where there is none.
+func lastWhole(own []resendStatus) *resendStatus {
+	for i := range own {
+		if len(own[i].Selection) == 0 {
+			return &own[i]
+		}
 	}
-	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the command that began it has ended before it had")
+	return nil
+}
+
+// leftOut says what resends for the next version have left out. The version takes what comes
+// after that, and then has it from no later resend.
+func (r *rebuilding) leftOut(own []resendStatus) (holes []string) {
+	var failed int64
+	short := false
+	for i := range own {
+		failed += own[i].Failed
+		short = short || own[i].State == resendIncomplete
+	}
+	again := fmt.Sprintf("version %d may be past what is missing, and then takes it from no later resend: correct what publisher resend status says, end the rebuild with --cancel, and begin again", r.record.Next)
+	if short {
+		holes = append(holes, "a resend has ended without all that was selected: "+again)
+	}
+	if failed > 0 {
+		holes = append(holes, fmt.Sprintf("%d events could not be resent: %s", failed, again))
+	}
+	return holes
+}
+
+// carriedOut is a resend, but nil where the command is gone that began it: nobody else goes
+// on with that, so it is cancelled.
+func (r *rebuilding) carriedOut(ctx context.Context, status *resendStatus) (*resendStatus, error) {
+	if status == nil || status.State != resendBeginning || time.Since(status.BeganAt) < publisherTime {
+		return status, nil
+	}
+	_, err := r.publisher(ctx, "resend", "cancel", "--why", "the command that began it has ended before it had")
 	return nil, err
 }
 
@@ -219,8 +236,8 @@ func (r *rebuilding) cancelResend(ctx context.Context) error {
 	if r.o.publisher == "" {
 		return nil
 	}
-	status, err := r.resent(ctx)
-	if err != nil || status == nil || status.ended() {
+	own, err := r.resent(ctx)
+	if status := lastWhole(own); err != nil || status == nil || status.ended() {
 		return err
 	}
 	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the rebuild of projection "+r.o.name+" is cancelled")

@@ -185,8 +185,8 @@ func readerGuards() []guard.Guard {
 		{
 			Name:    "rebuild: a short resend is not everything",
 			File:    command + "/rebuildresend.go",
-			Cut:     "if status.State == resendIncomplete {",
-			With:    `if status.State == "never" {`,
+			Cut:     "if short {",
+			With:    "if short && failed < 0 {",
 			Package: app,
 			Tests:   []string{"TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt"},
 		},

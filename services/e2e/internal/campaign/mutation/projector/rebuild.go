@@ -10,8 +10,10 @@ func rebuildGuards() []guard.Guard {
 		numbers = "TestRecords_ANumberOfAVersionIsGivenOutOnce"
 		flows   = "TestRebuild_ReadersSeeOldOrNewWhileEventsFlow"
 		givenUp = "TestRebuild_GivenUpLeavesNothing"
-		unique  = "TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled"
-		valid   = "TestRebuild_AValidatorRefusesNothingWhileItIsFilled"
+
+		leftHole = "TestRebuild_AHoleThatAResendHasLeftIsFilledByNoLaterOne"
+		unique   = "TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled"
+		valid    = "TestRebuild_AValidatorRefusesNothingWhileItIsFilled"
 	)
 	return []guard.Guard{
 		{
@@ -137,10 +139,34 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what could not be resent speaks against the switch",
 			File:    command + "/rebuildresend.go",
-			Cut:     "if status.Failed > 0 {",
-			With:    "if status.Failed < 0 {",
+			Cut:     "if failed > 0 {",
+			With:    "if failed < 0 {",
 			Package: app,
 			Tests:   []string{against},
+		},
+		{
+			Name:    "rebuild: what one resend has left out is filled by no later one",
+			File:    command + "/rebuildresend.go",
+			Cut:     "refused = r.leftOut(own)",
+			With:    "refused = r.leftOut([]resendStatus{*status})",
+			Package: app,
+			Tests:   []string{leftHole},
+		},
+		{
+			Name:    "rebuild: the resends for it begin with the first that it has asked for",
+			File:    command + "/rebuildresend.go",
+			Cut:     "for len(own) > 0 && own[len(own)-1].Why != r.record.Purpose() {\n\t\town = own[:len(own)-1]\n\t}",
+			With:    "own = own[:slices.IndexFunc(own, func(s resendStatus) bool { return s.Why == r.record.Purpose() })+1]",
+			Package: app,
+			Tests:   []string{leftHole},
+		},
+		{
+			Name:    "rebuild: a resend that has ended early may have left something out",
+			File:    command + "/rebuildresend.go",
+			Cut:     "short = short || own[i].State == resendIncomplete",
+			With:    "short = short || own[0].State == resendIncomplete",
+			Package: app,
+			Tests:   []string{leftHole},
 		},
 		{
 			Name:    "rebuild: what speaks against the switch is heard",
@@ -177,8 +203,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: a resend whose command died while it began is asked for again",
 			File:    command + "/rebuildresend.go",
-			Cut:     "status, err := r.carriedOut(ctx)",
-			With:    "status, err := r.resent(ctx)",
+			Cut:     "status, err = r.carriedOut(ctx, lastWhole(own))",
+			With:    "status = lastWhole(own)",
 			Package: app,
 			Tests:   []string{"TestRebuild_AsksAgainWhereTheCommandThatBeganTheResendIsGone"},
 		},
@@ -201,16 +227,16 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what another rebuild had resent is not its own",
 			File:    command + "/rebuildresend.go",
-			Cut:     "if s.Why == r.record.Purpose() {",
-			With:    `if s.Why != "" {`,
+			Cut:     "own[len(own)-1].Why != r.record.Purpose()",
+			With:    `own[len(own)-1].Why == ""`,
 			Package: app,
 			Tests:   []string{"TestRebuild_TakesNoOtherResendForItsOwn"},
 		},
 		{
 			Name:    "rebuild: a few aggregates are not everything",
 			File:    command + "/rebuildresend.go",
-			Cut:     "if s.Group != r.address() || len(s.Selection) > 0 {",
-			With:    "if s.Group != r.address() {",
+			Cut:     "if len(own[i].Selection) == 0 {",
+			With:    "if len(own) > 0 {",
 			Package: app,
 			Tests:   []string{"TestRebuild_TakesNoOtherResendForItsOwn"},
 		},
