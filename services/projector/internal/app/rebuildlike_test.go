@@ -106,3 +106,39 @@ func TestRebuild_OfACollectionThatTheNextOneWouldNotBeLikeIsRefused(t *testing.T
 	}
 	stopsFor(t, ends(t, r.begin(t)), `"orders_v1" was created with collation`)
 }
+
+// The new version has the index of tombstones from its projectors, which keep them for
+// TOMBSTONE_TTL as it is now. The old one may have it from before that was changed.
+func TestRebuild_TombstonesAreKeptForAnotherTime(t *testing.T) {
+	r := newRebuilding(t, "rebuild-tombstones")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	indexes := r.db.Collection("orders_v1").Indexes()
+	if err := indexes.DropOne(t.Context(), "tombstones"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := indexes.CreateMany(t.Context(), []mongo.IndexModel{
+		{Keys: bson.D{{Key: "_relay.deletedAt", Value: 1}}, Options: options.Index().SetName("tombstones").SetSparse(true).SetExpireAfterSeconds(60)},
+		{Keys: bson.D{{Key: "sum", Value: 1}}, Options: options.Index().SetName("sums")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked, or the command ends", func() bool { return r.asked() != "" || len(done) > 0 })
+	send(t, r.topic, again(2, happens("a", 1))...)
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	specifications, err := r.db.Collection("orders_v2").Indexes().ListSpecifications(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires := map[string]bool{}
+	for _, s := range specifications {
+		expires[s.Name] = s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds != 60
+	}
+	if !expires["tombstones"] || len(expires) != 3 {
+		t.Errorf("the new documents have %v, want the projectors' index and the one that readers had", expires)
+	}
+}

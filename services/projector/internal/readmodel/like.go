@@ -21,13 +21,29 @@ const namespaceNotFound = 26
 
 // LikeIndexes creates the indexes of one version's documents on those of another, so
 // that readers find them there, but for unique ones: while documents are filled one after
-// another, a value that has gone from one to another may be in both.
+// another, a value that has gone from one to another may be in both. The index of tombstones
+// is left as it is where the projectors have made it: it may keep them for another time.
 func (s *Store) LikeIndexes(ctx context.Context, from, to *projection.Version) error {
 	indexes, err := s.indexes(ctx, from, false)
-	if err != nil || len(indexes) == 0 {
+	if err != nil {
 		return err
 	}
+	there, err := s.indexes(ctx, to, false)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(there, ofTombstones) {
+		indexes = slices.DeleteFunc(indexes, ofTombstones)
+	}
+	if len(indexes) == 0 {
+		return nil
+	}
 	return s.createLike(ctx, from, to, indexes...)
+}
+
+func ofTombstones(index bson.Raw) bool {
+	name, _ := index.Lookup("name").StringValueOK()
+	return name == tombstones
 }
 
 // LikeUnique creates the unique indexes of one version's documents on those of another,

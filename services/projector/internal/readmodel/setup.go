@@ -45,6 +45,9 @@ type expiry struct {
 	keep                    time.Duration
 }
 
+// tombstones is the name of the index that removes the tombstones of a read collection.
+const tombstones = "tombstones"
+
 // keepProcesses is how long a process is known after its last word.
 const keepProcesses = 24 * time.Hour
 
@@ -62,7 +65,7 @@ func (s *Store) expiries(collections []string, keep time.Duration) []expiry {
 		{projection.OfGroup(projection.SkippedEvents, s.group), ended, "ended", keepEnded},
 	}
 	for _, name := range collections {
-		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", "tombstones", keep})
+		indexes = append(indexes, expiry{name, bookkeeping + ".deletedAt", tombstones, keep})
 	}
 	return indexes
 }

@@ -305,6 +305,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{unique},
 		},
 		{
+			Name:    "rebuild: the index of tombstones is that of the new documents",
+			File:    readmodel + "/like.go",
+			Cut:     "if slices.ContainsFunc(there, ofTombstones) {",
+			With:    "if len(there) < 0 {",
+			Package: app,
+			Tests:   []string{"TestRebuild_TombstonesAreKeptForAnotherTime"},
+		},
+		{
 			Name:    "rebuild: values that a unique index refuses speak against the switch",
 			File:    command + "/rebuildsteps.go",
 			Cut:     "len(unlike) > 0 && !r.o.force",
