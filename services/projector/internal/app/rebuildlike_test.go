@@ -142,3 +142,21 @@ func TestRebuild_TombstonesAreKeptForAnotherTime(t *testing.T) {
 		t.Errorf("the new documents have %v, want the projectors' index and the one that readers had", expires)
 	}
 }
+
+// Nobody would shard the new documents as the old ones are.
+func TestRebuild_OfAShardedCollectionIsRefused(t *testing.T) {
+	r := newRebuilding(t, "rebuild-sharded")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	record := r.db.Client().Database("config").Collection("collections")
+	for _, key := range []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: "hashed"}}} {
+		id := bson.D{{Key: "_id", Value: r.db.Name() + ".orders_v1"}}
+		if _, err := record.ReplaceOne(t.Context(), id, bson.D{{Key: "key", Value: key}, {Key: "dropped", Value: false}}, options.Replace().SetUpsert(true)); err != nil {
+			t.Fatal(err)
+		}
+		stopsFor(t, ends(t, r.begin(t)), `"orders_v1" is sharded by {"_id": `)
+	}
+	if got := r.collections(t); got != "orders_v1" {
+		t.Errorf("collections after a rebuild that was refused: got %s", got)
+	}
+}

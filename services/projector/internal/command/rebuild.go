@@ -262,6 +262,13 @@ func (r *rebuilding) againstBegin(ctx context.Context) (refused []string, highes
 	if len(lasting) > 0 {
 		refused = append(refused, fmt.Sprintf("%q was created with %s, which the new documents would not have: build a version by hand", r.declared.Other(current).Collection(), strings.Join(lasting, ", ")))
 	}
+	key, err := r.store.ShardedBy(ctx, r.declared.Other(current))
+	if err != nil {
+		return nil, 0, err
+	}
+	if key != "" {
+		refused = append(refused, fmt.Sprintf("%q is sharded by %s, which the new documents would not be: build a version by hand, whose collection is sharded first", r.declared.Other(current).Collection(), key))
+	}
 	if highest, err = r.store.Claimed(ctx, &r.declared); err != nil {
 		return nil, 0, err
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/doctor"
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/reply"
 )
 
@@ -30,24 +32,12 @@ type sharding struct {
 // shardKeys are the keys of those collections that are sharded by another one
 // than _id, as text by name.
 func (s *Store) shardKeys(ctx context.Context, collections []string) (map[string]string, error) {
-	names := make(bson.A, len(collections))
-	for i, name := range collections {
-		names[i] = s.db.Name() + "." + name
-	}
-	cursor, err := s.db.Client().Database("config").Collection("collections").Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}},
-		options.Find().SetProjection(bson.D{{Key: "key", Value: 1}, {Key: "dropped", Value: 1}}))
+	found, err := s.sharded(ctx, collections)
 	if err != nil {
-		return nil, fmt.Errorf("read how collections are sharded: %w", err)
-	}
-	var found []sharding
-	if err := cursor.All(ctx, &found); err != nil {
-		return nil, fmt.Errorf("read how collections are sharded: %w", err)
+		return nil, err
 	}
 	others := map[string]string{}
 	for _, c := range found {
-		if c.Dropped || c.Key == nil {
-			continue
-		}
 		elements, err := c.Key.Elements()
 		if err != nil {
 			return nil, fmt.Errorf("read the shard key of %q: %w", c.ID, err)
@@ -57,6 +47,36 @@ func (s *Store) shardKeys(ctx context.Context, collections []string) (map[string
 		}
 	}
 	return others, nil
+}
+
+// sharded are those of the collections that are sharded, by whatever key.
+func (s *Store) sharded(ctx context.Context, collections []string) (found []sharding, err error) {
+	names := make(bson.A, len(collections))
+	for i, name := range collections {
+		names[i] = s.db.Name() + "." + name
+	}
+	cursor, err := s.db.Client().Database("config").Collection("collections").Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}},
+		options.Find().SetProjection(bson.D{{Key: "key", Value: 1}, {Key: "dropped", Value: 1}}))
+	if err != nil {
+		return nil, fmt.Errorf("read how collections are sharded: %w", err)
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, fmt.Errorf("read how collections are sharded: %w", err)
+	}
+	return slices.DeleteFunc(found, func(c sharding) bool { return c.Dropped || c.Key == nil }), nil
+}
+
+// ShardedBy is the shard key of a version's documents, as text; "" where they are not
+// sharded, or the role may not look.
+func (s *Store) ShardedBy(ctx context.Context, of *projection.Version) (key string, err error) {
+	found, err := s.sharded(ctx, []string{of.Collection()})
+	if reply.Has(err, unauthorized) {
+		return "", nil
+	}
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0].Key.String(), nil
 }
 
 // CheckShardKeys refuses collections that are sharded by another key than _id,

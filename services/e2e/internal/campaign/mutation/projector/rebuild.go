@@ -344,5 +344,13 @@ func rebuildGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestRebuild_OfACollectionThatTheNextOneWouldNotBeLikeIsRefused"},
 		},
+		{
+			Name:    "rebuild: it is not begun where the new collection would not be sharded",
+			File:    command + "/rebuild.go",
+			Cut:     "if key != \"\" {",
+			With:    "if key == \"-\" {",
+			Package: app,
+			Tests:   []string{"TestRebuild_OfAShardedCollectionIsRefused"},
+		},
 	}
 }
