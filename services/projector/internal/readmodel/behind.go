@@ -65,22 +65,22 @@ func (s *Store) Behind(ctx context.Context, v, live *projection.Version, limit i
 	return behind, nil
 }
 
-// comparedAtOnce is how many documents are compared in one request. With all of a large
-// collection one would take longer than it may.
-const comparedAtOnce = 1000
+// pageSize is how many documents are compared, or removed, in one request. With all of a
+// large collection one would take longer than it may.
+const pageSize = 1000
 
 // pages calls each with what matches some of a collection's documents at a time, until it
 // has enough or there are no more.
-func (s *Store) pages(ctx context.Context, from string, filter bson.D, each func(page bson.D) (enough bool, err error)) error {
+func (d *database) pages(ctx context.Context, from string, filter bson.D, each func(page bson.D) (enough bool, err error)) error {
 	only := bson.D{{Key: "_id", Value: 1}}
-	cursor, err := s.db.Collection(from).Find(ctx, filter, options.Find().SetProjection(only).SetHint(only).SetBatchSize(comparedAtOnce))
+	cursor, err := d.db.Collection(from).Find(ctx, filter, options.Find().SetProjection(only).SetHint(only).SetBatchSize(pageSize))
 	if err != nil {
-		return fmt.Errorf("compare versions in %q: %w", from, err)
+		return fmt.Errorf("go through %q: %w", from, err)
 	}
 	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }() // the server ends it by itself
 	for more := true; more; {
 		var ids bson.A
-		for len(ids) < comparedAtOnce {
+		for len(ids) < pageSize {
 			if more = cursor.Next(ctx); !more {
 				break
 			}
@@ -95,7 +95,7 @@ func (s *Store) pages(ctx context.Context, from string, filter bson.D, each func
 		}
 	}
 	if err := cursor.Err(); err != nil {
-		return fmt.Errorf("compare versions in %q: %w", from, err)
+		return fmt.Errorf("go through %q: %w", from, err)
 	}
 	return nil
 }

@@ -193,7 +193,11 @@ func (s *Store) Drop(ctx context.Context, v *projection.Version) error {
 	if err := s.db.Collection(v.Collection()).Drop(ctx); err != nil {
 		return fmt.Errorf("drop %q: %w", v.Collection(), err)
 	}
-	if _, err := s.db.Collection(projection.Positions).DeleteMany(ctx, positionsOf(v.Account())); err != nil {
+	err := s.pages(ctx, projection.Positions, positionsOf(v.Account()), func(page bson.D) (enough bool, err error) {
+		_, err = s.db.Collection(projection.Positions).DeleteMany(ctx, page)
+		return false, err
+	})
+	if err != nil {
 		return fmt.Errorf("remove the positions of %q: %w", v.Account(), err)
 	}
 	if err := s.Skipped.ForgetOf(ctx, v.Account()); err != nil {

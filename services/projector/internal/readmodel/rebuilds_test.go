@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -209,4 +210,51 @@ func TestRebuilds_OneThatANamesakeSuspectsIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	waited()
+}
+
+// Whatever a version has is removed in requests that each take a bounded time.
+func TestRebuilds_ALargeVersionIsDroppedByPages(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	s := newSubject(t, r.monitor())
+	const many = 2500
+	positions, skipped := make([]any, 0, many+1), make([]any, 0, many+1)
+	add := func(name string, i int) {
+		aggregate := fmt.Sprintf("%06d", i)
+		positions = append(positions, bson.D{{Key: "_id", Value: bson.D{{Key: "projection", Value: name}, {Key: "aggregateId", Value: aggregate}}}})
+		skipped = append(skipped, bson.D{{Key: "_id", Value: bson.D{{Key: "aggregateId", Value: aggregate}, {Key: "sequence", Value: "1"}, {Key: "eventId", Value: aggregate}, {Key: "projection", Value: name}}}})
+	}
+	for i := range many {
+		add("p_v1", i)
+	}
+	add("p_v2", 7)
+	all := map[string][]any{projection.Positions: positions, projection.SkippedEvents: skipped}
+	for name, documents := range all {
+		if _, err := s.db.Collection(name).InsertMany(t.Context(), documents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.take()
+	if err := s.Drop(t.Context(), &projection.Version{Projection: "p", View: "p", Number: 1}); err != nil {
+		t.Fatal(err)
+	}
+	names, commands := r.take()
+	for i, name := range names {
+		if name != "delete" {
+			continue
+		}
+		keys, is := commands[i].Lookup("deletes", "0", "q", "_id", "$in").ArrayOK()
+		var ids []bson.RawValue
+		if is {
+			ids, _ = keys.Values()
+		}
+		if len(ids) == 0 || len(ids) > 1000 {
+			t.Errorf("a request removes what matches %s, want it by some keys", commands[i].Lookup("deletes", "0", "q"))
+		}
+	}
+	for name := range all {
+		if n, err := s.db.Collection(name).CountDocuments(t.Context(), bson.D{}); err != nil || n != 1 {
+			t.Errorf("%s: got %d and %v, want that of the other version", name, n, err)
+		}
+	}
 }

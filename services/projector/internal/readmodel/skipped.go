@@ -171,9 +171,15 @@ func (s *Skipped) Forget(ctx context.Context, e *SkippedEvent) (bool, error) {
 	return result.DeletedCount > 0, nil
 }
 
-// ForgetOf removes the records of a projection whose documents are gone.
+// ForgetOf removes the records of a projection whose documents are gone. It goes through
+// those of all projections, since no index finds its own.
 func (s *Skipped) ForgetOf(ctx context.Context, name string) error {
-	if _, err := s.own(projection.SkippedEvents).DeleteMany(ctx, bson.D{{Key: "_id.projection", Value: name}}); err != nil {
+	records := s.own(projection.SkippedEvents)
+	err := s.pages(ctx, records.Name(), bson.D{}, func(page bson.D) (enough bool, err error) {
+		_, err = records.DeleteMany(ctx, append(page, bson.E{Key: "_id.projection", Value: name}))
+		return false, err
+	})
+	if err != nil {
 		return fmt.Errorf("remove from %q: %w", projection.SkippedEvents, err)
 	}
 	return nil

@@ -177,8 +177,8 @@ func readerGuards() []guard.Guard {
 		{
 			Name:    "versions: a large one is compared in many requests",
 			File:    readmodel + "/behind.go",
-			Cut:     "const comparedAtOnce = 1000",
-			With:    "const comparedAtOnce = 100_000",
+			Cut:     "const pageSize = 1000",
+			With:    "const pageSize = 100_000",
 			Package: readmodel,
 			Tests:   []string{"TestBehind_ComparesALargeVersionInManyRequests"},
 		},

@@ -11,6 +11,7 @@ func rebuildGuards() []guard.Guard {
 		flows   = "TestRebuild_ReadersSeeOldOrNewWhileEventsFlow"
 		givenUp = "TestRebuild_GivenUpLeavesNothing"
 
+		pages    = "TestRebuilds_ALargeVersionIsDroppedByPages"
 		leftHole = "TestRebuild_AHoleThatAResendHasLeftIsFilledByNoLaterOne"
 		unique   = "TestRebuild_AUniqueIndexRefusesNothingWhileItIsFilled"
 		valid    = "TestRebuild_AValidatorRefusesNothingWhileItIsFilled"
@@ -191,6 +192,22 @@ func rebuildGuards() []guard.Guard {
 			With:    "if live == 0 {\n\t\t// It was written on",
 			Package: app,
 			Tests:   []string{against},
+		},
+		{
+			Name:    "rebuild: the positions of a dropped version are removed by pages",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     "s.db.Collection(projection.Positions).DeleteMany(ctx, page)",
+			With:    "s.db.Collection(projection.Positions).DeleteMany(ctx, positionsOf(v.Account()))",
+			Package: readmodel,
+			Tests:   []string{pages},
+		},
+		{
+			Name:    "rebuild: the records of a dropped version are removed by pages",
+			File:    readmodel + "/skipped.go",
+			Cut:     "records.DeleteMany(ctx, append(page, bson.E{Key: \"_id.projection\", Value: name}))",
+			With:    "records.DeleteMany(ctx, bson.D{{Key: \"_id.projection\", Value: name}})",
+			Package: readmodel,
+			Tests:   []string{pages},
 		},
 		{
 			Name:    "rebuild: the old documents are kept for the grace",
