@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -88,5 +89,43 @@ func TestRebuild_GoesOnOverALiveDeadLetter(t *testing.T) {
 	r.says(t, 2, "done")
 	if o := ends(t, done); o.err != nil {
 		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+}
+
+// The new version goes over an event that the old one has dead-lettered, and is then just at
+// it. That is not the event applied: once the projection is corrected, the dead letter is
+// refused, and stays.
+func TestRebuild_AnEventThatTheNewVersionWentOverIsNotAppliedAlready(t *testing.T) {
+	r := newRebuilding(t, "rebuild-deadover")
+	r.stop()
+	onTopic(t, r.topic, r.db.Name(), lettering)
+	r.cfg.Projections = os.Getenv("PROJECTIONS")
+	r.projections = load(t, r.cfg.Projections)
+	r.stop = keep(t, r.cfg, r.projections)
+	lacking := event("a", 2, "Failed", `{"n":2}`)
+	send(t, r.topic, happens("a", 1)[0], lacking)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	until(t, "the event is dead-lettered", func() bool {
+		lines, err := runCommand(t, "dlq", "list")
+		return err == nil && len(lines) == 1
+	})
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, append(happens("a", 1), lacking))...)
+	until(t, "the new version has its record", func() bool {
+		records, _ := skippedOnes(t, "a")
+		return slices.Contains(records, "orders_v2 a-2 evaluate skip")
+	})
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	t.Setenv("PROJECTIONS", file(t, "corrected.yaml", strings.Replace(lettering, "data.gone", "data.n", 1)))
+	lines, err := runWhole(t, "dlq", "redrive", "--all", "--other-projections")
+	if err == nil || lines[0]["fate"] != "refused" || !strings.Contains(fmt.Sprint(lines[0]["reason"]), `projection "orders_v2" has gone over it`) {
+		t.Errorf("redrive: got %v and %v, want it refused", lines, err)
+	}
+	if lines, err := runCommand(t, "dlq", "list"); err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["lacked_by"]) != "[orders_v2]" {
+		t.Errorf("dlq list: got %v and %v, want the dead letter kept, and who lacks it", lines, err)
 	}
 }

@@ -159,8 +159,8 @@ const Rebuild = "build the read model anew from the source: projector rebuild --
 // be applied any more, if it cannot. A projection that passes the event by
 // misses nothing of it, however far it has come: that is noted, too. Other says that
 // something is of another source than the event, and is not to be compared with it. A
-// position of a source that continues the event's has the event, unless the projection
-// is one of lackedBy.
+// position at the event, or one of a source that continues the event's, has the event,
+// unless the projection is one of lackedBy: a position also goes over what is skipped.
 func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write, lackedBy []string) (stored int, beyond, other string, err error) {
 	var have []string
 	for i := range writes {
@@ -169,15 +169,20 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 		if err != nil {
 			return 0, "", "", err
 		}
+		lacked := slices.Contains(lackedBy, w.Projection)
+		itself := at.Sequence == w.Event.Sequence && at.EventID == w.Event.ID
 		switch {
 		case at.Other != "" && w.Changes():
 			return 0, "", at.Other, nil
-		case at.Sequence == w.Event.Sequence && at.EventID == w.Event.ID, at.Continued && at.Sequence >= w.Event.Sequence && !slices.Contains(lackedBy, w.Projection):
+		case !lacked && (itself || at.Continued && at.Sequence >= w.Event.Sequence):
 			stored++
 			have = append(have, w.Projection)
 		case at.Sequence < w.Event.Sequence && at.Other == "":
 		case !w.Changes():
 			stored++
+		case beyond == "" && itself:
+			beyond = fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q has gone over it without applying it. ",
+				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection)
 		case beyond == "":
 			beyond = fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q is at sequence %s already, with event %q. ",
 				w.Event.AggregateID, w.Event.ID, w.Event.Sequence, w.Projection, at.Sequence, at.EventID)

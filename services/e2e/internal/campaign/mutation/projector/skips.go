@@ -240,10 +240,18 @@ func skipGuards() []guard.Guard {
 		{
 			Name:    "mend: what a record says is lacking is not applied by a source that goes on",
 			File:    delivery + "/putback.go",
-			Cut:     " && !slices.Contains(lackedBy, w.Projection):",
-			With:    ":",
+			Cut:     "!lacked && (itself || at.Continued && at.Sequence >= w.Event.Sequence):",
+			With:    "!lacked && itself || at.Continued && at.Sequence >= w.Event.Sequence:",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_WhatAContinuedSourceLacksIsNotTakenForApplied"},
+		},
+		{
+			Name:    "mend: what a record says is lacking is not applied where a position is just at it",
+			File:    delivery + "/putback.go",
+			Cut:     "!lacked && (itself || at.Continued && at.Sequence >= w.Event.Sequence):",
+			With:    "itself || !lacked && at.Continued && at.Sequence >= w.Event.Sequence:",
+			Package: app,
+			Tests:   []string{"TestRebuild_AnEventThatTheNewVersionWentOverIsNotAppliedAlready"},
 		},
 		{
 			Name:    "mend: a record stays where the ledger alone moves past its event",

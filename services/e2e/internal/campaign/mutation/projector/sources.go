@@ -125,8 +125,8 @@ func sourceGuards() []guard.Guard {
 		{
 			Name:    "sources: a redrive takes the same events for repeats",
 			File:    delivery + "/putback.go",
-			Cut:     ", at.Continued && at.Sequence >= w.Event.Sequence && !slices.Contains(lackedBy, w.Projection):",
-			With:    ":",
+			Cut:     "!lacked && (itself || at.Continued && at.Sequence >= w.Event.Sequence):",
+			With:    "!lacked && itself:",
 			Package: app,
 			Tests:   []string{renamed},
 		},
