@@ -300,10 +300,7 @@ func (r *rebuilding) arrived(ctx context.Context) error {
 // behind are those of sessions that still have messages, and of which the next version
 // lacks what the current one has.
 func (r *rebuilding) behind(ctx context.Context, sessions, still []string) (left []string, err error) {
-	keyed := slices.ContainsFunc(r.projections, func(p projection.Projection) bool {
-		v, is := projection.VersionOf(p)
-		return is && v == *r.next() && projection.Keyed(p)
-	})
+	keyed := projection.Keyed(r.rules)
 	with := make(map[string]bool, len(still))
 	for _, session := range still {
 		with[session] = true

@@ -186,6 +186,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{"TestRebuild_WaitsForWhatHasNotArrived"},
 		},
 		{
+			Name:    "rebuild: a document of another key says nothing of how far an aggregate is",
+			File:    command + "/rebuildresend.go",
+			Cut:     "keyed := projection.Keyed(r.rules)",
+			With:    "keyed := false",
+			Package: app,
+			Tests:   []string{"TestRebuild_WaitsForNoAggregateThatHasAKeysName"},
+		},
+		{
 			Name:    "rebuild: the documents that readers see are not dropped",
 			File:    command + "/rebuildsteps.go",
 			Cut:     "if live == r.record.Next {\n\t\t// It was written on",

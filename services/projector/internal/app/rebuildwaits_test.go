@@ -1,0 +1,62 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"changerelay/pkg/contract"
+)
+
+// A document of a projection with a key may have an aggregate's id. It says nothing of how
+// far the aggregate is: a session that is never empty is not waited for where the new
+// version has what the old one has.
+func TestRebuild_WaitsForNoAggregateThatHasAKeysName(t *testing.T) {
+	r := newRebuilding(t, "rebuild-keysname")
+	send(t, r.topic, happens("all", 1)...)
+	until(t, "the first is counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "1 ") })
+	send(t, r.topic, happens("b", 1, 2, 3)...)
+	until(t, "all are counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "4 ") })
+	done := r.begin(t, "--projection", "totals", "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return strings.Contains(r.asked(), "/totals_v2") })
+	resent := func(events []contract.Event) {
+		t.Helper()
+		for i := range events {
+			events[i].Resend = contract.Resend{ID: "r2", Group: "/totals_v2"}
+		}
+		send(t, r.topic, events...)
+	}
+	resent(happens("b", 1, 2, 3))
+	until(t, "those of b are there", func() bool { return strings.HasPrefix(r.sees(t, "totals_v2", "all"), "3 ") })
+	resent(happens("all", 1))
+	until(t, "all are there", func() bool { return strings.HasPrefix(r.sees(t, "totals_v2", "all"), "4 ") })
+	// Nobody else gets the session while it is held, so it has a message until the end.
+	var held *azservicebus.SessionReceiver
+	until(t, "the session is held", func() (is bool) {
+		var err error
+		held, err = servers.Client(t).AcceptSessionForSubscription(t.Context(), r.topic, "projector", "all", nil)
+		return err == nil
+	})
+	send(t, r.topic, happens("all", 2)...)
+	r.write(t, r.status(t, "totals", 2, "done", 0))
+	var o outcome
+	until(t, "the command ends", func() bool {
+		if err := held.RenewSessionLock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case o = <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	if o.err != nil {
+		t.Errorf("rebuild: got %v after %v", o.err, o.lines)
+	}
+	if err := held.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the last is counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "5 ") })
+}
