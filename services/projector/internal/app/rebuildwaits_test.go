@@ -1,7 +1,13 @@
 package app_test
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -59,4 +65,36 @@ func TestRebuild_WaitsForNoAggregateThatHasAKeysName(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the last is counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "5 ") })
+}
+
+// What runs the publisher's command line may have begun programs of its own, which outlive
+// it and keep its output open. Nobody waits for them.
+func TestRebuild_WaitsForNothingThatOutlivesThePublisher(t *testing.T) {
+	r := newRebuilding(t, "rebuild-outlives")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	script := fmt.Sprintf("#!/bin/sh\ncd %s\nsleep 600 &\necho $! >began\nmv began child\nwait\n", r.dir)
+	if err := os.WriteFile(r.publisher, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan outcome, 1)
+	go func() {
+		lines, err := runIn(ctx, t, r.args()...)
+		done <- outcome{lines, err}
+	}()
+	var child int
+	until(t, "the publisher's command line has begun another", func() bool {
+		text, err := os.ReadFile(filepath.Join(r.dir, "child"))
+		if err != nil {
+			return false
+		}
+		child, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) }) // it would end by itself
+	cancel()
+	if o := ends(t, done); o.err == nil {
+		t.Errorf("got %v, want the end to be told", o.lines)
+	}
 }

@@ -274,6 +274,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{"TestRebuild_OutlastsAPublisherThatDoesNotAnswer"},
 		},
 		{
+			Name:    "rebuild: what the publisher's command line has begun is not waited for",
+			File:    command + "/rebuildresend.go",
+			Cut:     "run.WaitDelay = time.Second",
+			With:    "run.WaitDelay = 0",
+			Package: app,
+			Tests:   []string{"TestRebuild_WaitsForNothingThatOutlivesThePublisher"},
+		},
+		{
 			Name:    "rebuild: what a command that was killed has left is dropped by the next one",
 			File:    command + "/rebuild.go",
 			Cut:     "if len(r.record.Retired) > 0 {\n\t\t// What",
