@@ -22,6 +22,7 @@ func TestRebuild_AHoleThatAResendHasLeftIsFilledByNoLaterOne(t *testing.T) {
 
 	const all = `{"id":"r3","state":"done","group":"/orders_v2","why":"by hand","sent":3,"failed":0}` + "\n"
 	const few = `{"id":"r2","state":"done","group":"/orders_v2","why":"another","selection":{"aggregates":["a"]},"sent":2,"failed":1}` + "\n"
+	const some = `{"id":"r2","state":"done","group":"/orders_v2","why":"another","selection":{"aggregates":["a"],"where":"{}"},"sent":2,"failed":0}` + "\n"
 	whole := r.status(t, "orders", 2, "done", 0)
 	for name, tt := range map[string]struct{ resends, refused string }{
 		"of everything":            {all + r.status(t, "orders", 2, "done", 1), "1 events could not be resent"},
@@ -29,6 +30,7 @@ func TestRebuild_AHoleThatAResendHasLeftIsFilledByNoLaterOne(t *testing.T) {
 		"of an aggregate":          {all + few + whole, "1 events could not be resent"},
 		"of both":                  {all + few + r.status(t, "orders", 2, "done", 2), "3 events could not be resent"},
 		"that has ended early":     {all + r.status(t, "orders", 2, "incomplete", 0), "has ended without all that was selected"},
+		"of some of the events":    {all + some + r.status(t, "orders", 2, "cancelled", 0), "had some events of an aggregate and not others"},
 	} {
 		r.write(t, tt.resends)
 		o := ends(t, r.begin(t, "--grace", "0s"))

@@ -43,6 +43,20 @@ type resendStatus struct {
 	Selection json.RawMessage `json:"selection,omitempty"`
 }
 
+// partial tells whether the resend may have had events of an aggregate, and not those before
+// them.
+func (s *resendStatus) partial() bool {
+	var of map[string]json.RawMessage
+	if len(s.Selection) == 0 || s.Sent == 0 {
+		return false
+	}
+	if err := json.Unmarshal(s.Selection, &of); err != nil {
+		return true
+	}
+	delete(of, "aggregates")
+	return len(of) > 0
+}
+
 // States of a resend: one that its command has not yet left to the publisher, and those
 // that the publisher has ended.
 const (
@@ -152,14 +166,19 @@ func lastWhole(own []resendStatus) *resendStatus {
 // after that, and then has it from no later resend.
 func (r *rebuilding) leftOut(own []resendStatus) (holes []string) {
 	var failed int64
-	short := false
-	for i := range own {
+	short, some, whole := false, false, false
+	for i := len(own) - 1; i >= 0; i-- { // the first one first
 		failed += own[i].Failed
 		short = short || own[i].State == resendIncomplete
+		some = some || !whole && own[i].partial()
+		whole = whole || len(own[i].Selection) == 0 && own[i].State == resendDone
 	}
 	again := fmt.Sprintf("version %d may be past what is missing, and then takes it from no later resend: correct what publisher resend status says, end the rebuild with --cancel, and begin again", r.record.Next)
 	if short {
 		holes = append(holes, "a resend has ended without all that was selected: "+again)
+	}
+	if some {
+		holes = append(holes, "a resend for the version had some events of an aggregate and not others, before one had them all: "+again)
 	}
 	if failed > 0 {
 		holes = append(holes, fmt.Sprintf("%d events could not be resent: %s", failed, again))

@@ -154,6 +154,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{leftHole},
 		},
 		{
+			Name:    "rebuild: a resend of some events of an aggregate leaves out the others",
+			File:    command + "/rebuildresend.go",
+			Cut:     "some = some || !whole && own[i].partial()",
+			With:    "some = some || whole && own[i].partial()",
+			Package: app,
+			Tests:   []string{leftHole},
+		},
+		{
 			Name:    "rebuild: the resends for it begin with the first that it has asked for",
 			File:    command + "/rebuildresend.go",
 			Cut:     "for len(own) > 0 && own[len(own)-1].Why != r.record.Purpose() {\n\t\town = own[:len(own)-1]\n\t}",
