@@ -65,7 +65,7 @@ type Config struct {
 	MaxSessions int `envconfig:"MAX_SESSIONS" default:"64" desc:"most sessions held at once, beside those that are being given back"`
 	MinAccepts  int `envconfig:"MIN_ACCEPTS" default:"8" desc:"accepts that wait for a session while there is nothing to do"`
 	// AcceptTime bounds one accept.
-	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session"`
+	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session; no less than four round trips to the broker"`
 	// BatchSize is a count of messages.
 	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages received and written at once"`
 	// MaxInFlightBytes is a number of bytes.

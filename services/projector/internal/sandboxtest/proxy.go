@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy is a way to a server that can be cut and opened again, at one address.
@@ -18,6 +19,8 @@ type Proxy struct {
 	listener net.Listener          // guarded by mu; nil while cut
 	conns    map[net.Conn]struct{} // guarded by mu
 	frozen   map[net.Conn]struct{} // guarded by mu: those of conns that carry nothing more
+	wait     time.Duration         // guarded by mu: before a new connection carries anything
+	way      time.Duration         // guarded by mu: how long what a new one carries takes, each way
 	running  sync.WaitGroup
 }
 
@@ -84,14 +87,16 @@ func (p *Proxy) carry(from net.Conn) {
 	p.mu.Lock()
 	cut := p.listener == nil
 	p.conns[from], p.conns[to] = struct{}{}, struct{}{}
+	wait, way := p.wait, p.way
 	p.mu.Unlock()
 	stop := func() { _ = from.Close(); _ = to.Close() }
 	if cut {
 		stop()
 	}
+	<-time.NewTimer(wait).C
 	var both sync.WaitGroup
-	both.Go(func() { defer stop(); p.copy(to, from) })
-	both.Go(func() { defer stop(); p.copy(from, to) })
+	both.Go(func() { defer stop(); p.copy(to, from, way) })
+	both.Go(func() { defer stop(); p.copy(from, to, way) })
 	both.Wait()
 	p.mu.Lock()
 	for _, c := range []net.Conn{from, to} {
@@ -101,8 +106,23 @@ func (p *Proxy) carry(from net.Conn) {
 	p.mu.Unlock()
 }
 
+// Slow has each new connection carry nothing for a while, and then take its time, each
+// way, for everything.
+func (p *Proxy) Slow(wait, way time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wait, p.way = wait, way
+}
+
 // copy carries one way. What comes after a freeze is swallowed, and the end of it too.
-func (p *Proxy) copy(to, from net.Conn) {
+func (p *Proxy) copy(to, from net.Conn, way time.Duration) {
+	if way > 0 {
+		near, far := net.Pipe()
+		defer func() { _ = near.Close() }()
+		end := to
+		p.running.Go(func() { delay(end, far, way) })
+		to = near
+	}
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
@@ -152,4 +172,35 @@ func (p *Proxy) Cut() {
 	}
 	p.mu.Unlock()
 	p.running.Wait()
+}
+
+// delay carries from one to the other what comes, each piece as long after it came.
+func delay(to, from net.Conn, way time.Duration) {
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
+	pieces := make(chan piece, 1<<10)
+	go func() {
+		defer close(pieces)
+		for {
+			b := make([]byte, 32<<10)
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			pieces <- piece{b[:n], time.Now().Add(way)}
+		}
+	}()
+	failed := false
+	for p := range pieces {
+		if failed {
+			continue
+		}
+		<-time.NewTimer(time.Until(p.due)).C
+		if _, err := to.Write(p.bytes); err != nil {
+			failed = true
+			_ = from.Close() // who writes to it learns of it
+		}
+	}
 }

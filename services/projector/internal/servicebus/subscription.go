@@ -147,8 +147,9 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	return nil, err
 }
 
-// Doubt implements session.Acceptor.
-func (s *Subscription) Doubt(slot int) {
+// Doubt implements session.Acceptor. The client does not tell when the service last
+// answered, so that doubts are counted instead.
+func (s *Subscription) Doubt(slot int, _ time.Time) {
 	conn := s.conns[slot%len(s.conns)]
 	if client, err := conn.current(); err == nil {
 		conn.doubt(client, hungAccept)

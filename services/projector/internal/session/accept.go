@@ -51,16 +51,17 @@ func (e *Engine) accept(ctx context.Context, slot int) (Receiver, error) {
 	case <-watchdog.C:
 		close(late)
 		e.hung.CompareAndSwap(0, time.Now().Add(-e.cfg.AcceptTime-e.cfg.AcceptGrace).UnixNano())
-		return nil, e.doubt(slot, errHung)
+		return nil, e.doubt(slot, e.cfg.AcceptTime+e.cfg.AcceptGrace, errHung)
 	}
 }
 
-// doubt counts an accept that hangs and has its connection dropped.
-func (e *Engine) doubt(slot int, err error) error {
+// doubt counts an accept that hangs and has its connection dropped where that has been
+// silent for so long.
+func (e *Engine) doubt(slot int, silent time.Duration, err error) error {
 	e.counts.AcceptsHung.Add(1)
-	e.acceptor.Doubt(slot)
+	e.acceptor.Doubt(slot, time.Now().Add(-silent))
 	if e.accepting.Failed(err) {
-		e.log.Warn().Err(err).Msg("accepting sessions hangs, dropping the connection")
+		e.log.Warn().Err(err).Msg("accepting sessions hangs, trying again")
 	}
 	return err
 }
@@ -78,8 +79,8 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		return nil, a.err
 	case a.timedOut:
 		e.counts.AcceptedNone.Add(1)
-		if time.Since(time.Unix(0, e.answered.Load())) > unansweredAccepts*e.cfg.AcceptTime {
-			return nil, e.doubt(slot, errUnanswered)
+		if silent := unansweredAccepts * e.cfg.AcceptTime; time.Since(time.Unix(0, e.answered.Load())) > silent {
+			return nil, e.doubt(slot, silent, errUnanswered)
 		}
 		// The broker's answer was late by a hair, or it does not answer.
 		return nil, ErrNoSession

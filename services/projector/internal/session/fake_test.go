@@ -152,7 +152,7 @@ func (b *broker) grant() *receiver {
 	return nil
 }
 
-func (b *broker) Doubt(slot int) {
+func (b *broker) Doubt(slot int, _ time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.doubts = append(b.doubts, slot)

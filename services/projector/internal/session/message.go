@@ -83,8 +83,9 @@ type Acceptor interface {
 	// broker throttles.
 	Accept(ctx context.Context, slot int) (Receiver, error)
 	// Doubt tells that an accept of the slot has neither answered nor failed in
-	// time. It does not block.
-	Doubt(slot int)
+	// time. Its connection is replaced where that is made and nothing has answered on it
+	// since a moment. It does not block.
+	Doubt(slot int, since time.Time)
 }
 
 // Receiver is a held session. One goroutine calls RenewLock, and another one the other

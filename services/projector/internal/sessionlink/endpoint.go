@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -16,6 +17,8 @@ type endpoint struct {
 	cfg     *Config
 	log     zerolog.Logger
 	running *running
+	// late says rarely that accepts are answered too late.
+	late zerolog.BurstSampler
 
 	mu      sync.Mutex
 	attempt *attempt // guarded by mu: the latest; nil before the first
@@ -78,11 +81,23 @@ func (e *endpoint) latest(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// doubt replaces the connection. Its sessions end with it, and their messages come again.
-func (e *endpoint) doubt() {
+// doubt replaces a connection on which nothing has answered since a moment. Its sessions
+// end with it, and their messages come again. One that is being made has its own time
+// for that.
+func (e *endpoint) doubt(since time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.attempt == nil {
+		return
+	}
+	select {
+	case <-e.attempt.done:
+	default:
+		return
+	}
+	if w := e.attempt.wire; e.attempt.err == nil && !w.silentSince(since) {
+		log := e.log.Sample(&e.late)
+		log.Warn().Dur("round_trip_ms", w.trip()).Msg("Service Bus answers, but no accept in its time; is ACCEPT_TIME too short?")
 		return
 	}
 	e.log.Warn().Msg("the Service Bus connection is replaced")

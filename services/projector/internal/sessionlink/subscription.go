@@ -47,13 +47,15 @@ func New(cfg Config, log zerolog.Logger) *Subscription {
 func newSubscription(cfg Config, log zerolog.Logger) *Subscription {
 	s := &Subscription{cfg: cfg}
 	for range max(cfg.Connections, 1) {
-		s.endpoints = append(s.endpoints, &endpoint{cfg: &s.cfg, log: log, running: &s.running})
+		s.endpoints = append(s.endpoints, &endpoint{
+			cfg: &s.cfg, log: log, running: &s.running, late: zerolog.BurstSampler{Burst: 1, Period: time.Minute},
+		})
 	}
 	return s
 }
 
-// answerMost is how much of an accept's time, at most, is kept for the service's
-// answer to come.
+// answerMost is how much of an accept's time, at most, is kept for the service to
+// answer, beside the way.
 const answerMost = time.Second
 
 // acceptDefault is how long an accept without a deadline waits.
@@ -70,7 +72,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	wait := acceptDefault
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
-		wait = max(left-min(left/5, answerMost), time.Millisecond)
+		wait = max(left-min(left/5, answerMost)-attachTrips*w.trip(), time.Millisecond)
 	}
 	type attached struct {
 		receiver *receiver
@@ -115,7 +117,9 @@ func (s *Subscription) failed(err error) error {
 }
 
 // Doubt implements session.Acceptor.
-func (s *Subscription) Doubt(slot int) { s.endpoints[slot%len(s.endpoints)].doubt() }
+func (s *Subscription) Doubt(slot int, since time.Time) {
+	s.endpoints[slot%len(s.endpoints)].doubt(since)
+}
 
 // Close closes every connection, and with them what is still held or asked for.
 func (s *Subscription) Close(ctx context.Context) error {

@@ -44,6 +44,8 @@ type wire struct {
 	running    running
 	// answered is when the service last answered anything, in Unix nanoseconds.
 	answered atomic.Int64
+	// leastTrip is the least time that the service took to answer, in nanoseconds.
+	leastTrip atomic.Int64
 
 	mu    sync.Mutex
 	idle  []*amqp.Session // guarded by mu: lanes that no link is on
@@ -57,6 +59,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 		return nil, fmt.Errorf("connect to Service Bus: %w", err)
 	}
 	stream := newStream(socket)
+	asked := time.Now()
 	conn, err := amqp.NewConn(ctx, stream, &amqp.ConnOptions{
 		HostName:   cfg.Access.Host,
 		SASLType:   amqp.SASLTypeAnonymous(),
@@ -67,6 +70,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried)}
+	w.leastTrip.Store(int64(time.Since(asked))) // of several, until a lane shows less
 	cbs := newNode(conn, "$cbs", &w.running, nil)
 	w.claims = newClaims(cfg, cbs, w.replace, log)
 	management := cfg.entity() + "/$management"
@@ -77,6 +81,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 		w.close()
 		return nil, err
 	}
+	w.heard()
 	w.running.Go(func() { w.claims.run(background) })
 	// The first renewal does not wait for the exchanges that this takes, behind messages.
 	w.running.Go(func() { w.management.ready(background, cfg.connectTime) })
@@ -111,6 +116,19 @@ func (w *wire) heard() { w.answered.Store(time.Now().UnixNano()) }
 // silentSince tells whether nothing was answered after a moment.
 func (w *wire) silentSince(moment time.Time) bool { return w.answered.Load() < moment.UnixNano() }
 
+// attachTrips are the round trips of an attach: one begins its lane.
+const attachTrips = 2
+
+// trip is how long a round trip takes, as far as is known.
+func (w *wire) trip() time.Duration { return time.Duration(w.leastTrip.Load()) }
+
+// noteTrip notes that a round trip ends that began at a moment.
+func (w *wire) noteTrip(began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leastTrip.Store(min(w.leastTrip.Load(), int64(time.Since(began))))
+}
+
 // lane returns an AMQP session that no link is on.
 func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 	w.mu.Lock()
@@ -126,6 +144,7 @@ func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 	}
 	w.lanes++
 	w.mu.Unlock()
+	asked := time.Now()
 	lane, err := w.conn.NewSession(ctx, &amqp.SessionOptions{MaxLinks: laneLinks})
 	if err != nil {
 		w.mu.Lock()
@@ -133,6 +152,7 @@ func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 		w.mu.Unlock()
 		return nil, fmt.Errorf("begin an AMQP session: %w", err)
 	}
+	w.noteTrip(asked)
 	return lane, nil
 }
 

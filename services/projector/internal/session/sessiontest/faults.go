@@ -49,8 +49,8 @@ func (s suite) doubtedConnectionIsReplaced(t *testing.T) {
 	s.send(t, message("1", "a"))
 	r := mustAccept(t, sessions)
 	receive(t, r, 1)
-	sessions.Doubt(0)
-	sessions.Doubt(0)
+	sessions.Doubt(0, time.Now())
+	sessions.Doubt(0, time.Now())
 	// The session went with its connection, long before its lock is over, and
 	// its message comes again.
 	again, err := accept(t, sessions, 0, 5*time.Second)
@@ -132,8 +132,8 @@ func (s suite) silentConnectionIsLeft(t *testing.T) {
 	within("settle", func(ctx context.Context) error { return r.Settle(ctx, m, session.Verdict{}) })
 	within("renew", func(ctx context.Context) error { _, err := r.RenewLock(ctx); return err })
 	within("close", r.Close)
-	sessions.Doubt(0)
-	sessions.Doubt(0)
+	sessions.Doubt(0, time.Now())
+	sessions.Doubt(0, time.Now())
 	// The lock ends by its time, for the service has seen nothing either.
 	again := eventually(t, sessions)
 	if got := receive(t, again, 2); got[0].ID != "1" {
