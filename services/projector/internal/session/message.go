@@ -135,8 +135,8 @@ type Carrier interface {
 	// Busy tells whether what comes on the connection is for others that asked before the
 	// last Receive: then what that one has asked for may be on its way behind it.
 	Busy() bool
-	// Coming tells whether anything has come on the connection since the last Receive
-	// began: it may be a part of what that one has asked for.
+	// Coming tells whether a part of what the last Receive has asked for has come since
+	// that began, or large messages of others that may stand before it.
 	Coming() bool
 	// Ask asks for messages that may come before the next Receive: n in all, with
 	// those that were asked for and not received before.

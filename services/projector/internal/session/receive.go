@@ -108,7 +108,7 @@ func (h *hold) receiveTimeout() time.Duration {
 // error. Where others' messages come in that time, these may be on their way behind
 // them, and are waited for again, and so is the rest where the time ran out while
 // messages came. The first message, which is there when a session is granted, is waited
-// for while anything comes, for as long as the lock is good without a renewal.
+// for while it is coming, for as long as the lock is good without a renewal.
 func (h *hold) receive(waiting, ctx context.Context, limit int) (messages []Message, err error) {
 	began := time.Now()
 	granted, _ := h.lock.end()

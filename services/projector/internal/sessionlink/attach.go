@@ -2,6 +2,7 @@ package sessionlink
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -55,7 +56,11 @@ func (w *wire) attachOnce(ctx context.Context, wait time.Duration) (*receiver, e
 	if err != nil {
 		return nil, err
 	}
+	name := rand.Text()
+	came := w.frames.watch(name)
+	defer w.frames.forget(name)
 	link, err := lane.NewReceiver(ctx, w.cfg.entity(), &amqp.ReceiverOptions{
+		Name:           name,
 		Credit:         -1, // given out by hand
 		SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(),
 		Filters:        []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, nil)},
@@ -76,7 +81,7 @@ func (w *wire) attachOnce(ctx context.Context, wait time.Duration) (*receiver, e
 		w.drop(ctx, lane)
 		return nil, errNoID
 	}
-	r := &receiver{wire: w, lane: lane, link: link, sessionID: id}
+	r := &receiver{wire: w, lane: lane, link: link, sessionID: id, came: came}
 	if ticks, ok := link.Properties()[lockedUntil].(int64); ok {
 		r.granted = time.Unix(0, (ticks-ticksAtEpoch)*100)
 	}

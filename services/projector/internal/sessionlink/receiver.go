@@ -39,8 +39,11 @@ type receiver struct {
 	each, before, behind int64
 	// ahead is what was asked for ahead may weigh, as far as the pace knows of it.
 	ahead int64
-	// began is what the connection had carried when the last receive began.
-	began int64
+	// came is how many bytes of messages have come to this link, and cameBefore and
+	// largeBefore are how many had, here and of large messages on the connection, when the
+	// last receive began.
+	came                    *atomic.Int64
+	cameBefore, largeBefore int64
 	// asked is when messages were last asked for, and trip how long the first one took
 	// from then: what has just been asked for is not here sooner.
 	asked time.Time
@@ -68,7 +71,7 @@ func (r *receiver) LockedUntil() time.Time { return r.granted }
 // stays with the link, in order, for the next one.
 func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
 	r.announce(0)
-	r.began = r.wire.pace.carried.Load()
+	r.cameBefore, r.largeBefore = r.came.Load(), r.wire.frames.large.Load()
 	some := r.expects(limit)
 	measure := r.wire.pace.begin(int64(some), r.each)
 	measure.fresh, measure.first = r.owed == 0, r.last.at.IsZero()
@@ -226,8 +229,17 @@ func (r *receiver) Busy() bool {
 	return carried > r.before && carried < r.behind
 }
 
+// standsBefore is no less than what may stand before a message on its way here, in bytes,
+// because others asked for it and it weighed more than was expected.
+const standsBefore = 8 << 20
+
 // Coming implements session.Carrier.
-func (r *receiver) Coming() bool { return r.wire.pace.carried.Load() > r.began }
+func (r *receiver) Coming() bool {
+	if r.came.Load() > r.cameBefore {
+		return true
+	}
+	return r.wire.frames.large.Load() > r.largeBefore && r.wire.pace.carried.Load() < r.before+standsBefore
+}
 
 // next is the next message that has come, if there is one.
 func (r *receiver) next() *amqp.Message {

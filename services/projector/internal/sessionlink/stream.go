@@ -31,6 +31,7 @@ type stream struct {
 	in *bufio.Reader
 	// carried is how many bytes have come.
 	carried atomic.Int64
+	frames  frames
 
 	mu         sync.Mutex
 	changed    *sync.Cond // of mu
@@ -50,6 +51,7 @@ func newStream(conn net.Conn) *stream {
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.in.Read(b)
 	s.carried.Add(int64(n))
+	s.frames.came(b[:n])
 	return n, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -377,27 +378,77 @@ func TestLane_IsRefusedWhereTheConnectionHasNoMore(t *testing.T) {
 	}
 }
 
-// What comes on the connection while a receive waits may be what it has asked for.
-func TestReceive_TellsWhetherAnythingCame(t *testing.T) {
+// An attach that is not answered leaves nothing behind that counts what comes to its link.
+func TestAttach_ThatIsNotAnsweredIsNotRemembered(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Send(t, servers, "coming", messages("a", 1, 1)...)
-	r := mustAccept(t, open(t, at(t, servers, "coming")))
-	if _, err := r.wire.management.open(t.Context()); err != nil { // nothing more of it comes
+	w, err := open(t, at(t, servers, "answers")).endpoints[0].connected(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	receive(t, r, 1, 1)
+	lane, err := w.lane(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.free(t.Context(), lane)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Receive(over, 1); err == nil {
-		t.Error("receive without time: got nil, want an error")
+	if _, err := w.attachOnce(over, time.Minute); err == nil {
+		t.Error("attach without time: got nil, want an error")
 	}
+	w.frames.mu.Lock()
+	defer w.frames.mu.Unlock()
+	if got := len(w.frames.watched); got != 0 {
+		t.Errorf("got %d links that are waited for, want none", got)
+	}
+}
+
+// What comes while a receive waits may be a part of what it has asked for, or stand before
+// it; what comes of others in the meantime says nothing about it.
+func TestReceive_TellsWhetherAMessageIsComing(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "coming", messages("a", 1, 1)...)
+	s := open(t, at(t, servers, "coming"))
+	r := mustAccept(t, s)
+	if err := r.Settle(t.Context(), receive(t, r, 1, 1)[0], session.Verdict{}); err != nil {
+		t.Fatal(err)
+	}
+	none := func() {
+		t.Helper()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Receive(over, 1); err == nil {
+			t.Error("receive without time: got nil, want an error")
+		}
+	}
+	none()
+	of := func(id string, bytes int) {
+		t.Helper()
+		m := messages(id, 1, 1)[0]
+		m.Body = []byte(strings.Repeat("x", bytes))
+		sandboxtest.Send(t, servers, "coming", m)
+		other := mustAccept(t, s)
+		if err := other.Settle(t.Context(), receive(t, other, 1, 1)[0], session.Verdict{}); err != nil {
+			t.Error(err)
+		}
+		if err := other.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	of("small", 100)
 	if r.Coming() {
-		t.Error("something comes, though nothing was sent")
+		t.Error("something is coming, though only small messages of others came")
 	}
-	r.wire.pace.carried.Add(1)
+	of("large", 200_000)
 	if !r.Coming() {
-		t.Error("nothing comes, though a byte came")
+		t.Error("nothing is coming, though a large message of another came that may stand before it")
 	}
+	r.wire.pace.carried.Add(standsBefore)
+	if r.Coming() {
+		t.Error("something is coming, though more came of others than can stand before it")
+	}
+	none()
+	sandboxtest.Send(t, servers, "coming", messages("a", 2, 2)...)
+	until(t, "it is coming", r.Coming)
 	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -38,6 +38,7 @@ type wire struct {
 	log        zerolog.Logger
 	conn       *amqp.Conn
 	pace       *pace
+	frames     *frames
 	claims     *claims
 	management *node
 	stop       context.CancelFunc
@@ -69,7 +70,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 		return nil, fmt.Errorf("connect to Service Bus: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried)}
+	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried), frames: &stream.frames}
 	w.leastTrip.Store(int64(time.Since(asked))) // of several, until a lane shows less
 	cbs := newNode(conn, "$cbs", &w.running, nil)
 	w.claims = newClaims(cfg, cbs, w.replace, log)
