@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +24,11 @@ type node struct {
 	prepare func(ctx context.Context, after time.Time) error
 	// turn has a token for whoever opens a pair.
 	turn chan struct{}
-	// running are the goroutines that read answers.
+	// running are the goroutines that read answers and send requests.
 	running *running
+	// patience is how long nothing may be answered while requests wait before another pair
+	// is opened; 0 for ever.
+	patience time.Duration
 
 	mu   sync.Mutex
 	pair *pair // guarded by mu; nil until there is one
@@ -35,11 +39,11 @@ func newNode(conn *amqp.Conn, address string, running *running, prepare func(con
 }
 
 // ask sends a request and waits for its answer. Every request may be sent twice: one
-// whose pair ends meanwhile is sent over another, and one that is refused because the
+// whose pair ends meanwhile, or answers nothing, is sent over another, and one that is refused because the
 // claim has ended is sent again behind another claim, once.
 func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
 	asked := time.Now()
-	answer, ended, err := n.askOnce(ctx, request)
+	answer, ended, err := n.askOnce(ctx, request, n.patience)
 	refused := n.prepare != nil && isUnauthorized(err)
 	if ctx.Err() != nil || !ended && !refused {
 		return answer, err
@@ -49,17 +53,17 @@ func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, e
 			return nil, err
 		}
 	}
-	answer, _, err = n.askOnce(ctx, request)
+	answer, _, err = n.askOnce(ctx, request, 0)
 	return answer, err
 }
 
 // askOnce tells as well whether the pair has ended.
-func (n *node) askOnce(ctx context.Context, request *amqp.Message) (_ *amqp.Message, ended bool, err error) {
+func (n *node) askOnce(ctx context.Context, request *amqp.Message, patience time.Duration) (_ *amqp.Message, ended bool, err error) {
 	p, err := n.open(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("open %s: %w", n.address, err)
 	}
-	answer, err := p.ask(ctx, request)
+	answer, err := p.ask(ctx, request, patience)
 	if err != nil {
 		return nil, p.over(), fmt.Errorf("ask %s: %w", n.address, err)
 	}
@@ -85,7 +89,7 @@ func (n *node) open(ctx context.Context) (*pair, error) {
 			return nil, err
 		}
 	}
-	p, err := newPair(ctx, n.conn, n.address)
+	p, err := newPair(ctx, n.conn, n.address, n.running)
 	if err != nil {
 		return nil, err
 	}
@@ -127,22 +131,25 @@ type pair struct {
 	in      *amqp.Receiver
 	replyTo string
 	stop    context.CancelFunc // of run
+	running *running           // requests that are being sent
 
 	mu      sync.Mutex
 	last    uint64                        // guarded by mu: the last request's id
 	waiting map[string]chan *amqp.Message // guarded by mu; nil once the pair has ended
 	err     error                         // guarded by mu: why it ended
+	// silent is since when requests have been sent and none was answered; zero where all were.
+	silent time.Time // guarded by mu
 }
 
 // answerCredit is how many answers may be on their way.
 const answerCredit = 100
 
-func newPair(ctx context.Context, conn *amqp.Conn, address string) (_ *pair, err error) {
+func newPair(ctx context.Context, conn *amqp.Conn, address string, running *running) (_ *pair, err error) {
 	session, err := conn.NewSession(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{session: session, replyTo: "answers-" + rand.Text(), waiting: map[string]chan *amqp.Message{}}
+	p := &pair{session: session, running: running, replyTo: "answers-" + rand.Text(), waiting: map[string]chan *amqp.Message{}}
 	if p.out, err = session.NewSender(ctx, address, nil); err == nil {
 		p.in, err = session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
 			TargetAddress:             p.replyTo,
@@ -176,6 +183,10 @@ func (p *pair) run(ctx context.Context) {
 			delete(p.waiting, id)
 			asked <- answer
 		}
+		p.silent = time.Time{}
+		if len(p.waiting) > 0 {
+			p.silent = time.Now()
+		}
 		p.mu.Unlock()
 	}
 }
@@ -208,32 +219,74 @@ func (p *pair) over() bool {
 	return p.waiting == nil
 }
 
-func (p *pair) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
+// ask sends a request and waits for its answer, until ctx ends. Where nothing is answered
+// for as long as patience the pair is let go; 0 waits on.
+func (p *pair) ask(ctx context.Context, request *amqp.Message, patience time.Duration) (*amqp.Message, error) {
 	id, answered, err := p.note()
 	if err != nil {
 		return nil, err
 	}
 	defer p.forget(id)
-	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &p.replyTo}
-	if err := p.out.Send(ctx, request, nil); err != nil {
-		// The service may end this link alone. Then run does not notice it.
-		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
-			p.letGo(err)
-			p.stop()
-		}
-		return nil, err
+	sending := *request // it may still be sent here when it is sent over another pair
+	sending.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &p.replyTo}
+	sent := make(chan error, 1)
+	// go-amqp waits for its turn on the link beyond ctx (v1.7.0, Sender.send).
+	if !p.running.Go(func() { sent <- p.send(ctx, &sending) }) {
+		return nil, errClosed
 	}
-	select {
-	case answer := <-answered:
-		if answer == nil {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return nil, p.err
+	impatient := time.NewTimer(p.left(patience))
+	defer impatient.Stop()
+	for {
+		select {
+		case err := <-sent:
+			if err != nil {
+				return nil, err
+			}
+			sent = nil
+		case answer := <-answered:
+			if answer == nil {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return nil, p.err
+			}
+			return answer, nil
+		case <-impatient.C:
+			left := p.left(patience)
+			if left <= 0 {
+				p.letGo(errUnanswered)
+				p.stop()
+				return nil, errUnanswered
+			}
+			impatient.Reset(left)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		return answer, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
+}
+
+var errUnanswered = errors.New("no request is answered")
+
+// left is within what time something has to be answered to those who have so much patience.
+func (p *pair) left(patience time.Duration) time.Duration {
+	if patience == 0 {
+		return math.MaxInt64
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent.IsZero() {
+		return patience
+	}
+	return time.Until(p.silent.Add(patience))
+}
+
+func (p *pair) send(ctx context.Context, request *amqp.Message) error {
+	err := p.out.Send(ctx, request, nil)
+	// The service may end this link alone. Then run does not notice it.
+	if _, ended := errors.AsType[*amqp.LinkError](err); ended {
+		p.letGo(err)
+		p.stop()
+	}
+	return err
 }
 
 // note makes room for an answer, under an id of its own.
@@ -247,6 +300,9 @@ func (p *pair) note() (string, <-chan *amqp.Message, error) {
 	id := strconv.FormatUint(p.last, 10)
 	answered := make(chan *amqp.Message, 1)
 	p.waiting[id] = answered
+	if p.silent.IsZero() {
+		p.silent = time.Now()
+	}
 	return id, answered, nil
 }
 

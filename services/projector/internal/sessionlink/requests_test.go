@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"changerelay/services/projector/internal/sandboxtest"
+	"changerelay/services/projector/internal/session"
 )
 
 // A link for requests that has ended, while the one for their answers has not, is not
@@ -65,6 +66,164 @@ func TestRequests_AreNotHeldUpByAnOpeningThatIsNotAnswered(t *testing.T) {
 	})
 }
 
+// silence has a connection's $management answer nothing over the pair in use.
+func silence(t *testing.T, w *wire) {
+	t.Helper()
+	if _, err := w.management.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPair(t.Context(), w.conn, w.management.address, &w.running) // nobody reads its answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stop = func() {}
+	w.management.mu.Lock()
+	defer w.management.mu.Unlock()
+	w.management.pair.stop()
+	w.management.pair = p
+}
+
+// slowly applies as slowly as it is told to.
+type slowly time.Duration
+
+func (s slowly) Hold(string) session.Applier { return s }
+
+func (s slowly) Apply(ctx context.Context, messages []session.Message) ([]session.Verdict, error) {
+	timer := time.NewTimer(time.Duration(s))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return make([]session.Verdict, len(messages)), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Locks are renewed over another pair where nothing is answered over the one in use.
+func TestRequests_OfAPairThatAnswersNothingGoOverAnother(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "silent")
+	cfg.answerTime = 500 * time.Millisecond
+	s := open(t, cfg)
+	sandboxtest.Send(t, servers, "silent", append(messages("a", 1, 1), messages("b", 1, 1)...)...)
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	silence(t, w)
+	e := engine(t, session.Defaults(), s, slowly(12*time.Second)) // longer than the lock
+	until(t, "both are settled", func() bool { return e.Counts().Completed.Load() == 2 || e.Counts().GivenBack.Load() > 0 })
+	if lost := e.Counts().LocksLost.Load(); lost > 0 {
+		t.Errorf("got %d locks that were lost, want none", lost)
+	}
+}
+
+// Requests whose time is shorter than what is waited for an answer let a pair go as well.
+func TestRequests_ThatAreGivenUpOneAfterAnotherLetThePairGo(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "impatient")
+	cfg.answerTime = 600 * time.Millisecond
+	sandboxtest.Send(t, servers, "impatient", messages("a", 1, 1)...)
+	r := mustAccept(t, open(t, cfg))
+	silence(t, r.wire)
+	renew := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := r.RenewLock(ctx)
+		return err
+	}
+	for range 2 {
+		if err := renew(cfg.answerTime / 4); err == nil {
+			t.Error("renew without an answer: got nil, want an error")
+		}
+	}
+	// Each asks for no longer than half of what a pair has, and together they take longer.
+	until(t, "the lock is renewed", func() bool { return renew(cfg.answerTime/2) == nil })
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pair that answers stays, however long ago it was first asked.
+func TestRequests_APairThatAnswersStays(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "answering")
+	cfg.answerTime = time.Second
+	sandboxtest.Send(t, servers, "answering", messages("a", 1, 1)...)
+	r := mustAccept(t, open(t, cfg))
+	var before *pair
+	for range 3 {
+		if _, err := r.RenewLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := r.wire.management.current()
+		if before != nil && now != before {
+			t.Error("got another pair, want the first")
+		}
+		before = now
+		<-time.NewTimer(cfg.answerTime * 5 / 8).C
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// senderCredit is how many requests the sandbox lets a link send before it has answered any.
+const senderCredit = 1000
+
+// A request ends with its time also behind another one that cannot be sent.
+func TestRequests_EndWithTheirTimeBehindOneThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, servers, "nocredit")
+	way := sandboxtest.NewProxy(t, cfg.Access.Host)
+	way.Open(t)
+	cfg.Access.Host, cfg.answerTime = way.Addr, time.Hour
+	w, err := open(t, cfg).endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.management.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	way.Freeze() // no more credit comes
+	ask := func(ctx context.Context) error {
+		_, err := p.ask(ctx, &amqp.Message{Value: "anything"}, 0)
+		return err
+	}
+	long, stop := context.WithCancel(t.Context())
+	first := make(chan error, senderCredit+1)
+	for range senderCredit + 1 {
+		go func() { first <- ask(long) }()
+	}
+	until(t, "the last one waits for credit", func() bool { return p.requests() == senderCredit+1 })
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(long, 200*time.Millisecond)
+		defer cancel()
+		ended <- ask(ctx)
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a request that is not taken: got nil, want an error")
+		}
+	case <-time.NewTimer(20 * time.Second).C:
+		t.Error("the request does not end with its time")
+	}
+	stop()
+	for range senderCredit + 1 {
+		<-first
+	}
+	w.replace() // what is frozen does not end by itself
+}
+
+func (p *pair) requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting)
+}
+
 // A claim that nobody answers, on a connection that answers other things, has that
 // replaced: without it no session is granted there any more.
 func TestClaims_ThatAreNotAnsweredEndTheConnection(t *testing.T) {
@@ -76,7 +235,7 @@ func TestClaims_ThatAreNotAnsweredEndTheConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent, err := newPair(t.Context(), w.conn, "$cbs") // nobody reads its answers
+	silent, err := newPair(t.Context(), w.conn, "$cbs", &w.running) // nobody reads its answers
 	if err != nil {
 		t.Fatal(err)
 	}
