@@ -105,11 +105,14 @@ type Status struct {
 	// SettlesThrottled were waited out; Resting are sessions that alone cannot be applied.
 	SettlesThrottled int64 `json:"settles_throttled"`
 	Resting          int64 `json:"sessions_resting"`
-	Retries          int64 `json:"retries"`
-	GivenBack        int64 `json:"given_back"`
-	LocksLost        int64 `json:"locks_lost"`
-	AcceptsFailed    int64 `json:"accepts_failed"`
-	AcceptsHung      int64 `json:"accepts_hung"`
+	// Undecodable are sessions in which this process found a message lately that cannot be
+	// decoded, so that it and all that follow wait.
+	Undecodable   []string `json:"sessions_undecodable,omitempty"`
+	Retries       int64    `json:"retries"`
+	GivenBack     int64    `json:"given_back"`
+	LocksLost     int64    `json:"locks_lost"`
+	AcceptsFailed int64    `json:"accepts_failed"`
+	AcceptsHung   int64    `json:"accepts_hung"`
 
 	// DeadLetters is the subscription's dead-letter queue; absent before the first look.
 	DeadLetters *watch.DeadLetters `json:"dead_letters,omitempty"`
@@ -165,6 +168,7 @@ func (a *App) Status() Status {
 		s.SessionsWaiting = &n
 	}
 	s.CompletedPerSecond, s.InFlight = a.completing.PerSecond(), a.engine.InHand()
+	s.Undecodable, _ = a.engine.Undecodable()
 	s.Ready = a.ready() == nil
 	if since := a.outageSince(); !since.IsZero() {
 		since = since.UTC()

@@ -3,6 +3,7 @@ package namespace
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/Azure/go-amqp"
 )
@@ -53,6 +54,13 @@ var conditions = map[amqp.ErrCond]Class{
 func OfCondition(condition amqp.ErrCond) (Class, bool) {
 	c, known := conditions[condition]
 	return c, known
+}
+
+// Undecodable tells whether a link has ended because go-amqp could not decode a message
+// (v1.7.0, Receiver.muxReceive): it ends the link by itself, and says so by its text alone.
+func Undecodable(err error) bool {
+	e, ok := errors.AsType[*amqp.LinkError](err)
+	return ok && e.RemoteErr == nil && strings.HasPrefix(e.Error(), string(amqp.ErrCondInternalError)+": ")
 }
 
 // Classify says what an error of AMQP, or of getting a token, means. What it does

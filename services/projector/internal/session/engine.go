@@ -26,6 +26,7 @@ type Engine struct {
 	inHand        inHand
 	circuit       *circuit
 	rests         rests
+	undecodable   undecodable
 	budget        *budget
 	// atWork bounds, as much as budget, what is being applied: where messages weigh more
 	// than was expected, more has come than there is room to unpack at once.
@@ -72,6 +73,7 @@ func New(cfg Config, acceptor Acceptor, handler Handler, log zerolog.Logger) *En
 		emptyHanded:   &zerolog.BurstSampler{Burst: 2, Period: 10 * time.Second},
 		circuit:       newCircuit(cfg.RetryInitial, cfg.RetryMax),
 		rests:         rests{initial: cfg.RestInitial, most: cfg.RestMax, room: restRoom * cfg.MaxSessions, roomBytes: cfg.MaxBytes / 2, last: map[string]rest{}},
+		undecodable:   undecodable{most: cfg.RestMax, last: map[string]*stuck{}},
 		idlePolicy:    newIdlePolicy(cfg.MaxSessions-cfg.AcceptFloor, cfg.KeepTime),
 	}
 }
@@ -91,6 +93,10 @@ func (e *Engine) Applying() *Outage { return &e.applying }
 
 // Settling follows the settlements: whether the broker throttles them.
 func (e *Engine) Settling() *Outage { return &e.settling }
+
+// Undecodable are the sessions in which a message could not be decoded lately, and since
+// when the first of them is one; none and the zero time where there is none.
+func (e *Engine) Undecodable() (sessions []string, since time.Time) { return e.undecodable.sessions() }
 
 // Idle tells since when the broker says that there is nothing to do; the zero
 // time while there is, at rest too.

@@ -36,6 +36,10 @@ type hold struct {
 	// steady: the session is asked for one message at a time. Where it comes, no
 	// credit is left on the link, so that the next one can be waited for.
 	steady bool
+	// single: a message could not be decoded here lately. The session is asked for one
+	// message at a time, which is settled before the next comes. stuck: it is to be left
+	// alone.
+	single, stuck bool
 	// quickest is the least time between a message's enqueuing, by the broker's
 	// clock, and its receipt, by ours; of a steady session.
 	quickest time.Duration
@@ -60,6 +64,7 @@ type hold struct {
 func (e *Engine) hold(draining, work context.Context, receiver Receiver) *ending {
 	e.counts.Held.Add(1)
 	ctx, end := context.WithCancelCause(work)
+	single, stuck := e.undecodable.begins(receiver.SessionID())
 	h := &hold{
 		Engine:   e,
 		receiver: receiver,
@@ -70,7 +75,9 @@ func (e *Engine) hold(draining, work context.Context, receiver Receiver) *ending
 		applies:  share{budget: e.atWork},
 		began:    time.Now(),
 		steady:   e.idlePolicy.began(receiver.SessionID()),
-		pipeline: pipeline{end: end, wary: e.rests.lately(receiver.SessionID())},
+		single:   single,
+		stuck:    stuck,
+		pipeline: pipeline{end: end, wary: single || e.rests.lately(receiver.SessionID())},
 	}
 	var keeper sync.WaitGroup
 	keeper.Go(func() { end(h.lock.keep(ctx, receiver.RenewLock)) })
@@ -98,6 +105,7 @@ func (h *hold) finish(draining, ctx context.Context, keeper *sync.WaitGroup, err
 	}
 	h.end(errReleased)
 	keeper.Wait()
+	h.undecodable.ended(h.receiver.SessionID(), err, h.received)
 	if !h.giveBack(draining, err) && errors.Is(err, ErrRest) {
 		err = errors.Join(errCrowded, err)
 	}
@@ -112,12 +120,18 @@ func (h *hold) run(draining, ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(draining, cancel)
 	defer stop()
+	if h.stuck {
+		return fmt.Errorf("%w: %w", ErrRest, errStuck)
+	}
 	for {
 		asked, err := h.asks(waiting, ctx)
 		if asked == 0 || err != nil {
 			return err
 		}
 		messages, err := h.receive(waiting, ctx, asked)
+		if errors.Is(err, ErrUndecodable) {
+			return err // what has come before it cannot be settled any more
+		}
 		if len(messages) == 0 {
 			h.empty = err == nil && !h.steady
 			if err == nil && h.received == 0 && waiting.Err() == nil {
@@ -295,6 +309,8 @@ func (h *hold) report(err error) error {
 	}
 	h.counts.GivenBack.Add(1)
 	switch {
+	case errors.Is(err, ErrUndecodable):
+		h.log.Warn().Err(err).Msg("a message of the session cannot be decoded, and all that follow it wait: see the runbook, ChangeRelayMessageUndecodable")
 	case errors.Is(err, errLockEnds), errors.Is(err, errLockDoubted):
 		h.counts.LocksLost.Add(1)
 		h.log.Info().Err(err).Msg("session lock lost, session dropped")

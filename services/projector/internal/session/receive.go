@@ -13,7 +13,7 @@ import (
 func (h *hold) asks(waiting, ctx context.Context) (int, error) {
 	most := h.cfg.BatchSize
 	switch {
-	case h.steady:
+	case h.steady || h.single:
 		most = 1
 	case h.received > 0 && h.spent():
 		return min(h.owed, most), nil // it is not carried in vain

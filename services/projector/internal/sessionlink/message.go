@@ -19,7 +19,8 @@ const (
 
 // convert takes over what the contract and the engine need of a message. Parts
 // that a foreign message lacks, or that are of another type, stay empty, and the
-// contract names them.
+// contract names them. A message with a value that go-amqp does not decode, such as a
+// decimal, does not come here: its link ends (session.ErrUndecodable).
 func convert(m *amqp.Message) session.Message {
 	converted := session.Message{
 		Message: contract.Message{Properties: m.ApplicationProperties, OtherBody: session.OtherBody(m.Value, m.Sequence)},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"changerelay/services/projector/internal/namespace"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -333,5 +334,13 @@ func (r *receiver) failed(to string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s session %q: %w", to, r.sessionID, err)
+	return fmt.Errorf("%s session %q: %w", to, r.sessionID, orUndecodable(err))
+}
+
+// orUndecodable is err, as a session.ErrUndecodable where a message could not be decoded.
+func orUndecodable(err error) error {
+	if namespace.Undecodable(err) {
+		return fmt.Errorf("%w: %w", session.ErrUndecodable, err)
+	}
+	return err
 }

@@ -49,7 +49,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	default:
 		r.doubted.Store(true)
 	}
-	return orBusy(err)
+	return orUndecodable(orBusy(err))
 }
 
 // disposeWithin settles a delivery on its link, and ends with ctx: go-amqp's disposition

@@ -13,6 +13,8 @@ type Engine interface {
 	Idle() time.Time
 	Applying() *session.Outage
 	Accepting() *session.Outage
+	// Undecodable are sessions with a message that cannot be decoded, and since when.
+	Undecodable() (sessions []string, since time.Time)
 }
 
 var _ Engine = (*session.Engine)(nil)
@@ -30,9 +32,18 @@ func (l *lag) note(now time.Time, took time.Duration) {
 
 // current is how far readers are behind, as far as this process can tell: what the last
 // event took; nothing once the broker says that there is nothing to do, and then at most
-// for how long it could not be reached; growing while events cannot be had or stored.
-// False until known.
+// for how long it could not be reached; growing while events cannot be had, decoded or
+// stored. False until known.
 func (l *lag) current(engine Engine) (time.Duration, bool) {
+	behind, known := l.ofEvents(engine)
+	if _, since := engine.Undecodable(); !since.IsZero() {
+		return max(behind, time.Since(since)), true
+	}
+	return behind, known
+}
+
+// ofEvents is as current, but for what cannot be decoded.
+func (l *lag) ofEvents(engine Engine) (time.Duration, bool) {
 	last, unreachable := l.at.Load(), engine.Accepting().Since()
 	switch idle := engine.Idle(); {
 	case !idle.IsZero() && idle.UnixNano() > last:

@@ -149,6 +149,8 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_resting", Help: "Sessions left alone for a while because they alone cannot be applied."},
 			func() float64 { return float64(e.Resting.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_sessions_undecodable", Help: "Sessions in which this process found a message lately that cannot be decoded, so that it and all that follow wait."},
+			func() float64 { sessions, _ := engine.Undecodable(); return float64(len(sessions)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_accepting", Help: "Accepts that wait for a session."},
 			func() float64 { return float64(e.Accepting.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "projector_halt_brake", Help: "1 while no more sessions are taken because too many aggregates are halted or events skipped (HALT_LIMIT), or an event stops the projectors (onError), else 0."},

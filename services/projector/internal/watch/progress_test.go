@@ -36,7 +36,10 @@ func at(seconds uint32) *contract.Event {
 type engine struct {
 	idle                time.Time
 	applying, accepting session.Outage
+	undecodable         time.Time
 }
+
+func (e *engine) Undecodable() ([]string, time.Time) { return nil, e.undecodable }
 
 func (e *engine) Idle() time.Time            { return e.idle }
 func (e *engine) Applying() *session.Outage  { return &e.applying }
@@ -112,6 +115,21 @@ func TestProgress_IsBehindWhileTheBrokerCannotBeReached(t *testing.T) {
 		engine.accepting.Recovered()
 		if got := *p.Projections(engine)["p_v1"].LagSeconds; got != 0 {
 			t.Errorf("once the broker says again that nothing is left: got %v, want 0", got)
+		}
+	})
+}
+
+// While a message cannot be decoded a projection is behind by no less than that lasts, though
+// the broker has nothing else.
+func TestProgress_IsBehindWhileAMessageCannotBeDecoded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live, _ := versions(t)
+		p := watch.NewProgress(projection.Projections{live}, nil)
+		engine := &engine{idle: time.Now().Add(time.Hour), undecodable: time.Now()}
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		if got := *p.Projections(engine)["p_v1"].LagSeconds; got != 60 {
+			t.Errorf("after a minute: got %v, want 60", got)
 		}
 	})
 }

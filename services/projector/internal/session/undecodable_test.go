@@ -1,0 +1,116 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"changerelay/services/projector/internal/session"
+)
+
+// undecoding is a broker with a message that receivers cannot decode, by its number; 0
+// for none.
+type undecoding struct {
+	*broker
+	number *atomic.Int64
+}
+
+func (u undecoding) Accept(ctx context.Context, slot int) (session.Receiver, error) {
+	r, err := u.broker.Accept(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	return &ending{receiver: r.(*receiver), at: u}, nil
+}
+
+// ending is a receiver that ends with the message that cannot be decoded.
+type ending struct {
+	*receiver
+	at    undecoding
+	ended bool
+}
+
+func (e *ending) Receive(ctx context.Context, limit int) ([]session.Message, error) {
+	messages, err := e.receiver.Receive(ctx, limit)
+	for i, m := range messages {
+		if m.SequenceNumber == e.at.number.Load() {
+			e.ended = true
+			return messages[:i], fmt.Errorf("receive: %w", session.ErrUndecodable)
+		}
+	}
+	return messages, err
+}
+
+func (e *ending) Settle(ctx context.Context, m session.Message, v session.Verdict) error {
+	if e.ended {
+		return fmt.Errorf("settle: %w", session.ErrUndecodable)
+	}
+	return e.receiver.Settle(ctx, m, v)
+}
+
+// What stands before a message that cannot be decoded is settled, its session is tried now
+// and then, and goes on once the message is gone.
+func TestUndecodable_KeepsItsPlaceAndHoldsUpNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 5)
+		at := undecoding{b, &atomic.Int64{}}
+		at.number.Store(3)
+		h := newHandler(b)
+		cfg := small()
+		engine, stop := runAt(t, cfg, at, b, h)
+		time.Sleep(time.Minute)
+		b.put("b", 2)
+		time.Sleep(time.Minute)
+		if a, b := h.seen("a"), h.seen("b"); !slices.Equal(a, []int64{1, 2}) || len(b) != 2 {
+			t.Errorf("got %v and %v applied, want what stands before the message, and all of the other session", a, b)
+		}
+		if left := b.left(); left != 3 {
+			t.Errorf("got %d messages that are not settled, want 3", left)
+		}
+		if ids, since := engine.Undecodable(); !slices.Equal(ids, []string{"a"}) || time.Since(since) < 100*time.Second {
+			t.Errorf("got %v since %v, want the session, since it was found", ids, since)
+		}
+		if idle := engine.Idle(); !idle.IsZero() {
+			t.Errorf("idle: got since %v, want no", idle)
+		}
+		before, _, _ := b.counts()
+		time.Sleep(10 * time.Minute)
+		if now, _, _ := b.counts(); now-before > 100 || now-before < 10 {
+			t.Errorf("got %d accepts in ten minutes, want a few", now-before)
+		}
+		at.number.Store(0)
+		until(t, "all is settled", func() bool { return b.left() == 0 })
+		time.Sleep(time.Minute)
+		if ids, _ := engine.Undecodable(); len(ids) != 0 {
+			t.Errorf("got %v once all is settled, want none", ids)
+		}
+		_ = stop()
+	})
+}
+
+// A session that does not come again is with another replica, or has nothing left.
+func TestUndecodable_IsForgottenWhereItDoesNotComeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		at := undecoding{b, &atomic.Int64{}}
+		at.number.Store(1)
+		engine, stop := runAt(t, small(), at, b, newHandler(b))
+		until(t, "it is found", func() bool { ids, _ := engine.Undecodable(); return len(ids) == 1 })
+		b.mu.Lock()
+		b.sessions["a"].messages = nil
+		b.mu.Unlock()
+		time.Sleep(time.Hour)
+		if ids, since := engine.Undecodable(); len(ids) != 0 || !since.IsZero() {
+			t.Errorf("got %v since %v, want none", ids, since)
+		}
+		_ = stop()
+	})
+}
