@@ -179,10 +179,25 @@ func (c *campaign) awaitAside(ctx context.Context, o *odd) bool {
 	if o.unsent {
 		in, filter, want = c.witness.State().Collection(parkedChanges), c.changeOf(o), 1
 	}
-	return poll.Until(ctx, "an order to be set aside", func(ctx context.Context) (bool, string) {
+	err := poll.Until(ctx, "an order to be set aside", func(ctx context.Context) (bool, string) {
 		n, err := in.CountDocuments(ctx, filter)
 		return n >= want, fmt.Sprintf("%d parked, error %v", n, err)
-	}) == nil
+	})
+	if err == nil && o.unsent {
+		c.giveUpParked(ctx, o)
+	}
+	return err == nil
+}
+
+// giveUpParked notes the parked change of an order that cannot be sent: it is discarded
+// in the end, unless it goes when the state database is put back.
+func (c *campaign) giveUpParked(ctx context.Context, o *odd) {
+	var parked struct {
+		ID string `bson:"_id"`
+	}
+	if err := c.witness.State().Collection(parkedChanges).FindOne(ctx, c.changeOf(o)).Decode(&parked); err == nil {
+		c.giveUp(o.aggregate, wrongVersion, parked.ID)
+	}
 }
 
 // withMessages is what operators do with parked messages: of an odd order, which goes

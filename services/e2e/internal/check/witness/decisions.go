@@ -32,12 +32,12 @@ func leavesOut(command string) bool {
 type decided struct {
 	events     map[validate.Event]bool
 	aggregates map[string]bool // of which messages are gone, nobody knows which
-	purged     []string        // texts that name changes that were never sent
+	unsent     []string        // texts that name changes that were never sent
 }
 
 // decided reads what a line of the projectors' ledger names, and what the
-// publishers' ledger says of changes that were discarded and purged. What is not
-// among the names of its line is not named.
+// publishers' ledger says of changes that were discarded and purged, or are gone.
+// What is not among the names of its line is not named.
 func (w *Witness) decided(ctx context.Context, gaps []Gap) (decided, error) {
 	var lines []struct {
 		Command string `bson:"command"`
@@ -70,8 +70,8 @@ func (w *Witness) decided(ctx context.Context, gaps []Gap) (decided, error) {
 		}
 	}
 	for _, g := range gaps {
-		if g.Decision == discarded {
-			d.purged = append(d.purged, g.Error)
+		if g.Decision == discarded || g.Decision == lost {
+			d.unsent = append(d.unsent, g.Error)
 		}
 	}
 	return d, nil
@@ -83,7 +83,7 @@ func (d decided) names(e validate.Event, change string, came bool) bool {
 	if came {
 		return d.events[e] || d.aggregates[e.Aggregate]
 	}
-	return change != "" && slices.ContainsFunc(d.purged, func(text string) bool { return strings.Contains(text, change) })
+	return change != "" && slices.ContainsFunc(d.unsent, func(text string) bool { return strings.Contains(text, change) })
 }
 
 // ofNobody finds what the projectors' ledger names, and nobody says to have left out.

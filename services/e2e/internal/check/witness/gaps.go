@@ -3,8 +3,11 @@ package witness
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"iter"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -32,15 +35,46 @@ type Gap struct {
 	Error string `bson:"error"`
 }
 
-// discarded is the decision of a line about changes that were parked, and purged
-// unsent.
-const discarded = "discarded"
+// Decisions of lines about single changes that were parked, and came nowhere: purged
+// unsent, or gone from the state database.
+const (
+	discarded = "discarded"
+	lost      = "lost"
+)
 
-// covers says whether the line names what was acknowledged at a time. One that
-// has no end names nothing: nobody has gone on from it. One about single changes
-// names no others.
-func (g Gap) covers(at time.Time) bool {
-	return g.Decision != discarded && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
+// covers says whether the line names an aggregate's event that was acknowledged at a
+// time. One that has no end names nothing: nobody has gone on from it.
+func (g Gap) covers(aggregate string, at time.Time) bool {
+	return g.passesOver() && g.carries(aggregate) && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
+}
+
+// passesOver says whether the line is about a stretch that is not sent. Others tell where
+// a stream began, what it is sent with, what is copied anew, or what was not done.
+func (g Gap) passesOver() bool {
+	switch g.Decision {
+	case "now", "set", "reset":
+		return !g.To.Before(g.From)
+	case "accept":
+		return g.To.After(g.From) // at one time, it is the settings that are accepted
+	}
+	return false
+}
+
+// partitionName matches the end of the name of one partition of several.
+var partitionName = regexp.MustCompile(`-([0-9]+)of([0-9]+)$`)
+
+// carries says whether the line's stream is that of an aggregate: the whole, or the
+// partition to which its hash assigns it.
+func (g Gap) carries(aggregate string) bool {
+	name := partitionName.FindStringSubmatch(g.Stream)
+	if name == nil {
+		return true
+	}
+	index, _ := strconv.ParseUint(name[1], 10, 64)
+	partitions, _ := strconv.ParseUint(name[2], 10, 64)
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(aggregate))
+	return partitions > 0 && h.Sum64()%partitions == index
 }
 
 // Gaps reads the ledger.
@@ -99,7 +133,7 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 			return unsent
 		}
 		at, known := w.Ledger.WrittenAt(e.Aggregate, e.Version)
-		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(at) }) {
+		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(e.Aggregate, at) }) {
 			return due
 		}
 		return how

@@ -222,6 +222,52 @@ func TestForgive_TakesWhatALineOfTheLedgerNames(t *testing.T) {
 	}
 }
 
+// A line that passes over nothing, or over another partition's changes, forgives no loss.
+func TestForgive_TakesNothingForALineThatIsNoGap(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1) // of partition 0 of 2, and 1 of 3
+	began, now := time.Now().Add(-time.Minute), time.Now()
+	for _, tt := range []struct {
+		stream, decision string
+		from, to         time.Time
+		want             pardon
+	}{
+		{"s", "now", began, now, unsent},
+		{"s", "set", began, now, unsent},
+		{"s", "set", now, now, unsent}, // within a second
+		{"s", "reset", began, now, unsent},
+		{"s", "accept", began, now, unsent},
+		{"s-0of2", "now", began, now, unsent},
+		{"s-1of3", "reset", began, now, unsent},
+		{"s-1of2", "now", began, now, due},
+		{"s-2of3", "reset", began, now, due},
+		{"s", "begin", began, now, due},
+		{"s", "void", began, now, due},
+		{"s", "void", now, now, due},
+		{"s", "lost", began, now, due},
+		{"s", "discarded", began, now, due},
+		{"s", "heal", began, now, due},
+		{"s", "snapshot", began, now, due},
+		{"s", "stop", began, now, due},
+		{"s", "report", now, now, due},
+		{"s", "accept", now, now, due},                   // of settings
+		{"s", "set", now.Add(time.Second), now, due},     // back, with other settings
+		{"s", "reset", now.Add(time.Second), began, due}, // back
+	} {
+		if _, err := s.State().Collection(gapsLedger).DeleteMany(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		insert(t, s.State().Collection(gapsLedger), bson.D{{Key: "stream", Value: tt.stream}, {Key: "decision", Value: tt.decision}, {Key: "fromTime", Value: tt.from}, {Key: "toTime", Value: tt.to}})
+		if _, _, err := s.Forgive(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.forgiven(source.Stored{Event: event("a", 1)}); got != tt.want {
+			t.Errorf("%s of %s, %v to %v: forgiven %v, want %v", tt.decision, tt.stream, tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
 // What an operator has left out is forgiven where he knows of it and a ledger names
 // it, and where it is not there all the same. One of both alone is not enough.
 func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
@@ -234,6 +280,7 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 	}
 	s.write(t, "b", 1)
 	s.write(t, "b", 2)
+	s.write(t, "b", 3)
 	s.write(t, "gone", 1)
 	s.send(t, "gone", 1, 1)
 	err := poll.Until(t.Context(), "the messages", func(context.Context) (bool, string) { return s.Observer.Count() == 6, "not all" })
@@ -250,11 +297,12 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 	now := time.Now()
 	purge := bson.D{{Key: "fromTime", Value: now}, {Key: "toTime", Value: now}, {Key: "decision", Value: "discarded"}, {Key: "error", Value: "2 changes were discarded and never sent: f00d; cafe"}}
 	insert(t, s.ReadModel().Collection(decisionsLedger), lines...)
-	insert(t, s.State().Collection(gapsLedger), purge)
+	lost := bson.D{{Key: "fromTime", Value: now}, {Key: "toTime", Value: now}, {Key: "decision", Value: "lost"}, {Key: "error", Value: "1 of 2 changes that \"s\" has parked are gone from parked_changes (beef)"}}
+	insert(t, s.State().Collection(gapsLedger), purge, lost)
 	insert(t, s.ReadModel().Collection("shadow"), bson.D{{Key: "_id", Value: "a"}, {Key: "tail", Value: bson.A{int64(4), int64(5)}}})
 	leftOut := map[validate.Event]string{
 		{Aggregate: "a", Version: 1}: "", {Aggregate: "a", Version: 2}: "", {Aggregate: "a", Version: 5}: "",
-		{Aggregate: "b", Version: 1}: "dead", {Aggregate: "b", Version: 2}: "cafe", {Aggregate: "gone", Version: 1}: "",
+		{Aggregate: "b", Version: 1}: "dead", {Aggregate: "b", Version: 2}: "cafe", {Aggregate: "b", Version: 3}: "beef", {Aggregate: "gone", Version: 1}: "",
 	}
 	_, ofNobody, err := s.Forgive(t.Context(), leftOut)
 	if err != nil {
@@ -271,6 +319,7 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 		{Aggregate: "a", Version: 5}:    due,    // named and known, and there all the same
 		{Aggregate: "b", Version: 1}:    due,    // of a change that no line names
 		{Aggregate: "b", Version: 2}:    unsent, // discarded by the publisher
+		{Aggregate: "b", Version: 3}:    unsent, // gone from the state database
 		{Aggregate: "gone", Version: 1}: late,
 	} {
 		if got := s.forgiven(source.Stored{Event: event(e.Aggregate, e.Version)}); got != want {
