@@ -68,7 +68,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		r.Figures = append(r.Figures, c.lacking.figures()...)
 	}
 	for _, f := range slices.Concat(v.Violations, left) {
-		if c.lacking != nil && f.Name == witness.DocumentsWentBack {
+		if c.lacking != nil && slices.Contains([]string{witness.DocumentsWentBack, witness.OrderUnseen}, f.Name) {
 			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
 			continue
 		}
@@ -88,7 +88,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 			r.Figures = append(r.Figures, report.Figure{Name: "messages " + f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: sent by a leader that was frozen in the act"})
 			continue
 		}
-		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+		r.Checks = append(r.Checks, v.Check(f))
 	}
 	r.Checks = append(r.Checks, report.AtMost("processes that ended by themselves", float64(len(c.vanished)), 0, report.Count, c.vanished...))
 	leaks := c.cluster.Leaks(ctx)
@@ -128,9 +128,13 @@ func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
 }
 
 func terms(v witness.Verdict) int {
-	seen := map[int64]bool{}
+	type term struct {
+		stream string
+		number int64
+	}
+	seen := map[term]bool{}
 	for _, s := range v.Sends {
-		seen[s.Term] = true
+		seen[term{s.Stream, s.Term}] = true
 	}
 	return len(seen)
 }

@@ -50,7 +50,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		case witness.LeasesOverlapping:
 			f.Findings = validate.LeaseOverlaps(byID(c.witness.Leases.History()))
 		}
-		r.Checks = append(r.Checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+		r.Checks = append(r.Checks, v.Check(f))
 	}
 	r.Checks = append(r.Checks,
 		report.AtMost("changes that cannot be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))

@@ -48,27 +48,13 @@ func (d *Demo) drainCheck() report.Check {
 
 // faultChecks allow no fault of any kind.
 func (d *Demo) faultChecks(v witness.Verdict) []report.Check {
-	// A history without an entry shows nothing, least of all that nothing is wrong.
-	unseen := map[string]bool{
-		witness.OutOfOrder:          len(v.Sends) == 0,
-		witness.OverlappingTerms:    len(v.Sends) == 0,
-		witness.TermsShared:         len(d.witness.Checkpoints.History()) == 0,
-		witness.DocumentsWentBack:   len(d.witness.Applies.History()) == 0,
-		witness.WorkedOnAtOnce:      validate.NoneHeld(d.witness.Applies.History()),
-		witness.CheckpointsWentBack: len(d.witness.Checkpoints.History()) == 0,
-		witness.LeasesOverlapping:   len(d.witness.Leases.History()) == 0,
-	}
 	var checks []report.Check
 	for _, f := range v.Violations {
 		if why := d.unjudged(f.Name); why != "" {
 			checks = append(checks, report.NotApplicable(f.Name, 0, report.Count, why))
 			continue
 		}
-		if unseen[f.Name] {
-			checks = append(checks, report.Impossible(f.Name, 0, report.Count, "none was ever seen"))
-			continue
-		}
-		checks = append(checks, none(f.Name, f.Findings))
+		checks = append(checks, v.Check(f))
 	}
 	return checks
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -113,6 +114,24 @@ func TestSeen_ReadsAnyPayloadBack(t *testing.T) {
 			if got := Seen(m); got[Data] != want[Data] || got[Data] == other[Data] {
 				t.Fatalf("data of %s:\ngot  %s\nwant %s", text, got[Data], want[Data])
 			}
+		}
+	}
+}
+
+// A body may be packed, whatever its document says; what else is said of it, or of when it
+// comes, is nothing that is owed.
+func TestSeen_NamesWhatNoMessageHas(t *testing.T) {
+	t.Parallel()
+	encoded := func(encoding string) *azservicebus.ReceivedMessage {
+		return &azservicebus.ReceivedMessage{RawAMQPMessage: &azservicebus.AMQPAnnotatedMessage{Properties: &azservicebus.AMQPAnnotatedMessageProperties{ContentEncoding: &encoding}}}
+	}
+	for want, m := range map[string]*azservicebus.ReceivedMessage{
+		none:                     encoded("gzip"),
+		"content-encoding":       encoded("deflate"),
+		"scheduled-enqueue-time": {ScheduledEnqueueTime: new(time.Now())},
+	} {
+		if got := Seen(m)[Others]; got != want {
+			t.Errorf("further properties: got %q, want %q", got, want)
 		}
 	}
 }

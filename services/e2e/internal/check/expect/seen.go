@@ -69,6 +69,12 @@ func others(m *azservicebus.ReceivedMessage, properties map[string]any) string {
 			names = append(names, field.name)
 		}
 	}
+	if encoding := encodingOf(m); encoding != none && encoding != packing {
+		names = append(names, "content-encoding")
+	}
+	if m.ScheduledEnqueueTime != nil {
+		names = append(names, "scheduled-enqueue-time")
+	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		attribute, prefixed := strings.CutPrefix(name, prefix)
 		if _, part := attributes[attribute]; part && prefixed || slices.Contains(free, name) {
@@ -82,6 +88,16 @@ func others(m *azservicebus.ReceivedMessage, properties map[string]any) string {
 	return strings.Join(names, " ")
 }
 
+// packing is the content encoding of a message whose body is packed, as that of any may be.
+const packing = "gzip"
+
+func encodingOf(m *azservicebus.ReceivedMessage) string {
+	if m.RawAMQPMessage == nil || m.RawAMQPMessage.Properties == nil {
+		return none
+	}
+	return text(m.RawAMQPMessage.Properties.ContentEncoding)
+}
+
 // body is the text of the message's data, of a document change but for the document
 // after it; what cannot be read is told apart from anything that can.
 func body(m *azservicebus.ReceivedMessage, change bool) (data, shown string) {
@@ -89,7 +105,7 @@ func body(m *azservicebus.ReceivedMessage, change bool) (data, shown string) {
 	if len(content) == 0 {
 		return none, none
 	}
-	if raw := m.RawAMQPMessage; raw != nil && raw.Properties != nil && text(raw.Properties.ContentEncoding) == "gzip" {
+	if encodingOf(m) == packing {
 		unpacked, err := unpack(content)
 		if err != nil {
 			return "cannot be unpacked: " + err.Error(), none

@@ -21,7 +21,8 @@ const readBatch = 10_000
 // Model is the content of a read model's collection.
 type Model struct {
 	// Documents are the documents by id, in plain form, without id and bookkeeping.
-	// A deleted one, of which only its position is kept, is none of them.
+	// A deleted one, of which only its position is kept, is none of them; one that keeps
+	// more is.
 	Documents map[string]map[string]any
 	// Positions say what each document, deleted or not, says of how far it has come.
 	Positions map[string]validate.Position
@@ -58,16 +59,17 @@ func (m Model) add(raw bson.Raw) error {
 	if err != nil {
 		return err
 	}
-	id := fmt.Sprint(doc["_id"])
+	id, deleted := fmt.Sprint(doc["_id"]), false
 	if relay, ok := raw.Lookup(bookkeeping).DocumentOK(); ok {
 		m.Positions[id] = PositionOf(raw)
-		if _, err := relay.LookupErr("deletedAt"); err == nil {
-			return nil
-		}
+		_, err := relay.LookupErr("deletedAt")
+		deleted = err == nil
 	}
 	delete(doc, "_id")
 	delete(doc, bookkeeping)
-	m.Documents[id] = doc
+	if !deleted || len(doc) > 0 {
+		m.Documents[id] = doc
+	}
 	return nil
 }
 

@@ -40,6 +40,9 @@ type Send struct {
 	Event
 	// MessageID is the message's own id.
 	MessageID string
+	// Stream is the one that carries the aggregate, each of which counts terms of its own;
+	// "" where it is not known.
+	Stream string
 	// Term is the sender's term of leadership, as the message says.
 	Term int64
 	// Number is the broker's sequence number: it orders the messages of one

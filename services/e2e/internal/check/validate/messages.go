@@ -93,24 +93,31 @@ func PositionsBack(sends []Send) Findings {
 	return f
 }
 
-// TermsUnclaimed finds messages of terms that no publisher claimed. Those below
-// the first term of the history may have been claimed before it begins.
+// TermsUnclaimed finds messages of terms that no publisher claimed for their stream, or
+// for any where that is not known. Those below the first term of the history may have been
+// claimed before it begins.
 func TermsUnclaimed(sends []Send, history []Checkpoint) Findings {
-	claimed := make(map[int64]bool)
-	first := int64(0)
+	claimed := make(map[string]map[int64]bool) // by stream, "" for any
+	first := make(map[string]int64)
 	for _, c := range history {
 		if c.Term == 0 {
 			continue // not seen yet: only a claim writes it
 		}
-		claimed[c.Term] = true
-		if first == 0 || c.Term < first {
-			first = c.Term
+		for _, stream := range []string{c.Stream, ""} {
+			if claimed[stream] == nil {
+				claimed[stream] = make(map[int64]bool)
+			}
+			claimed[stream][c.Term] = true
+			if first[stream] == 0 || c.Term < first[stream] {
+				first[stream] = c.Term
+			}
 		}
 	}
 	var f Findings
 	for i := range sends {
-		if term := sends[i].Term; !claimed[term] && (term >= first || term < 1) {
-			f.Add("%s version %d was sent in term %d, which nobody claimed", sends[i].Aggregate, sends[i].Version, sends[i].Term)
+		stream, term := sends[i].Stream, sends[i].Term
+		if !claimed[stream][term] && (term >= first[stream] || term < 1) {
+			f.Add("%s version %d was sent in term %d, which nobody claimed", sends[i].Aggregate, sends[i].Version, term)
 		}
 	}
 	return f

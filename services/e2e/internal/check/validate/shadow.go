@@ -39,6 +39,18 @@ func TallyOf(versions []int64) Tally {
 	return t
 }
 
+// Unordered finds aggregates of which all events were applied, and in which order nobody
+// saw, so that Misapplied says nothing of it.
+func Unordered(source Source, applied map[string]Tally) Findings {
+	var f Findings
+	for _, aggregate := range slices.Sorted(maps.Keys(applied)) {
+		if got := applied[aggregate]; got.Unseen > 0 && got.Events == int64(len(source[aggregate])) {
+			f.Add("%s: of its %d events %d were not seen being applied", aggregate, got.Events, got.Unseen)
+		}
+	}
+	return f
+}
+
 // Misapplied finds aggregates whose events were applied in another order than
 // the source's, or others in their place. Where as many events were applied as
 // there are, but some unseen, the sum alone speaks. A wrong number of events is

@@ -18,16 +18,18 @@ type Handover struct {
 // Gap is how long nothing was accepted between the two terms.
 func (h Handover) Gap() time.Duration { return h.FirstNew.Sub(h.LastOld) }
 
-// Handovers returns the passings of the lead in a history, oldest first. A term
-// that sent nothing does not appear.
+// Handovers returns the passings of the lead in a history, oldest first of each stream. A
+// term that sent nothing does not appear.
 func Handovers(sends []Send) []Handover {
-	first := firstOfTerm(sends)
-	terms := slices.Sorted(maps.Keys(first))
+	first, terms := firstOfTerm(sends)
 	var handovers []Handover
 	for i := 1; i < len(terms); i++ {
-		h := Handover{From: terms[i-1], To: terms[i], FirstNew: first[terms[i]]}
+		if terms[i-1].stream != terms[i].stream {
+			continue
+		}
+		h := Handover{From: terms[i-1].number, To: terms[i].number, FirstNew: first[terms[i]]}
 		for _, s := range sends {
-			if s.Term == h.From && s.Enqueued.After(h.LastOld) && !s.Enqueued.After(h.FirstNew) {
+			if termOf(&s) == terms[i-1] && s.Enqueued.After(h.LastOld) && !s.Enqueued.After(h.FirstNew) {
 				h.LastOld = s.Enqueued
 			}
 		}
@@ -36,15 +38,17 @@ func Handovers(sends []Send) []Handover {
 	return handovers
 }
 
-// OverlappingTerms finds messages of a term accepted after a higher term had
-// begun to send: two leaders at work. Equal times are no overlap, for the
+// OverlappingTerms finds messages of a term accepted after a higher term of their stream
+// had begun to send: two leaders at work. Equal times are no overlap, for the
 // broker's clock counts in milliseconds.
 func OverlappingTerms(sends []Send) Findings {
-	first := firstOfTerm(sends)
-	terms := slices.Sorted(maps.Keys(first))
+	first, terms := firstOfTerm(sends)
 	// begun[i] is when any term above terms[i] first sent.
-	begun := make(map[int64]time.Time, len(terms))
+	begun := make(map[term]time.Time, len(terms))
 	for i := len(terms) - 2; i >= 0; i-- {
+		if terms[i].stream != terms[i+1].stream {
+			continue
+		}
 		next := first[terms[i+1]]
 		if later, found := begun[terms[i+1]]; found && later.Before(next) {
 			next = later
@@ -55,21 +59,33 @@ func OverlappingTerms(sends []Send) Findings {
 	slices.SortStableFunc(inTime, func(a, b Send) int { return cmp.Compare(a.Enqueued.UnixMilli(), b.Enqueued.UnixMilli()) })
 	var f Findings
 	for _, s := range inTime {
-		if next, found := begun[s.Term]; found && s.Enqueued.After(next) {
+		if next, found := begun[termOf(&s)]; found && s.Enqueued.After(next) {
 			f.Add("term %d sent %s version %d %v after a higher term had begun", s.Term, s.Aggregate, s.Version, s.Enqueued.Sub(next))
 		}
 	}
 	return f
 }
 
-func firstOfTerm(sends []Send) map[int64]time.Time {
-	first := make(map[int64]time.Time)
-	for _, s := range sends {
-		if at, found := first[s.Term]; !found || s.Enqueued.Before(at) {
-			first[s.Term] = s.Enqueued
+// term is a term of a stream.
+type term struct {
+	stream string
+	number int64
+}
+
+func termOf(s *Send) term { return term{s.Stream, s.Term} }
+
+// firstOfTerm is when each term first sent, and the terms of each stream in their order.
+func firstOfTerm(sends []Send) (map[term]time.Time, []term) {
+	first := make(map[term]time.Time)
+	for i := range sends {
+		of := termOf(&sends[i])
+		if at, found := first[of]; !found || sends[i].Enqueued.Before(at) {
+			first[of] = sends[i].Enqueued
 		}
 	}
-	return first
+	return first, slices.SortedFunc(maps.Keys(first), func(a, b term) int {
+		return cmp.Or(cmp.Compare(a.stream, b.stream), cmp.Compare(a.number, b.number))
+	})
 }
 
 // LeaseOverlaps finds leases that passed to another holder before the time of
@@ -92,10 +108,6 @@ func LeaseOverlaps(history []Holding) Findings {
 // TermsShared finds terms of a stream that two publishers claimed: two leaders
 // in one term, which no fence keeps apart.
 func TermsShared(history []Checkpoint) Findings {
-	type term struct {
-		stream string
-		number int64
-	}
 	claimed := make(map[term]string)
 	var f Findings
 	for _, c := range history {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,56 @@ func TestTerms_OverlappingTerms(t *testing.T) {
 				t.Errorf("samples: got %q, want one with %q", got, tt.sample)
 			}
 		})
+	}
+}
+
+// of puts a send on a stream.
+func of(s Send, stream string) Send {
+	s.Stream = stream
+	return s
+}
+
+// Partitions count terms of their own, so that one may be behind the other for good.
+func TestTerms_StreamsHaveTermsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	history := []Checkpoint{{Stream: "s-0of2", Term: 1}, {Stream: "s-1of2", Term: 1}, {Stream: "s-1of2", Term: 2}}
+	clean := []Send{of(sent(2, 0), "s-1of2"), of(sent(1, 10), "s-0of2")}
+	if f := OverlappingTerms(clean); f.Count != 0 {
+		t.Errorf("overlaps of streams: got %q, want none", f.Samples)
+	}
+	if f := TermsUnclaimed(clean, history); f.Count != 0 {
+		t.Errorf("unclaimed by streams: got %q, want none", f.Samples)
+	}
+	unclaimed := append(slices.Clone(clean), of(sent(2, 20), "s-0of2")) // which the other stream has claimed
+	if f := TermsUnclaimed(unclaimed, history); f.Count != 1 {
+		t.Errorf("unclaimed: got %d %q, want the one of the first stream", f.Count, f.Samples)
+	}
+	if f := TermsUnclaimed([]Send{sent(2, 20)}, history); f.Count != 0 {
+		t.Errorf("unclaimed on a stream that is not known: got %q, want none", f.Samples)
+	}
+	stale := append(slices.Clone(clean), of(sent(1, 20), "s-1of2"))
+	if f := OverlappingTerms(stale); f.Count != 1 {
+		t.Errorf("overlaps: got %d %q, want the one of the second stream", f.Count, f.Samples)
+	}
+}
+
+func TestInStreams_GoesByTheHashOfTheAggregate(t *testing.T) {
+	t.Parallel()
+	partitions := []Checkpoint{{Stream: "s-0of3"}, {Stream: "s-1of3"}, {Stream: "s-2of3"}}
+	for name, tt := range map[string]struct {
+		history []Checkpoint
+		want    string
+	}{
+		"the whole":                       {[]Checkpoint{{Stream: "s"}, {Stream: "s"}}, "s"},
+		"one of several partitions":       {partitions, "s-1of3"},
+		"partitions of two numbers":       {append(partitions, Checkpoint{Stream: "s-0of2"}), ""},
+		"nothing that is known":           {nil, ""},
+		"none of the partitions that are": {partitions[:1], ""},
+	} {
+		got := InStreams([]Send{{Event: Event{Aggregate: "a"}}}, tt.history)
+		if got[0].Stream != tt.want {
+			t.Errorf("%s: got stream %q, want %q", name, got[0].Stream, tt.want)
+		}
 	}
 }
 

@@ -3,11 +3,8 @@ package witness
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"iter"
-	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -45,7 +42,7 @@ const (
 // covers says whether the line names an aggregate's event that was acknowledged at a
 // time. One that has no end names nothing: nobody has gone on from it.
 func (g Gap) covers(aggregate string, at time.Time) bool {
-	return g.passesOver() && g.carries(aggregate) && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
+	return g.passesOver() && validate.Carries(g.Stream, aggregate) && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
 }
 
 // passesOver says whether the line is about a stretch that is not sent. Others tell where
@@ -58,23 +55,6 @@ func (g Gap) passesOver() bool {
 		return g.To.After(g.From) // at one time, it is the settings that are accepted
 	}
 	return false
-}
-
-// partitionName matches the end of the name of one partition of several.
-var partitionName = regexp.MustCompile(`-([0-9]+)of([0-9]+)$`)
-
-// carries says whether the line's stream is that of an aggregate: the whole, or the
-// partition to which its hash assigns it.
-func (g Gap) carries(aggregate string) bool {
-	name := partitionName.FindStringSubmatch(g.Stream)
-	if name == nil {
-		return true
-	}
-	index, _ := strconv.ParseUint(name[1], 10, 64)
-	partitions, _ := strconv.ParseUint(name[2], 10, 64)
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(aggregate))
-	return partitions > 0 && h.Sum64()%partitions == index
 }
 
 // Gaps reads the ledger.

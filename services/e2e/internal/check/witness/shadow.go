@@ -130,10 +130,10 @@ func (r *record) shadowOf() map[string]map[string]any {
 
 // misapplied finds aggregates whose events were applied in another order, or
 // others in their place: the shadow says how many and their sum, and whoever saw
-// each write of it knows the order.
-func (w *Witness) misapplied(events validate.Source, s shadow) validate.Findings {
+// each write of it knows the order. Those of which nobody did are unordered.
+func (w *Witness) misapplied(events validate.Source, s shadow) (wrong, unordered validate.Findings) {
 	if w.projection.Shadow == "" {
-		return validate.Findings{}
+		return wrong, unordered
 	}
 	seen := w.tallies.Tallies()
 	applied := make(map[string]validate.Tally, len(s.tallies))
@@ -142,7 +142,7 @@ func (w *Witness) misapplied(events validate.Source, s shadow) validate.Findings
 		t.Sum = w.summed(events[aggregate], t.Sum)
 		applied[aggregate] = t
 	}
-	return validate.Misapplied(events, applied)
+	return validate.Misapplied(events, applied), validate.Unordered(events, applied)
 }
 
 // summed is the sum that a shadow document has: of events without versions it has none,

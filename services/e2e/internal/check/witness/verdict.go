@@ -31,6 +31,7 @@ const (
 	WrongDocuments      = "read documents unlike the recomputation"
 	WrongShadow         = "shadow documents unlike the last event of their aggregate"
 	Misapplied          = "aggregates whose events were applied in another order"
+	OrderUnseen         = "aggregates whose events were applied in an order that nobody saw"
 	Misplaced           = "read documents that name another event than they have come to"
 	MarkedHalted        = "read documents marked as halted"
 	TermsShared         = "terms that two publishers claimed"
@@ -70,6 +71,8 @@ type Verdict struct {
 	Forgiven int
 	// Violations has one entry for every kind, found or not.
 	Violations []Violation
+	// Unseen are the kinds of which nothing can be found, as their history has no entry.
+	Unseen map[string]bool
 }
 
 // Violation returns the findings of one kind.
@@ -104,10 +107,13 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	events := truth.events
-	v := Verdict{Events: events, Forgiven: truth.forgiven, Sends: w.sends()}
+	claims := w.Checkpoints.History()
+	v := Verdict{Events: events, Forgiven: truth.forgiven, Sends: validate.InStreams(w.sends(), claims)}
 	accepted := validate.EventsOf(v.Sends)
 	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
 	v.Applied = events.Len() - missing.Count
+	misapplied, unordered := w.misapplied(truth.marks, shadow)
+	v.Unseen = w.unseen(v.Sends)
 	v.Violations = []Violation{
 		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
 		{LostBeforeTopic, w.lost(truth.owing, v.Sends)},
@@ -119,17 +125,18 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		{SeveralIDs, validate.SeveralIDs(v.Sends)},
 		{UnlikeSource, validate.Unlike(truth.owed, w.excused(truth.owed, v.Sends))},
 		{PositionsBack, validate.PositionsBack(v.Sends)},
-		{TermsUnclaimed, validate.TermsUnclaimed(slices.Concat(v.Sends, w.Observer.Resent()), w.Checkpoints.History())},
+		{TermsUnclaimed, validate.TermsUnclaimed(slices.Concat(v.Sends, validate.InStreams(w.Observer.Resent(), claims)), claims)},
 		{OverlappingTerms, validate.OverlappingTerms(v.Sends)},
-		{TermsShared, validate.TermsShared(w.Checkpoints.History())},
+		{TermsShared, validate.TermsShared(claims)},
 		{WrongDocuments, w.differences(truth.documents(), model.Documents)},
 		{WrongShadow, validate.Differences(truth.shadowOf(), shadow.documents)},
-		{Misapplied, w.misapplied(truth.marks, shadow)},
+		{Misapplied, misapplied},
+		{OrderUnseen, unordered},
 		{Misplaced, validate.Misplaced(truth.positions(), model.Positions).And(validate.Misplaced(truth.positions(), shadow.positions))},
 		{MarkedHalted, validate.Halted(model.Positions).And(validate.Halted(shadow.positions))},
 		{DocumentsWentBack, validate.Regressions(w.Applies.History())},
 		{WorkedOnAtOnce, validate.Interleaved(w.Applies.History())},
-		{CheckpointsWentBack, validate.CheckpointRegressions(w.Checkpoints.History())},
+		{CheckpointsWentBack, validate.CheckpointRegressions(claims)},
 		{LeasesOverlapping, validate.LeaseOverlaps(w.Leases.History())},
 	}
 	byKey, err := w.judgeKeyed(ctx, truth)

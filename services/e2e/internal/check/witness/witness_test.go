@@ -376,6 +376,17 @@ func TestWitness_TheVerdictFindsWhatWasDoneWrong(t *testing.T) {
 			},
 		},
 		{
+			name: "a document that is deleted, and keeps its data", want: map[string]int{WrongDocuments: 1},
+			do: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.write(t, "a", 1)
+				s.send(t, "a", 1, 1)
+				s.apply(t, "a", 1)
+				tombstone := bson.D{{Key: "_id", Value: "b"}, {Key: "data", Value: 1}, {Key: "_relay", Value: bson.D{{Key: "deletedAt", Value: time.Now()}}}}
+				insert(t, s.ReadModel().Collection(Latest.Collection), tombstone)
+			},
+		},
+		{
 			name: "a message of another source", want: map[string]int{Foreign: 1},
 			do: func(t *testing.T, s *stage) {
 				t.Helper()
@@ -552,6 +563,7 @@ func TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument(t *te
 		func(m *azservicebus.Message) { m.ReplyTo = new("x") },
 		func(m *azservicebus.Message) { m.ReplyToSessionID = new("x") },
 		func(m *azservicebus.Message) { m.To = new("x") },
+		func(m *azservicebus.Message) { m.ScheduledEnqueueTime = new(time.Now().Add(-time.Hour)) },
 	}
 	s := newStage(t)
 	for i, change := range changes {

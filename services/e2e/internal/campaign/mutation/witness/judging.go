@@ -5,7 +5,10 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 // Judging are guards of what the judges excuse, and of what they must have looked at.
 func Judging() []guard.Guard {
 	const (
-		witness = "services/e2e/internal/check/witness"
+		witness  = "services/e2e/internal/check/witness"
+		validate = "services/e2e/internal/check/validate"
+		expect   = "services/e2e/internal/check/expect"
+		read     = "services/e2e/internal/check/readmodel"
 	)
 	return []guard.Guard{
 		{
@@ -26,7 +29,7 @@ func Judging() []guard.Guard {
 		},
 		{
 			Name:    "witness: a line of one partition forgives no loss of another",
-			File:    witness + "/gaps.go",
+			File:    validate + "/stream.go",
 			Cut:     "h.Sum64()%partitions == index",
 			With:    "index < partitions",
 			Package: witness,
@@ -39,6 +42,62 @@ func Judging() []guard.Guard {
 			With:    "if g.Decision == discarded {",
 			Package: witness,
 			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
+		},
+		{
+			Name:    "witness: an empty history passes no check",
+			File:    witness + "/checks.go",
+			Cut:     "if v.Unseen[f.Name] {",
+			With:    "if f.Name == \"\" {",
+			Package: witness,
+			Tests:   []string{"TestVerdict_AHistoryWithoutAnEntryShowsNothing"},
+		},
+		{
+			Name:    "witness: an order that nobody saw is told",
+			File:    validate + "/shadow.go",
+			Cut:     "got.Unseen > 0 && ",
+			With:    "got.Unseen < 0 && ",
+			Package: witness,
+			Tests:   []string{"TestJudge_TellsOfWhatTheOrderWasNotSeen"},
+		},
+		{
+			Name:    "witness: each stream counts terms of its own",
+			File:    validate + "/terms.go",
+			Cut:     "term{s.Stream, s.Term}",
+			With:    "term{\"\", s.Term}",
+			Package: validate,
+			Tests:   []string{"TestTerms_StreamsHaveTermsOfTheirOwn"},
+		},
+		{
+			Name:    "witness: a term that another stream has claimed is not claimed",
+			File:    validate + "/messages.go",
+			Cut:     "stream, term := sends[i].Stream, sends[i].Term",
+			With:    "stream, term := \"\", sends[i].Term",
+			Package: validate,
+			Tests:   []string{"TestTerms_StreamsHaveTermsOfTheirOwn"},
+		},
+		{
+			Name:    "witness: a deleted document keeps nothing but its position",
+			File:    read + "/readmodel.go",
+			Cut:     "if !deleted || len(doc) > 0 {",
+			With:    "if !deleted {",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
+		},
+		{
+			Name:    "witness: the encoding of a body is none but that of a packed one",
+			File:    expect + "/seen.go",
+			Cut:     "if encoding := encodingOf(m); encoding != none && encoding != packing {",
+			With:    "if encodingOf(m) == \"\" {",
+			Package: expect,
+			Tests:   []string{"TestSeen_NamesWhatNoMessageHas"},
+		},
+		{
+			Name:    "witness: no message is put off",
+			File:    expect + "/seen.go",
+			Cut:     "if m.ScheduledEnqueueTime != nil {",
+			With:    "if m.ScheduledEnqueueTime != nil && m.MessageID == none {",
+			Package: witness,
+			Tests:   []string{"TestWitness_TheVerdictFindsEveryPartOfAMessageThatIsUnlikeItsDocument"},
 		},
 	}
 }
