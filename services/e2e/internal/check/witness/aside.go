@@ -13,8 +13,10 @@ import (
 
 // Collections of what is set aside.
 const (
-	parkedChanges  = "parked_changes"
-	parkedMessages = "parked_messages"
+	parkedChanges    = "parked_changes"
+	parkedMessages   = "parked_messages"
+	haltedAggregates = "halted_aggregates"
+	skippedEvents    = "skipped_events"
 )
 
 // Aside is an event that the relay has set aside, with its reason.

@@ -10,7 +10,7 @@ import (
 	"changerelay/services/e2e/internal/check/validate"
 )
 
-// deadLettered looks into the subscription's dead-letter queue. Messages of another
+// deadLettered looks into the subscriptions' dead-letter queues. Messages of another
 // source count in a sandbox only: another topic may not be ours alone.
 func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 	var found validate.Findings
@@ -19,19 +19,25 @@ func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 		return found, fmt.Errorf("look for dead letters: %w", err)
 	}
 	defer client.Close(context.WithoutCancel(ctx))
-	receiver, err := client.NewReceiverForSubscription(w.names.Topic, w.names.Subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	for _, subscription := range w.subscriptions {
+		if err := w.deadLetteredOf(ctx, client, subscription, &found); err != nil {
+			return found, fmt.Errorf("look for dead letters: %w", err)
+		}
+	}
+	return found, nil
+}
+
+func (w *Witness) deadLetteredOf(ctx context.Context, client *azservicebus.Client, subscription string, found *validate.Findings) error {
+	receiver, err := client.NewReceiverForSubscription(w.names.Topic, subscription, &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
 	if err != nil {
-		return found, fmt.Errorf("look for dead letters: %w", err)
+		return err
 	}
 	for {
 		messages, err := receiver.PeekMessages(ctx, deadAtOnce, nil) // goes on behind those before
-		if err != nil {
-			return found, fmt.Errorf("look for dead letters: %w", err)
+		if err != nil || len(messages) == 0 {
+			return err
 		}
-		if len(messages) == 0 {
-			return found, nil
-		}
-		w.judgeDead(messages, &found)
+		w.judgeDead(messages, found)
 	}
 }
 

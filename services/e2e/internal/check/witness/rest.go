@@ -20,6 +20,8 @@ const (
 	ParkedChanges    = "changes parked by a publisher"
 	ParkedMessages   = "messages parked by a projector"
 	HaltedAggregates = "halted aggregates"
+	SkippedEvents    = "events that projections go on without"
+	LedgerGaps       = "gaps that the ledger of a stream names"
 	CheckpointBehind = "checkpoints behind the last event"
 )
 
@@ -111,22 +113,27 @@ func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	}
 	violations = append(violations, Violation{DeadLettered, dead})
 	for _, left := range []struct {
-		name string
-		in   *mongo.Collection
+		name, of string
+		which    bson.D
 	}{
-		{ParkedChanges, w.State().Collection(parkedChanges)},
-		{ParkedMessages, w.ReadModel().Collection(parkedMessages)},
-		{HaltedAggregates, w.ReadModel().Collection("halted_aggregates")},
+		{ParkedMessages, parkedMessages, bson.D{}},
+		{HaltedAggregates, haltedAggregates, bson.D{}},
+		{SkippedEvents, skippedEvents, bson.D{{Key: "endedAt", Value: nil}}},
 	} {
-		if len(w.halted) > 0 && left.in.Name() != parkedChanges {
-			unlike, err := w.unlikeHalted(ctx, left.in.Name())
-			if err != nil {
-				return nil, err
-			}
-			violations = append(violations, Violation{left.name, unlike})
-			continue
+		found, err := w.setAside(ctx, left.of, left.which)
+		if err != nil {
+			return nil, fmt.Errorf("count %s: %w", left.name, err)
 		}
-		n, err := left.in.CountDocuments(ctx, bson.D{})
+		violations = append(violations, Violation{left.name, found})
+	}
+	for _, left := range []struct {
+		name, of string
+		which    bson.D
+	}{
+		{ParkedChanges, parkedChanges, bson.D{}},
+		{LedgerGaps, gapsLedger, bson.D{{Key: "decision", Value: bson.D{{Key: "$nin", Value: bson.A{"begin", "void"}}}}}},
+	} {
+		n, err := w.State().Collection(left.of).CountDocuments(ctx, left.which)
 		if err != nil {
 			return nil, fmt.Errorf("count %s: %w", left.name, err)
 		}
@@ -134,6 +141,29 @@ func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	}
 	behind, err := w.checkpointsBehind(ctx)
 	return append(violations, Violation{CheckpointBehind, behind}), err
+}
+
+// setAside finds what the projectors keep in a collection of each group, and that should
+// not be there: of the first group, where some are expected, what is unlike that.
+func (w *Witness) setAside(ctx context.Context, collection string, which bson.D) (found validate.Findings, err error) {
+	of := []string{collection}
+	for _, group := range w.beside {
+		of = append(of, collection+"."+group)
+	}
+	if len(w.halted) > 0 && collection != skippedEvents {
+		if found, err = w.unlikeHalted(ctx, collection); err != nil {
+			return found, err
+		}
+		of = of[1:]
+	}
+	for _, name := range of {
+		n, err := w.ReadModel().Collection(name).CountDocuments(ctx, which)
+		if err != nil {
+			return found, err
+		}
+		found.Count += int(n)
+	}
+	return found, nil
 }
 
 // checkpointsBehind finds checkpoints from which events would be read again,

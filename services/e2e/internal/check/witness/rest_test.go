@@ -112,6 +112,50 @@ func TestAtRest_FindsWhatIsLeftBehind(t *testing.T) {
 	s.expectLeft(t, map[string]int{StillQueued: 1, DeadLettered: 2, ParkedChanges: 1, ParkedMessages: 1, HaltedAggregates: 1})
 }
 
+// A group beside the first one leaves behind what it likes no more than that one does.
+func TestAtRest_FindsWhatAnotherGroupLeavesBehind(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	s.tokenNow(t)
+	s.send(t, "a", 1, 1)
+	s.receive(t, true)
+	of := s.names.Subscription
+	s.names.Subscription, s.subscriptions = s.names.Observer, nil
+	for _, collection := range []string{"parked_messages.beside", "halted_aggregates.beside", "skipped_events.beside"} {
+		insert(t, s.ReadModel().Collection(collection), bson.D{{Key: "x", Value: 1}})
+	}
+	s.expectLeft(t, map[string]int{})
+	s.JudgeBeside("beside")
+	s.AwaitBeside(of)
+	s.AwaitBeside(of)
+	s.expectLeft(t, map[string]int{DeadLettered: 1, ParkedMessages: 1, HaltedAggregates: 1, SkippedEvents: 1})
+}
+
+// Events that projections go on without are left behind, until they are applied after all.
+func TestAtRest_FindsSkippedEvents(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	s.tokenNow(t)
+	insert(t, s.ReadModel().Collection("skipped_events"), bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "endedAt", Value: time.Now()}})
+	s.expectLeft(t, map[string]int{SkippedEvents: 1})
+}
+
+// Lines of the ledger that are no gaps say where a stream began, and what was not done.
+func TestAtRest_FindsLinesOfTheLedger(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	s.tokenNow(t)
+	var lines []any
+	for _, decision := range []string{"begin", "void", "set", "stop", "lost"} {
+		lines = append(lines, bson.D{{Key: "stream", Value: "s"}, {Key: "decision", Value: decision}})
+	}
+	insert(t, s.State().Collection(gapsLedger), lines...)
+	s.expectLeft(t, map[string]int{LedgerGaps: 3})
+}
+
 // Old dead letters of others do not hide those of the relay.
 func TestAtRest_LooksAtEveryDeadLetter(t *testing.T) {
 	t.Parallel()

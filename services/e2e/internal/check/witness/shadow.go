@@ -33,18 +33,21 @@ func (w *Witness) readShadow(ctx context.Context) (shadow, error) {
 	return s, readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, w.projection.Shadow, s.add)
 }
 
-// JudgeBeside has Judge look at a collection of another group as well, which is what
-// shadow.yaml declares under another name. It may be said twice.
-func (w *Witness) JudgeBeside(collection string) {
-	if !slices.Contains(w.beside, collection) {
-		w.beside = append(w.beside, collection)
+// JudgeBeside has Judge look at the collection of another group as well, which is what
+// shadow.yaml declares under the group's name, and AtRest at what the group has left
+// behind. It may be said twice.
+func (w *Witness) JudgeBeside(group string) {
+	if !slices.Contains(w.beside, group) {
+		w.beside = append(w.beside, group)
 	}
 }
 
-// AwaitBeside has all that waits for the relay to come to rest wait for another
-// subscription as well.
+// AwaitBeside has all that waits for the relay to come to rest, or to stop, wait for
+// another subscription as well. It may be said twice.
 func (w *Witness) AwaitBeside(subscription string) {
-	w.subscriptions = append(w.subscriptions, subscription)
+	if !slices.Contains(w.subscriptions, subscription) {
+		w.subscriptions = append(w.subscriptions, subscription)
+	}
 }
 
 // judgeBeside judges what other groups have made of the same events. What an operator

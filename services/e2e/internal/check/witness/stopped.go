@@ -39,14 +39,16 @@ func (w *Witness) AtStop(ctx context.Context, killed bool) ([]Violation, error) 
 	return violations, last
 }
 
-// held finds locked sessions of the projectors' subscription, and change streams
+// held finds locked sessions of the projectors' subscriptions, and change streams
 // on the source, where the witness has none.
 func (w *Witness) held(ctx context.Context) (sessions, streams validate.Findings, err error) {
 	status, err := w.endpoints.SandboxStatus(ctx)
 	if err != nil {
 		return sessions, streams, fmt.Errorf("look for what is left: %w", err)
 	}
-	sessions.Count = status.Entity(w.names.Topic + "/Subscriptions/" + w.names.Subscription).SessionsLocked
+	for _, name := range w.subscriptions {
+		sessions.Count += status.Entity(w.names.Topic + "/Subscriptions/" + name).SessionsLocked
+	}
 	for _, cursor := range status.Cursors {
 		if cursor.ChangeStream && slices.Contains(w.names.Collections(), strings.TrimPrefix(cursor.Namespace, w.names.SourceDatabase+".")) {
 			streams.Add("on %s", cursor.Namespace)

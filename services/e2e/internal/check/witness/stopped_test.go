@@ -48,6 +48,12 @@ func TestAtStop_FindsLockedSessionsAndOpenStreams(t *testing.T) {
 	if got := lookOnce(t, s); got != 1 {
 		t.Errorf("with a session held: found %d locked", got)
 	}
+	of := s.names.Subscription
+	s.names.Subscription, s.subscriptions = s.names.Observer, nil
+	s.AwaitBeside(of)
+	if got := lookOnce(t, s); got != 1 {
+		t.Errorf("with a session of another subscription held: found %d locked", got)
+	}
 }
 
 // lookOnce looks without waiting for the locked sessions to be free.

@@ -133,7 +133,7 @@ type Witness struct {
 	forgiven, gone func(source.Stored) pardon
 	// halted are the events that no projection can apply, by their ids, with their aggregates.
 	halted map[string]string
-	// beside are collections of other groups, subscriptions those that must run empty.
+	// beside are other groups, with their collections, subscriptions those that must run empty.
 	beside, subscriptions []string
 	// repairs are what operators have asked for.
 	repairs *repairs
