@@ -58,12 +58,14 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// mode is what the services are set to.
+// mode is what the services are set to. Documents of another key are among theirs, as they
+// alone are written in transactions.
 func (c Config) mode() modes.Mode {
 	if c.Plain {
-		return modes.Mode{}
+		return modes.Mode{Keyed: true}
 	}
 	m := modes.Draw(c.Seed).Unrepaired()
+	m.Keyed = true
 	m.InGo = m.InGo && c.Bin == "" // given programs have none
 	return m
 }

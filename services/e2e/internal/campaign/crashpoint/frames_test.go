@@ -31,12 +31,13 @@ func TestFrames_StepsAreToldByTheirFrames(t *testing.T) {
 	renew := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "leader_leases"}})
 	claim := opMsgOf(t, bson.D{{Key: "findAndModify", Value: "resume_tokens"}, {Key: "update", Value: bson.A{}}})
 	read := opMsgOf(t, bson.D{{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "order_events"}})
+	commit := opMsgOf(t, bson.D{{Key: "commitTransaction", Value: int32(1)}, {Key: "$db", Value: "admin"}})
 	send := []byte("\x00\x00\x00\x1c\x02\x00\x00\x00\x00\x53\x14\xc0\x01\x00cloudEvents_type")
 	cbs := []byte("\x00\x00\x00\x18\x02\x00\x00\x00\x00\x53\x14\xc0\x01\x00put-token!")
 	settle := []byte("\x00\x00\x00\x0f\x02\x00\x00\x00\x00\x53\x15\xc0\x01\x00")
 	want := map[string][]byte{
 		"take the lease": take, "renew the lease": renew, "claim the checkpoint": claim, "read changes": read,
-		"send messages": send, "complete a message": settle,
+		"commit a batch of several collections": commit, "send messages": send, "complete a message": settle,
 	}
 	for _, step := range Steps() {
 		name, before := strings.CutSuffix(step.Name, ": before the server has it")

@@ -77,6 +77,7 @@ func Steps() []Step {
 		Step{Name: "accept a session: before the grant is here", Kind: Projector, Side: ServiceBus, upTo: 50, answer: granted},
 		Step{Name: "receive messages: before they are here", Kind: Projector, Side: ServiceBus, upTo: 200, answer: carriesChange})
 	both(Step{Name: "write to the read model", Kind: Projector, upTo: 50, request: mongo("update", "orders", nil)})
+	both(Step{Name: "commit a batch of several collections", Kind: Projector, upTo: 50, request: mongo("commitTransaction", "", nil)})
 	both(Step{Name: "complete a message", Kind: Projector, Side: ServiceBus, upTo: 200, request: settles})
 	return steps
 }

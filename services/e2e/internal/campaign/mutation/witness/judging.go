@@ -9,6 +9,7 @@ func Judging() []guard.Guard {
 		validate = "services/e2e/internal/check/validate"
 		expect   = "services/e2e/internal/check/expect"
 		read     = "services/e2e/internal/check/readmodel"
+		crash    = "services/e2e/internal/campaign/crashpoint"
 	)
 	return []guard.Guard{
 		{
@@ -137,6 +138,13 @@ func Judging() []guard.Guard {
 			With:    "bson.A{\"begin\", \"void\", \"set\"}",
 			Package: witness,
 			Tests:   []string{"TestAtRest_FindsLinesOfTheLedger"},
+		},
+		{
+			Name:    "crash points: transactions are written in every mode",
+			File:    crash + "/config.go",
+			Cut:     "\tm.Keyed = true\n",
+			Package: crash,
+			Tests:   []string{"TestConfig_StepsOfTransactionsComeByInEveryMode"},
 		},
 	}
 }
