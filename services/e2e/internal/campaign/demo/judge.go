@@ -32,8 +32,8 @@ func (d *Demo) judge(ctx context.Context, r *report.Report) error {
 	if r.Figures, err = d.figures(ctx, v); err != nil {
 		return err
 	}
-	leaks := d.cluster.Leaks(ctx)
-	unsaid := report.AtMost(cluster.Leaked, float64(len(leaks)), 0, report.Count, leaks...)
+	leaks, failed := d.cluster.Leaks(ctx)
+	unsaid := report.NoneOf(cluster.Leaked, leaks, failed)
 	r.Checks = slices.Concat(d.faultChecks(v), setAside, []report.Check{unsaid, d.drainCheck()}, d.failoverChecks(r, v.Sends))
 	return nil
 }

@@ -102,6 +102,14 @@ func AtMost(name string, got, bound float64, unit Unit, samples ...string) Check
 	return Check{Name: name, Got: got, Bound: bound, Unit: unit, Passed: got <= bound, Samples: samples}
 }
 
+// NoneOf is the check that nothing was found; it cannot pass where the search failed.
+func NoneOf(name string, found []string, failed error) Check {
+	if failed != nil {
+		return Impossible(name, 0, Count, failed.Error())
+	}
+	return AtMost(name, float64(len(found)), 0, Count, found...)
+}
+
 // Impossible returns a check that could not be made, and so fails.
 func Impossible(name string, bound float64, unit Unit, why string) Check {
 	return Check{Name: name, Bound: bound, Unit: unit, Unchecked: why}

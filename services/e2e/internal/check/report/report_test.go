@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -120,5 +121,18 @@ func TestReport_Thousands(t *testing.T) {
 		if got := Thousands(n); got != want {
 			t.Errorf("Thousands(%d): got %s, want %s", n, got, want)
 		}
+	}
+}
+
+func TestNoneOf_ASearchThatFailedHasNotFoundNothing(t *testing.T) {
+	t.Parallel()
+	if c := NoneOf("x", nil, nil); !c.Passed {
+		t.Errorf("nothing found: got %+v, want it passed", c)
+	}
+	if c := NoneOf("x", []string{"a"}, nil); c.Passed || c.Got != 1 {
+		t.Errorf("one found: got %+v, want it failed by 1", c)
+	}
+	if c := NoneOf("x", nil, errors.New("the database is gone")); c.Passed {
+		t.Errorf("nothing found by a search that failed: got %+v, want it failed", c)
 	}
 }

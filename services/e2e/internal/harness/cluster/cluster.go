@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"changerelay/services/e2e/internal/harness/poll"
@@ -23,6 +25,9 @@ type Cluster struct {
 	client    *http.Client
 	banner    *banner
 	endpoints Endpoints // set before the services are laid out
+
+	mu    sync.Mutex // guards what follows
+	twins map[string]*Node
 }
 
 // SandboxAnywhere are the arguments of a sandbox that is on free ports of this machine.
@@ -144,7 +149,21 @@ func (c *Cluster) Twin(of *Node, name string, env ...string) (*Node, error) {
 	p := of.program
 	p.name, p.log = name, filepath.Join(c.cfg.Dir, name+".log")
 	p.env = slices.Concat(p.env, []string{"INSTANCE_ID=" + name}, env)
-	return newNode(p, c.client), nil
+	twin := newNode(p, c.client)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.twins == nil {
+		c.twins = make(map[string]*Node)
+	}
+	c.twins[name] = twin
+	return twin, nil
+}
+
+// madeTwins are the twins that there were, the last one of each name.
+func (c *Cluster) madeTwins() []*Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.twins))
 }
 
 // Endpoints say where the servers are; they are known once StartServers returned.

@@ -3,7 +3,11 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,41 +34,47 @@ var pages = []string{"/", "/status", "/metrics", "/live", "/ready"}
 
 // Leaks looks for the secrets of the services wherever they write: their output,
 // their admin ports while they run, and the documents that they keep beside the
-// source and the read model. It names each place that shows one.
-func (c *Cluster) Leaks(ctx context.Context) []string {
+// source and the read model. It names each place that shows one. An error says that a
+// place could not be looked at, and what that is.
+func (c *Cluster) Leaks(ctx context.Context) (found []string, err error) {
 	secrets := c.secrets()
-	var found []string
 	look := func(place, text string) {
 		if slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(text, s) }) {
 			found = append(found, place)
 		}
 	}
-	for _, n := range slices.Concat(c.Publishers, c.Projectors) {
-		look("output of "+n.Name, n.Log())
+	for _, n := range slices.Concat(c.Publishers, c.Projectors, c.madeTwins()) {
+		output, failed := os.ReadFile(n.program.log)
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // one that was never started has none
+			err = errors.Join(err, failed)
+		}
+		look("output of "+n.Name, string(output))
 		for _, page := range pages {
 			if _, body, err := n.Get(ctx, page); err == nil {
 				look(page+" of "+n.Name, string(body))
 			}
 		}
 	}
-	// Databases that are gone show nothing.
-	_ = c.withMongo(ctx, func(client *mongo.Client) error {
+	failed := c.withMongo(ctx, func(client *mongo.Client) error {
 		for _, database := range []string{c.cfg.Names.StateDatabase, c.cfg.Names.ReadModelDatabase} {
 			if err := eachDocument(ctx, client.Database(database), look); err != nil {
-				return err
+				return fmt.Errorf("look for secrets in %s: %w", database, err)
 			}
 		}
 		return nil
 	})
-	return found
+	return found, errors.Join(err, failed)
 }
 
 func eachDocument(ctx context.Context, database *mongo.Database, look func(place, text string)) error {
-	collections, err := database.ListCollectionNames(ctx, bson.D{})
+	collections, err := database.ListCollectionNames(ctx, bson.D{{Key: "type", Value: "collection"}}) // views show no more
 	if err != nil {
 		return err
 	}
 	for _, name := range collections {
+		if strings.HasPrefix(name, "system.") {
+			continue // the server's own
+		}
 		latest := options.Find().SetSort(bson.D{{Key: "$natural", Value: -1}}).SetLimit(documentsRead)
 		cursor, err := database.Collection(name).Find(ctx, bson.D{}, latest)
 		if err != nil {

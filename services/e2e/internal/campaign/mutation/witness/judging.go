@@ -10,6 +10,8 @@ func Judging() []guard.Guard {
 		expect   = "services/e2e/internal/check/expect"
 		read     = "services/e2e/internal/check/readmodel"
 		crash    = "services/e2e/internal/campaign/crashpoint"
+		report   = "services/e2e/internal/check/report"
+		cluster  = "services/e2e/internal/harness/cluster"
 	)
 	return []guard.Guard{
 		{
@@ -145,6 +147,30 @@ func Judging() []guard.Guard {
 			Cut:     "\tm.Keyed = true\n",
 			Package: crash,
 			Tests:   []string{"TestConfig_StepsOfTransactionsComeByInEveryMode"},
+		},
+		{
+			Name:    "cluster: a database that cannot be looked at is not without secrets",
+			File:    cluster + "/leaks.go",
+			Cut:     "return found, errors.Join(err, failed)",
+			With:    "_ = failed\n\treturn found, err",
+			Package: cluster + "/clustertest",
+			Tests:   []string{"TestLeaks_ASecretIsFoundWhereverItIsShown"},
+		},
+		{
+			Name:    "cluster: secrets are looked for in what twins write",
+			File:    cluster + "/leaks.go",
+			Cut:     "slices.Concat(c.Publishers, c.Projectors, c.madeTwins())",
+			With:    "slices.Concat(c.Publishers, c.Projectors)",
+			Package: cluster + "/clustertest",
+			Tests:   []string{"TestLeaks_ASecretIsFoundWhereverItIsShown"},
+		},
+		{
+			Name:    "report: a search that failed has not found nothing",
+			File:    report + "/report.go",
+			Cut:     "if failed != nil {\n\t\treturn Impossible(name, 0",
+			With:    "if failed != nil && name == \"\" {\n\t\treturn Impossible(name, 0",
+			Package: report,
+			Tests:   []string{"TestNoneOf_ASearchThatFailedHasNotFoundNothing"},
 		},
 	}
 }

@@ -65,6 +65,21 @@ func TestLeaks_ASecretIsFoundWhereverItIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	twin, err := c.Twin(c.Publishers[0], "twin")
+	if err == nil {
+		err = twin.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(twin.Kill)
+	err = poll.Until(t.Context(), "the page of the twin", func(ctx context.Context) (bool, string) {
+		_, _, err := twin.Get(ctx, "/status")
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	client, err := mongo.Connect(options.Client().ApplyURI(servers.MongoURI))
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +89,16 @@ func TestLeaks_ASecretIsFoundWhereverItIsShown(t *testing.T) {
 	if _, err := client.Database(c.Names().StateDatabase).Collection("runs").InsertOne(t.Context(), errors); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"output of publisher-1", "/status of publisher-1", "a document of change_relay.runs"}
-	if got := c.Leaks(t.Context()); !slices.Equal(got, want) {
-		t.Errorf("places: got %q, want %q", got, want)
+	if err := client.Database(c.Names().StateDatabase).CreateView(t.Context(), "shown", "runs", bson.A{}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"output of publisher-1", "/status of publisher-1", "output of twin", "/status of twin", "a document of change_relay.runs"}
+	if got, err := c.Leaks(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("places: got %q, %v, want %q", got, err, want)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := c.Leaks(gone); err == nil {
+		t.Errorf("places, with no database to be looked at: got %q, want an error", got)
 	}
 }
