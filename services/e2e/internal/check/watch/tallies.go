@@ -18,6 +18,10 @@ const (
 	latestApplied = "tail"
 )
 
+// Named is how many events a shadow document names, the latest ones: of a write that
+// applies more nobody sees those before.
+const Named = 64
+
 // Tallies watches documents that count their events, and gathers from each write
 // which events it applied. Its methods are safe for concurrent use.
 type Tallies struct {
@@ -67,7 +71,11 @@ func (t *Tallies) add(c change) {
 	for _, v := range versions {
 		tally.Add(v)
 	}
-	tally.Unseen += fresh - int64(len(versions))
+	unseen := fresh - int64(len(versions))
+	tally.Unseen += unseen
+	if len(versions) == Named {
+		tally.Hidden += unseen
+	}
 	tally.Events = count
 	t.of[c.id()] = tally
 	t.moves++

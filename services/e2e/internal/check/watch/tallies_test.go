@@ -24,11 +24,16 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 		t.Helper()
 		return write(t, "insert", full(d{{Key: "events", Value: 2}, {Key: "tail", Value: array(1, 2)}}))
 	}
+	many := make([]int64, Named) // events after three that nobody sees
+	for i := range many {
+		many[i] = int64(i) + 6
+	}
 	tests := []struct {
 		name   string
 		then   func(t *testing.T) change
 		want   validate.Tally
 		unseen int64
+		hidden int64
 	}{
 		{name: "by their places", want: in(1, 2, 3, 4), then: func(t *testing.T) change {
 			t.Helper()
@@ -46,6 +51,10 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 			t.Helper()
 			return write(t, "update", updated(d{{Key: "events", Value: 5}, {Key: "tail", Value: array(9)}}))
 		}},
+		{name: "more than a document names", want: in(append([]int64{1, 2}, many...)...), unseen: 3, hidden: 3, then: func(t *testing.T) change {
+			t.Helper()
+			return write(t, "update", updated(d{{Key: "events", Value: 5 + Named}, {Key: "tail", Value: array(many...)}}))
+		}},
 		{name: "what says nothing of a count", want: in(1, 2), then: func(t *testing.T) change {
 			t.Helper()
 			return write(t, "update", updated(d{{Key: "_relay.halted", Value: true}}))
@@ -59,8 +68,8 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 			tallies.add(first(t))
 			tallies.add(tt.then(t))
 			got := tallies.Tallies()["a"]
-			if got.Order != tt.want.Order || got.Sum != tt.want.Sum || got.Unseen != tt.unseen || got.Events != tt.want.Events+tt.unseen {
-				t.Errorf("tally: got %+v, want %+v with %d unseen", got, tt.want, tt.unseen)
+			if got.Order != tt.want.Order || got.Sum != tt.want.Sum || got.Unseen != tt.unseen || got.Hidden != tt.hidden || got.Events != tt.want.Events+tt.unseen {
+				t.Errorf("tally: got %+v, want %+v with %d unseen, %d of them hidden", got, tt.want, tt.unseen, tt.hidden)
 			}
 			if !slices.Contains(told, got.Events) || tallies.Writes() != len(told) {
 				t.Errorf("told of %v and %d writes, want the last to be %d", told, tallies.Writes(), got.Events)

@@ -121,7 +121,7 @@ func TestAtRest_FindsWhatAnotherGroupLeavesBehind(t *testing.T) {
 	s.send(t, "a", 1, 1)
 	s.receive(t, true)
 	of := s.names.Subscription
-	s.names.Subscription, s.subscriptions = s.names.Observer, nil
+	s.Witness.names.Subscription, s.subscriptions = s.names.Observer, nil
 	for _, collection := range []string{"parked_messages.beside", "halted_aggregates.beside", "skipped_events.beside"} {
 		insert(t, s.ReadModel().Collection(collection), bson.D{{Key: "x", Value: 1}})
 	}
@@ -194,6 +194,11 @@ func (s *stage) expectLeft(t *testing.T, want map[string]int) {
 	for _, f := range left {
 		if f.Count != want[f.Name] {
 			t.Errorf("%s: got %d %q, want %d", f.Name, f.Count, f.Samples, want[f.Name])
+		}
+	}
+	for name := range want {
+		if !slices.ContainsFunc(left, func(f Violation) bool { return f.Name == name }) {
+			t.Errorf("%s: nobody has looked, want %d", name, want[name])
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (s shadow) add(raw bson.Raw) error {
 }
 
 // tailKept is how many events a shadow document names.
-const tailKept = 64
+const tailKept = watch.Named
 
 // marksOf are the numbers that stand for the events that a shadow document names.
 func marksOf(tail bson.RawValue) []int64 {
@@ -133,19 +133,21 @@ func (r *record) shadowOf() map[string]map[string]any {
 
 // misapplied finds aggregates whose events were applied in another order, or
 // others in their place: the shadow says how many and their sum, and whoever saw
-// each write of it knows the order. Those of which nobody did are unordered.
-func (w *Witness) misapplied(events validate.Source, s shadow) (wrong, unordered validate.Findings) {
+// each write of it knows the order. Those of which nobody did are unordered, or hidden.
+func (w *Witness) misapplied(events validate.Source, s shadow) (wrong, unordered validate.Findings, hidden int) {
 	if w.projection.Shadow == "" {
-		return wrong, unordered
+		return wrong, unordered, 0
 	}
 	seen := w.tallies.Tallies()
 	applied := make(map[string]validate.Tally, len(s.tallies))
 	for aggregate, t := range s.tallies {
+		t.Hidden = seen[aggregate].Hidden
 		t.Order, t.Unseen = seen[aggregate].Order, seen[aggregate].Unseen+max(0, t.Events-seen[aggregate].Events)
 		t.Sum = w.summed(events[aggregate], t.Sum)
 		applied[aggregate] = t
 	}
-	return validate.Misapplied(events, applied), validate.Unordered(events, applied)
+	unordered, hidden = validate.Unordered(events, applied)
+	return validate.Misapplied(events, applied), unordered, hidden
 }
 
 // summed is the sum that a shadow document has: of events without versions it has none,

@@ -49,7 +49,7 @@ func TestAtStop_FindsLockedSessionsAndOpenStreams(t *testing.T) {
 		t.Errorf("with a session held: found %d locked", got)
 	}
 	of := s.names.Subscription
-	s.names.Subscription, s.subscriptions = s.names.Observer, nil
+	s.Witness.names.Subscription, s.subscriptions = s.names.Observer, nil
 	s.AwaitBeside(of)
 	if got := lookOnce(t, s); got != 1 {
 		t.Errorf("with a session of another subscription held: found %d locked", got)
