@@ -34,6 +34,7 @@ up: ## run sandbox, publisher and projector until Ctrl-C, for your own events (A
 .PHONY: test
 test: $(BIN)/sandbox ## run every test that needs no Docker
 	@[ -n "$(RACE)" ] || echo "no C compiler found: testing without the race detector"
+	@scripts/tools-of-tests
 	@CGO_ENABLED=$(if $(RACE),1,0) SANDBOX_BIN=$(BIN)/sandbox \
 		go test $(RACE) -exec 'env CGO_ENABLED=0' -p 4 -shuffle=on -timeout 30m $(MODULES:%=./%/...)
 	@[ -z "$(RACE)" ] || $(MAKE) --no-print-directory model

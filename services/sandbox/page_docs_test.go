@@ -20,7 +20,7 @@ var curls = regexp.MustCompile("(?m)^```(?:sh)?\n((?:make .*\n)?(?:curl .*\n)+)`
 func TestPageDocs_TheCommandsOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("NOT RUN: there is no curl")
+		t.Skip("NOT RUN: there is no curl (apt-get install curl)")
 	}
 	page, err := os.ReadFile("../../docs/sandbox.md")
 	must(t, err)

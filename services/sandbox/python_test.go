@@ -31,7 +31,7 @@ func python(t *testing.T, modules ...string) string {
 			return candidate
 		}
 	}
-	t.Skipf("no Python with %s: apt-get install python3-azure python3-pymongo python3-qpid-proton", strings.Join(modules, " and "))
+	t.Skipf("NOT RUN: there is no Python with %s (apt-get install python3-azure python3-pymongo python3-qpid-proton)", strings.Join(modules, " and "))
 	return ""
 }
 
