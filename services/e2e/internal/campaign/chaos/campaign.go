@@ -341,18 +341,6 @@ func (c *campaign) recover(ctx context.Context) {
 	c.recovery, c.bound = time.Since(began), bound()
 }
 
-// vanish notes a process that ended by itself, and starts it again.
-func (c *campaign) vanish(n *cluster.Node) error {
-	c.mu.Lock()
-	c.vanished = append(c.vanished, fmt.Sprintf("%s ended by itself: see %s", n.Name, n.LogPath()))
-	c.mu.Unlock()
-	c.say("%s ended by itself", n.Name)
-	if err := n.Start(); err != nil {
-		return err
-	}
-	return errNobody
-}
-
 // take reserves what a fault is done to; false when another one has it.
 func (c *campaign) take(what string) (release func(), free bool) {
 	c.mu.Lock()

@@ -67,7 +67,7 @@ func moveProjectors(ctx context.Context, c *campaign, _ *rand.Rand) (string, fun
 // behind the other subscription has, too.
 func (c *campaign) move(ctx context.Context, env ...string) error {
 	for _, n := range c.cluster.Projectors {
-		if err := stop(ctx, n); err != nil {
+		if err := c.halt(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -81,22 +81,6 @@ func (c *campaign) move(ctx context.Context, env ...string) error {
 		}
 	}
 	return nil
-}
-
-// stop stops a service in good order, or kills it where that takes too long.
-func stop(ctx context.Context, n *cluster.Node) error {
-	if !n.Running() {
-		return nil
-	}
-	if err := n.Terminate(); err != nil {
-		return err
-	}
-	waiting, cancel := context.WithTimeout(ctx, stopTime)
-	defer cancel()
-	if _, err := n.Wait(waiting); err != nil {
-		n.Kill()
-	}
-	return ctx.Err()
 }
 
 // besideDeployment is a projector of another group, on a subscription, with a read
@@ -168,10 +152,7 @@ func startBeside(_ context.Context, c *campaign, _ *rand.Rand) (string, func(con
 	c.witness.JudgeBeside(beside)
 	return "a second group on a subscription of its own", func(ctx context.Context) error {
 		defer release()
-		if !n.Running() {
-			c.wrong("a second group on a subscription of its own has ended: see %s", n.LogPath())
-		}
-		return stop(ctx, n)
+		return c.halt(ctx, n)
 	}, nil
 }
 
@@ -195,7 +176,7 @@ func (c *campaign) drainBeside(ctx context.Context) error {
 	if err := c.witness.AwaitStill(ctx, time.Second); err != nil {
 		return err
 	}
-	return stop(ctx, n)
+	return c.halt(ctx, n)
 }
 
 // groupBeside is the mistake that is none.

@@ -126,6 +126,11 @@ func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
 	stop, cancel := context.WithTimeout(ctx, unlockTime)
 	defer cancel()
 	var unwell validate.Findings
+	for _, n := range c.services() {
+		if !n.Running() {
+			unwell.Add("%s had ended by itself: see %s", n.Name, n.LogPath())
+		}
+	}
 	for _, err := range cluster.Stop(stop, c.services()...) {
 		unwell.Add("%v", err)
 	}

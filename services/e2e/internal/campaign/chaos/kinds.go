@@ -124,13 +124,14 @@ func terminate(who pick) func(context.Context, *campaign, *rand.Rand) (string, f
 		if err != nil {
 			return "", nil, err
 		}
-		if err := n.Terminate(); err != nil {
+		ended, err := c.ask(n)
+		if err != nil {
 			release()
 			return "", nil, err
 		}
 		return "SIGTERM to " + n.Name, func(ctx context.Context) error {
 			defer release()
-			if _, err := n.Wait(ctx); err != nil {
+			if err := ended(ctx); err != nil {
 				return err
 			}
 			return n.Start()

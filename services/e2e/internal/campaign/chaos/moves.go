@@ -48,7 +48,7 @@ func moveAllProjectors(ctx context.Context, c *campaign, rng *rand.Rand) (string
 // on the way back, which has to be, it waits.
 func (c *campaign) moveKilled(ctx context.Context, nodes []*cluster.Node, after time.Duration, env ...string) (bool, error) {
 	for _, n := range nodes {
-		if err := stop(ctx, n); err != nil {
+		if err := c.halt(ctx, n); err != nil {
 			return false, err
 		}
 	}

@@ -196,7 +196,9 @@ func restartWith(env func() []string) act {
 
 func (c *campaign) redeploy(ctx context.Context, env ...string) error {
 	for _, n := range c.cluster.Publishers {
-		if err := stop(ctx, n); err != nil {
+		if len(env) == 0 && c.hasRefused(ctx, n) {
+			c.say("%s has refused its settings", n.Name)
+		} else if err := c.halt(ctx, n); err != nil {
 			return err
 		}
 		if err := n.StartAs(n.Binary(), env...); err != nil {
@@ -204,6 +206,15 @@ func (c *campaign) redeploy(ctx context.Context, env ...string) error {
 		}
 	}
 	return nil
+}
+
+// hasRefused tells that a service has ended as one does that refuses its settings.
+func (c *campaign) hasRefused(ctx context.Context, n *cluster.Node) bool {
+	if n.Running() {
+		return false
+	}
+	status, err := n.Wait(ctx)
+	return err == nil && status == refused
 }
 
 // stopTime bounds how long a service may take to stop.

@@ -57,13 +57,14 @@ func rollBack(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(co
 	if err != nil {
 		return "", nil, err
 	}
-	if err := n.Terminate(); err != nil {
+	ended, err := c.ask(n)
+	if err != nil {
 		release()
 		return "", nil, err
 	}
 	return n.Name + " rolled back to release " + releases.Last().Name, func(ctx context.Context) error {
 		defer release()
-		if _, err := n.Wait(ctx); err != nil {
+		if err := ended(ctx); err != nil {
 			return err
 		}
 		return n.StartAs(c.release.Projector)

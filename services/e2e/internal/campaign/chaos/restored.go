@@ -143,7 +143,7 @@ func (c *campaign) putBackRightly(ctx context.Context) (bool, error) {
 	c.say("the read model lacks %d events of %d aggregates, of which %d are halted; others are %q", found.events, found.aggregates, found.halted, found.silent)
 	// Nothing waits in the subscription by now, so nothing comes before what is published again.
 	for _, n := range c.services() {
-		if err := stop(ctx, n); err != nil {
+		if err := c.halt(ctx, n); err != nil {
 			return false, err
 		}
 	}

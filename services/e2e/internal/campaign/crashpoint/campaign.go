@@ -27,20 +27,21 @@ import (
 
 // campaign kills at one step after another, on one running system.
 type campaign struct {
-	cfg     Config
-	out     io.Writer
-	rng     *rand.Rand
-	began   time.Time
-	dir     string
-	cluster *cluster.Cluster
-	witness *witness.Witness
-	proxies map[string][]*proxy // by node, then by Side
-	kills   map[string]int      // by step
-	faults  []report.Fault
-	beside  *cluster.Node // the projector of another group; nil for none
-	odd     int           // documents written that cannot be mapped
-	resends []resent
-	drained error
+	cfg      Config
+	out      io.Writer
+	rng      *rand.Rand
+	began    time.Time
+	dir      string
+	cluster  *cluster.Cluster
+	witness  *witness.Witness
+	proxies  map[string][]*proxy // by node, then by Side
+	kills    map[string]int      // by step
+	faults   []report.Fault
+	beside   *cluster.Node // the projector of another group; nil for none
+	odd      int           // documents written that cannot be mapped
+	resends  []resent
+	vanished []string // processes that ended, and that nobody killed
+	drained  error
 }
 
 // Run does the campaign and returns its report. The error is why it could not
@@ -214,6 +215,9 @@ func (c *campaign) play(ctx context.Context) error {
 		}
 		wait, cancel := context.WithTimeout(ctx, drainTime)
 		defer cancel()
+		if err := c.revive(); err != nil {
+			return err
+		}
 		if c.drained = c.resentAll(wait); c.drained == nil {
 			c.drained = c.witness.AwaitDrain(wait)
 		}
@@ -253,6 +257,9 @@ func (c *campaign) killAll(ctx context.Context) error {
 func (c *campaign) kill(ctx context.Context, step Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTime, fmt.Errorf("nothing for %v", stepTime))
 	defer cancel()
+	if err := c.revive(); err != nil {
+		return err
+	}
 	nth := 1 + c.rng.IntN(step.upTo)
 	t := newTrap(step, nth)
 	for _, n := range c.nodes(step.Kind) {
@@ -285,6 +292,30 @@ func (c *campaign) kill(ctx context.Context, step Step) error {
 		return err
 	}
 	return c.goesOn(ctx, step.Kind)
+}
+
+// revive notes the services that have ended by themselves, and starts them again.
+func (c *campaign) revive() error {
+	for _, n := range c.services() {
+		if n.Running() {
+			continue
+		}
+		c.vanished = append(c.vanished, fmt.Sprintf("%s ended by itself: see %s", n.Name, n.LogPath()))
+		c.say("%s ended by itself", n.Name)
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// services are all processes of the relay.
+func (c *campaign) services() []*cluster.Node {
+	all := slices.Concat(c.cluster.Publishers, c.cluster.Projectors)
+	if c.beside != nil {
+		all = append(all, c.beside)
+	}
+	return all
 }
 
 // prelude brings the step about. What it ended is started again by resume,

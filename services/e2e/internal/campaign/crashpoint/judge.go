@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -58,12 +59,44 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		report.AtMost("changes that cannot be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
 	leaks, failed := c.cluster.Leaks(ctx)
 	r.Checks = append(r.Checks, report.NoneOf(cluster.Leaked, leaks, failed))
+	stopped, err := c.stopped(ctx)
+	if err != nil {
+		return err
+	}
+	r.Checks = append(r.Checks, stopped...)
 	drain := report.AtMost("backlog that did not drain", 0, 0, report.Count)
 	if c.drained != nil {
 		drain.Passed, drain.Got, drain.Samples = false, 1, []string{c.drained.Error()}
 	}
 	r.Checks = append(r.Checks, drain)
 	return nil
+}
+
+// unlockTime bounds how long a session stays locked whose holder was killed: the
+// longest lock that the service has is shorter.
+const unlockTime = 6 * time.Minute
+
+// stopped stops all services in good order, and judges how they end, what they leave,
+// and which had ended before.
+func (c *campaign) stopped(ctx context.Context) ([]report.Check, error) {
+	ctx, cancel := context.WithTimeout(ctx, unlockTime)
+	defer cancel()
+	if err := c.revive(); err != nil {
+		return nil, err
+	}
+	var unwell validate.Findings
+	for _, err := range cluster.Stop(ctx, c.services()...) {
+		unwell.Add("%v", err)
+	}
+	checks := []report.Check{
+		report.AtMost("processes that ended by themselves", float64(len(c.vanished)), 0, report.Count, c.vanished...),
+		report.AtMost("services that did not stop in good order", float64(unwell.Count), 0, report.Count, unwell.Samples...),
+	}
+	left, err := c.witness.AtStop(ctx, true)
+	for _, f := range left {
+		checks = append(checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
+	}
+	return checks, err
 }
 
 // byID is a history of leases in which the incarnations of an instance are one:

@@ -6,6 +6,7 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func Campaigns() []guard.Guard {
 	const (
 		chaos  = "services/e2e/internal/campaign/chaos"
+		crash  = "services/e2e/internal/campaign/crashpoint"
 		long   = "services/e2e/internal/campaign/long"
 		accept = "services/e2e/internal/campaign/accept"
 	)
@@ -57,6 +58,46 @@ func Campaigns() []guard.Guard {
 			With:    "return asked.id != \"\" }",
 			Package: chaos,
 			Tests:   []string{"TestEndResends_OneIsJudgedHoweverManyCannotBe"},
+		},
+		{
+			Name:    "chaos: a service that stops with a failure is found",
+			File:    chaos + "/endings.go",
+			Cut:     "status != 0 && (status != signalled || notUp == nil)",
+			With:    "status == 0 && notUp != nil",
+			Package: chaos,
+			Tests:   []string{"TestEndings_AServiceThatStopsWithAFailureIsFound"},
+		},
+		{
+			Name:    "chaos: a service that is gone before it is stopped is found",
+			File:    chaos + "/endings.go",
+			Cut:     "\t\tc.endedBy(n, \"ended by itself\")\n\t\treturn nil\n",
+			With:    "\t\treturn nil\n",
+			Package: chaos,
+			Tests:   []string{"TestEndings_AServiceThatIsGoneBeforeItIsStoppedIsFound"},
+		},
+		{
+			Name:    "chaos: only who refuses settings may end by itself",
+			File:    chaos + "/operators.go",
+			Cut:     "err == nil && status == refused",
+			With:    "err == nil && status >= 0",
+			Package: chaos,
+			Tests:   []string{"TestEndings_OnlyARefusalOfSettingsIsNoFault"},
+		},
+		{
+			Name:    "crash points: a service that ends by itself is found",
+			File:    crash + "/campaign.go",
+			Cut:     "\t\tc.vanished = append(c.vanished, ",
+			With:    "\t\t_ = append(c.vanished, ",
+			Package: crash,
+			Tests:   []string{"TestCampaign_AServiceThatEndsByItselfIsFound"},
+		},
+		{
+			Name:    "crash points: a service that stops with a failure is found",
+			File:    crash + "/judge.go",
+			Cut:     "float64(unwell.Count), 0",
+			With:    "0, 0",
+			Package: crash,
+			Tests:   []string{"TestCampaign_AServiceThatStopsWithAFailureIsFound"},
 		},
 		{
 			Name:    "long: upgrades that were not run have not passed",
