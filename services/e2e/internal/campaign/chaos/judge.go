@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"changerelay/services/e2e/internal/check/report"
@@ -57,6 +58,8 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	for _, kind := range slices.Sorted(maps.Keys(c.done)) {
 		r.Figures = append(r.Figures, report.Figure{Name: "faults: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
 	}
+	undone := c.notDone()
+	r.Figures = append(r.Figures, report.Figure{Name: "kinds of faults that were not done", Value: float64(len(undone)), Unit: report.Count, Note: strings.Join(undone, ", ")})
 	for _, n := range c.cluster.Nodes() {
 		r.Figures = append(r.Figures, report.Figure{Name: "memory of " + n.Name, Value: float64(n.Usage().ResidentBytes), Unit: report.Bytes, Note: "at most"})
 	}
@@ -115,6 +118,17 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		r.Checks = append(r.Checks, report.Impossible("anything at all", 0, report.Count, "no fault was injected, or nothing was written"))
 	}
 	return nil
+}
+
+// notDone are the kinds of faults that found nobody, or whose turn did not come.
+func (c *campaign) notDone() []string {
+	var names []string
+	for _, f := range c.cfg.kinds() {
+		if c.done[f.name] == 0 {
+			names = append(names, f.name)
+		}
+	}
+	return names
 }
 
 // unlockTime bounds how long a session stays locked whose holder was killed: the

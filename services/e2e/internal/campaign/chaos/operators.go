@@ -51,7 +51,11 @@ func operators() []fault {
 // kinds are the kinds of faults of a campaign. Where the servers are given, they are
 // those that are done to the services' processes.
 func (c *Config) kinds() []fault {
-	all := chosen(c.Operators)
+	// Given programs have no clocks that can be set, and none beside them; a release has
+	// no projection in Go.
+	all := slices.DeleteFunc(chosen(c.Operators), func(f fault) bool {
+		return c.Bin != "" && slices.Contains(ofBuilds, f.name) || c.mode().InGo && f.name == lastRelease
+	})
 	if c.Backend == nil && c.mode().Repairs {
 		// A release before knows nothing of versions that are filled. A projector that was
 		// killed is waited for by a rebuild for as long as it might live, so few are.
@@ -64,6 +68,9 @@ func (c *Config) kinds() []fault {
 	}
 	return slices.DeleteFunc(all, func(f fault) bool { return !slices.Contains(processFaults, f.name) })
 }
+
+// ofBuilds are the faults that need programs that the campaign has built.
+var ofBuilds = []string{lastRelease, "wrong clock of a publisher", "wrong clock of a projector", "wrong clock of the servers"}
 
 // processFaults are the faults that are done to processes of the services alone.
 var processFaults = []string{

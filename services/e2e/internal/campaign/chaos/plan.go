@@ -16,7 +16,7 @@ type injection struct {
 }
 
 // planned draws a campaign's injections from its seed, in the order of their times,
-// without end.
+// without end: each kind once, and then as often as its weight has it.
 func planned(cfg Config) iter.Seq[injection] {
 	all := cfg.kinds()
 	total := 0
@@ -25,11 +25,15 @@ func planned(cfg Config) iter.Seq[injection] {
 	}
 	return func(yield func(injection) bool) {
 		rng := rand.New(rand.NewPCG(cfg.Seed, 0x6368616f73))
+		first := rng.Perm(len(all))
 		for at := between(rng, cfg.Every); ; at += between(rng, cfg.Every) {
-			roll := rng.IntN(total)
 			i := 0
-			for ; roll >= all[i].weight; i++ {
-				roll -= all[i].weight
+			if len(first) > 0 {
+				i, first = first[0], first[1:]
+			} else {
+				for roll := rng.IntN(total); roll >= all[i].weight; i++ {
+					roll -= all[i].weight
+				}
 			}
 			d := all[i]
 			lasts := d.shortest + time.Duration(rng.Int64N(int64(d.longest-d.shortest)+1))

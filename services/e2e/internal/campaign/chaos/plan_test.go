@@ -83,6 +83,56 @@ func TestPlan_EveryDeedIsDone(t *testing.T) {
 	}
 }
 
+func TestPlan_EachKindComesOnceBeforeOneComesAgain(t *testing.T) {
+	t.Parallel()
+	orders := map[string]bool{}
+	for _, args := range [][]string{{"--operators", "all"}, {"--operators", "all", "--seed", "2"}, {"--repairs", "yes"}} {
+		cfg := config(t, args...)
+		var names []string
+		for s := range planned(cfg) {
+			if names = append(names, s.fault.name); len(names) == len(cfg.kinds()) {
+				break
+			}
+		}
+		orders[strings.Join(names, ", ")] = true
+		slices.Sort(names)
+		if once := slices.Compact(slices.Clone(names)); len(once) != len(names) {
+			t.Errorf("%q: got %q, want each once", args, names)
+		}
+	}
+	if len(orders) != 3 {
+		t.Errorf("got %d orders, want one of each seed", len(orders))
+	}
+}
+
+func TestPlan_WithGivenProgramsNothingIsPlannedThatNeedsOthers(t *testing.T) {
+	t.Parallel()
+	built, given := config(t), config(t, "--bin", t.TempDir())
+	built.Plain, given.Plain = true, true
+	missing := func(cfg Config) (names []string) {
+		for _, name := range ofBuilds {
+			if !slices.ContainsFunc(cfg.kinds(), func(f fault) bool { return f.name == name }) {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	if got := missing(built); got != nil {
+		t.Errorf("without --bin: got no %q", got)
+	}
+	if got := missing(given); !slices.Equal(got, ofBuilds) {
+		t.Errorf("with --bin: got %q left out, want %q", got, ofBuilds)
+	}
+}
+
+func TestPlan_WhatWasNotDoneIsNamed(t *testing.T) {
+	t.Parallel()
+	c := &campaign{cfg: config(t, "--operators", "repartition,replay,halts"), done: map[string]int{"operator: repartition": 2}}
+	if got, want := c.notDone(), []string{"operator: replay of what is parked", "operator: halts deleted"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestPlan_ClocksAreWrongInBothDirectionsWithinTheirBounds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))

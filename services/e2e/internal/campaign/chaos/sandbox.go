@@ -36,6 +36,9 @@ func sandboxFault(format string, entity func(cluster.Names) string) func(context
 		}
 		what := strings.TrimSpace(fmt.Sprintf("%s %s (%d affected)", kind.Kind, kind.Path, started.Affected))
 		if started.ID == 0 {
+			if started.Affected == 0 {
+				return "", nil, errNobody
+			}
 			return what, nil, nil
 		}
 		return what, func(ctx context.Context) error {

@@ -37,6 +37,21 @@ func TestSandbox_AFaultThatTheSandboxRefusesIsAnError(t *testing.T) {
 	}
 }
 
+// A fault that ends at once is done to somebody; one that lasts may wait for somebody.
+func TestSandbox_AFaultThatHitsNobodyIsNotDone(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]error{
+		`{"affected":0}`: errNobody, `{"affected":3}`: nil, `{"id":7,"affected":0}`: nil,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+		defer server.Close()
+		c := &campaign{http: server.Client(), cluster: cluster.New(cluster.Config{Backend: &cluster.Endpoints{SandboxStatusURL: server.URL}})}
+		if _, _, err := sandboxFault(`{"kind":"some"}`, nil)(t.Context(), c, rand.New(rand.NewPCG(1, 1))); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", answer, err, want)
+		}
+	}
+}
+
 func TestChangeWorld_PutsBackTheWorldThatThereWas(t *testing.T) {
 	t.Parallel()
 	const before = `{"name":"mine","mongodb":{"round_trip":"3ms"}}`
