@@ -42,6 +42,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			lies = append(lies, lie)
 		}
 	}
+	if len(lies) == 0 {
+		fmt.Fprintf(stderr, "no lie is called %q, or is one of each %d from seed %d on; there are\n", *only, *of, *seed)
+		for _, lie := range liars.Lies() {
+			fmt.Fprintf(stderr, "  %s\n", lie.Name)
+		}
+		return 2
+	}
 	root, err := os.Getwd()
 	if err == nil {
 		err = liars.Run(ctx, root, *seed, lies, stdout)

@@ -28,6 +28,9 @@ func Guards() []guard.Guard {
 // errGreen is a guard that nothing stands for.
 var errGreen = errors.New("no test fails without it")
 
+// errOnce is one whose tests failed in one run of several.
+var errOnce = fmt.Errorf("%w: but for one run", errGreen)
+
 // Result is what came of cutting one guard.
 type Result struct {
 	Guard string `json:"guard"`

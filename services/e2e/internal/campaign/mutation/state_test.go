@@ -77,17 +77,22 @@ func TestState_ARunGoesOnWhereAnotherHasStopped(t *testing.T) {
 }
 
 // A test that fails now and then, whatever is cut, stands for nothing.
-func TestRun_ALateFailureIsConfirmed(t *testing.T) {
+func TestRun_AFailureIsConfirmed(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	// In turn: one run with all guards, one with the switch, and three with the cut alone, of
 	// which the last that is needed is followed by as many with the guard as there were
-	// without it.
+	// without it. One that fails with the switch is followed by one with the guard, and up to
+	// three more with the switch.
 	for name, test := range map[string]struct{ fails, without, missed string }{
 		"now and then":         {"3 10", "", "no test fails without it: but for one run"},
 		"with the guard, too":  {"3 5", "", "no test fails without it: TestTwo_IsTwo fails with it, too"},
 		"without it alone":     {"", "3 6", ""},
 		"without it, and once": {"", "3", "no test fails without it: but for one run"},
-		"at once":              {"2", "", ""},
+		"at once, and again":   {"", "2 4", ""},
+		"at once, and then":    {"", "2 6", ""},
+		"at once, and alone":   {"", "2 7 10", ""},
+		"at once, by chance":   {"2", "", "no test fails without it"},
+		"at once, and with it": {"2 3", "", "no test fails without it: TestTwo_IsTwo fails with it, too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

@@ -2,6 +2,7 @@ package mutation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,9 @@ const (
 	// maxRuns is how often the tests of a guard that is cut are run until one fails:
 	// some meet the failure by the order of goroutines, which a loaded machine changes.
 	maxRuns = 3
+	// confirmed bounds how long tests may take that are run again where the first run with
+	// the guard cut fails: most do so within seconds.
+	confirmed = 30 * time.Second
 	// limit is what the tests of one guard have beyond what they took with the guard in
 	// place: without it some never end.
 	limit = 2 * time.Minute
@@ -131,21 +135,28 @@ func (w *workshop) cut(ctx context.Context, i int) (Result, error) {
 	}
 	program, green := t.program, 0
 	if w.switched[i] {
-		without, err := w.run(ctx, t, program, g.Tests, strconv.Itoa(i), allowed)
-		if err != nil || len(without.failed) > 0 {
+		again := func(names []string) (outcome, error) { return w.run(ctx, t, program, names, strconv.Itoa(i), allowed) }
+		began := time.Now()
+		without, err := again(g.Tests)
+		if err == nil && len(without.failed) > 0 && time.Since(began) < confirmed {
+			err = w.confirm(ctx, t, again, without.failed, 0, allowed)
+		}
+		if err != nil && !errors.Is(err, errOnce) || err == nil && len(without.failed) > 0 {
 			return Result{Red: without.failed, Late: without.late}, err
 		}
-		green++ // a process that a test begins may not know of the switch
+		green++ // a process that a test begins may not know of the switch, or it was chance
 	}
 	program, remove, err := w.alone(ctx, i)
 	if err != nil {
 		return Result{}, err
 	}
 	defer remove()
+	alone := func(names []string) (outcome, error) { return w.run(ctx, t, program, names, "", allowed) }
 	for range maxRuns {
-		without, err := w.run(ctx, t, program, g.Tests, "", allowed)
-		if err == nil && len(without.failed) > 0 && green > 0 {
-			err = w.confirm(ctx, t, program, g.Tests, green, allowed)
+		began := time.Now()
+		without, err := alone(g.Tests)
+		if err == nil && len(without.failed) > 0 && (green > 0 || time.Since(began) < confirmed) {
+			err = w.confirm(ctx, t, alone, g.Tests, green, allowed)
 		}
 		if err != nil || len(without.failed) > 0 {
 			return Result{Red: without.failed, Late: without.late, Green: green}, err
@@ -157,8 +168,9 @@ func (w *workshop) cut(ctx context.Context, i int) (Result, error) {
 
 // confirm says whether tests that fail with a guard cut, after runs that were green, fail
 // for that: with the guard in place they pass as often as it took, and with it cut they
-// fail once more. A test that fails now and then does so with any cut.
-func (w *workshop) confirm(ctx context.Context, t *tests, cut string, names []string, green int, allowed time.Duration) error {
+// fail once more. A test that fails now and then does so with any cut. The error is errOnce
+// where they did not fail again.
+func (w *workshop) confirm(ctx context.Context, t *tests, cut func(names []string) (outcome, error), names []string, green int, allowed time.Duration) error {
 	for range green + 1 {
 		intact, err := w.run(ctx, t, t.program, names, "", allowed)
 		if err != nil {
@@ -169,12 +181,12 @@ func (w *workshop) confirm(ctx context.Context, t *tests, cut string, names []st
 		}
 	}
 	for range maxRuns {
-		without, err := w.run(ctx, t, cut, names, "", allowed)
+		without, err := cut(names)
 		if err != nil || len(without.failed) > 0 {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: but for one run", errGreen)
+	return errOnce
 }
 
 // alone builds a program in which one guard is cut.

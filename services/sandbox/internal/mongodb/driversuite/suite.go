@@ -3,6 +3,7 @@ package driversuite
 import (
 	"context"
 	_ "embed" // the recording and the list of known differences
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -27,7 +28,7 @@ type Config struct {
 }
 
 // Run runs the suite and compares it with the recording. An error means that it
-// could not be run.
+// could not be run, or that nothing of it was selected.
 func Run(ctx context.Context, config Config) (Report, error) {
 	recorded, err := ParseRecording(recordedText)
 	if err != nil {
@@ -37,6 +38,15 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	var units []unit
+	for _, u := range unitsOf(recorded) {
+		if config.Only == nil || config.Only.MatchString(u.String()) {
+			units = append(units, u)
+		}
+	}
+	if len(units) == 0 {
+		return Report{}, fmt.Errorf("no unit of the driver's tests matches %q; they are called as %s", config.Only, unitsOf(recorded)[0])
+	}
 	dir, err := os.MkdirTemp("", "driver-suite")
 	if err != nil {
 		return Report{}, err
@@ -45,12 +55,6 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	r := &runner{config: config, recorded: recorded, known: known, seen: Results{}, again: map[Test]int{}}
 	if r.binaries, err = build(ctx, dir); err != nil {
 		return Report{}, err
-	}
-	var units []unit
-	for _, u := range unitsOf(recorded) {
-		if config.Only == nil || config.Only.MatchString(u.String()) {
-			units = append(units, u)
-		}
 	}
 	if err := r.all(ctx, units); err != nil {
 		return Report{}, err

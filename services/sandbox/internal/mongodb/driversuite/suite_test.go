@@ -1,6 +1,7 @@
 package driversuite
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,14 @@ func TestSuite_ADifferenceNeedsAReasonAndAReasonADifference(t *testing.T) {
 	known[test("TestA/c")] = "r"
 	if report = newReport(units, recorded, seen, known); report.Passed() || !slices.Equal(report.Stale, []Test{test("TestA/c")}) {
 		t.Errorf("got %+v, want the entry that does not differ", report)
+	}
+}
+
+func TestSuite_ASelectionOfNothingHasNotPassed(t *testing.T) {
+	t.Parallel()
+	_, err := Run(t.Context(), Config{Only: regexp.MustCompile("TestUnifiedSpecc"), Jobs: 1})
+	if err == nil || !strings.Contains(err.Error(), "TestUnifiedSpecc") {
+		t.Errorf("got %v, want an error that names what nothing matches", err)
 	}
 }
 

@@ -7,6 +7,8 @@ func Campaigns() []guard.Guard {
 	const (
 		chaos  = "services/e2e/internal/campaign/chaos"
 		crash  = "services/e2e/internal/campaign/crashpoint"
+		mutate = "services/e2e/internal/campaign/mutation"
+		suite  = "services/sandbox/internal/mongodb/driversuite"
 		long   = "services/e2e/internal/campaign/long"
 		accept = "services/e2e/internal/campaign/accept"
 	)
@@ -129,6 +131,30 @@ func Campaigns() []guard.Guard {
 			Cut:     "c.Bin != \"\" && slices.Contains(ofBuilds, f.name) || ",
 			Package: chaos,
 			Tests:   []string{"TestPlan_WithGivenProgramsNothingIsPlannedThatNeedsOthers"},
+		},
+		{
+			Name:    "mutate: a failure at once is confirmed",
+			File:    mutate + "/workshop.go",
+			Cut:     "err == nil && len(without.failed) > 0 && time.Since(began) < confirmed {",
+			With:    "err != nil && time.Since(began) < 0 {",
+			Package: mutate,
+			Tests:   []string{"TestRun_AFailureIsConfirmed"},
+		},
+		{
+			Name:    "liars: a name of no lie is a wrong call",
+			File:    "services/e2e/cmd/liars/main.go",
+			Cut:     "if len(lies) == 0 {",
+			With:    "if len(lies) < 0 {",
+			Package: "services/e2e/cmd/liars",
+			Tests:   []string{"TestLiars_ANameOfNoLieIsAWrongCall"},
+		},
+		{
+			Name:    "driver suite: a selection of nothing has not passed",
+			File:    suite + "/suite.go",
+			Cut:     "if len(units) == 0 {",
+			With:    "if len(units) < 0 {",
+			Package: suite,
+			Tests:   []string{"TestSuite_ASelectionOfNothingHasNotPassed"},
 		},
 		{
 			Name:    "long: upgrades that were not run have not passed",
