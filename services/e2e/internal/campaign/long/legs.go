@@ -34,7 +34,8 @@ const (
 	settle = 4 * time.Minute
 )
 
-// legs are the campaigns of a run, in their order, again and again.
+// legs are the campaigns of a run, in their order, again and again. The seed says with
+// which of them a run begins, so that short ones do not all do the same.
 func legs(cfg Config, n uint64) leg {
 	lasts := max(cfg.Duration/shares, shortest)
 	seed := cfg.Seed + n
@@ -50,7 +51,7 @@ func legs(cfg Config, n uint64) leg {
 		}
 		return l
 	}
-	switch n % shares {
+	switch seed % shares {
 	case 2, 8:
 		return disturb("operators' mistakes", "all")
 	case 10:

@@ -26,6 +26,17 @@ func TestLegs_EveryKindOfCampaignComesInEachRound(t *testing.T) {
 	}
 }
 
+func TestLegs_TheSeedSaysWhichComesFirst(t *testing.T) {
+	t.Parallel()
+	first := map[string]bool{}
+	for seed := range uint64(shares) {
+		first[legs(Config{Seed: seed, Duration: time.Hour, Rate: 1}, 0).name] = true
+	}
+	if len(first) != 5 {
+		t.Errorf("got runs that begin with %v, want each kind of campaign", first)
+	}
+}
+
 func TestUpgrades_WhatWasNotRunHasNotPassed(t *testing.T) {
 	t.Parallel()
 	const passed, skipped = "=== RUN   TestUpgrade_A\n--- PASS: TestUpgrade_A (1.0s)\n    --- SKIP: TestUpgrade_A/b (0.00s)\n", "--- SKIP: TestUpgrade_C (0.00s)\n"

@@ -157,6 +157,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestSuite_ASelectionOfNothingHasNotPassed"},
 		},
 		{
+			Name:    "long: the seed says which campaign comes first",
+			File:    long + "/legs.go",
+			Cut:     "switch seed % shares {",
+			With:    "switch n % shares {",
+			Package: long,
+			Tests:   []string{"TestLegs_TheSeedSaysWhichComesFirst"},
+		},
+		{
 			Name:    "long: upgrades that were not run have not passed",
 			File:    long + "/legs.go",
 			Cut:     "float64(len(skipped)), 0",
