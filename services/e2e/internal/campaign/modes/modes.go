@@ -59,6 +59,12 @@ var projector = []choice{
 	{"HOLD_MESSAGES", []string{"", "200"}},
 }
 
+// later are settings of the publishers that are drawn after everything else, so that what
+// a seed draws before stays as it was.
+var later = []choice{
+	{"BATCHING", []string{"", "mixed"}},
+}
+
 // severalCollections is the stream of two collections, each with the events of half of the
 // aggregates.
 var severalCollections = cluster.DefaultNames().SourceCollection + "," + secondCollection
@@ -85,6 +91,7 @@ func Draw(seed uint64) Mode {
 	if rng.IntN(4) == 0 && !m.Repairs {
 		m.Halted, m.Projector["HALT_LIMIT"] = true, "0" // which stops nothing
 	}
+	maps.Copy(m.Publisher, draw(rng, later))
 	return m
 }
 

@@ -14,6 +14,7 @@ func TestDraw_TakesEveryValueOfEverySetting(t *testing.T) {
 		of      func(Mode) map[string]string
 	}{
 		{publisher, func(m Mode) map[string]string { return m.Publisher }},
+		{later, func(m Mode) map[string]string { return m.Publisher }},
 		{projector, func(m Mode) map[string]string { return m.Projector }},
 	} {
 		for _, c := range side.choices {
@@ -57,6 +58,9 @@ func TestDraw_WhatIsDrawnSinceChangesNothingDrawnBefore(t *testing.T) {
 		"projectors: BATCH_SIZE=30 HOLD_MESSAGES=200 MAX_SESSIONS=32 ON_GAP=wait SERVICEBUS_RECEIVER=sdk; a second group"
 	m := Draw(4)
 	m.Keyed, m.InGo = false, false
+	for _, c := range later {
+		delete(m.Publisher, c.name)
+	}
 	if got := m.String(); got != want {
 		t.Errorf("seed 4: got %q, want %q", got, want)
 	}
