@@ -51,10 +51,11 @@ func operators() []fault {
 // kinds are the kinds of faults of a campaign. Where the servers are given, they are
 // those that are done to the services' processes.
 func (c *Config) kinds() []fault {
-	// Given programs have no clocks that can be set, and none beside them; a release has
-	// no projection in Go.
+	// Given programs have no clocks that can be set, and none beside them. The last release
+	// has no projection in Go, and refuses the declaration of documents of another key.
+	mode := c.mode()
 	all := slices.DeleteFunc(chosen(c.Operators), func(f fault) bool {
-		return c.Bin != "" && slices.Contains(ofBuilds, f.name) || c.mode().InGo && f.name == lastRelease
+		return c.Bin != "" && slices.Contains(ofBuilds, f.name) || (mode.InGo || mode.Keyed) && f.name == lastRelease
 	})
 	if c.Backend == nil && c.mode().Repairs {
 		// A release before knows nothing of versions that are filled. A projector that was

@@ -133,6 +133,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestPlan_WithGivenProgramsNothingIsPlannedThatNeedsOthers"},
 		},
 		{
+			Name:    "chaos: nobody is rolled back to a release that refuses the declarations",
+			File:    chaos + "/operators.go",
+			Cut:     "(mode.InGo || mode.Keyed) && f.name",
+			With:    "mode.InGo && f.name",
+			Package: chaos,
+			Tests:   []string{"TestPlan_NobodyIsRolledBackToAReleaseThatRefusesTheDeclarations"},
+		},
+		{
 			Name:    "mutate: a failure at once is confirmed",
 			File:    mutate + "/workshop.go",
 			Cut:     "err == nil && len(without.failed) > 0 && time.Since(began) < confirmed {",
