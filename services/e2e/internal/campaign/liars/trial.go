@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/e2e/internal/campaign/modes"
+	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
@@ -76,7 +77,16 @@ func try(ctx context.Context, root, dir string, binaries cluster.Binaries, seed 
 		return nil, err
 	}
 	left, err := t.witness.AtRest(ctx)
-	found := slices.Concat(v.Violations, left)
+	if err != nil {
+		return nil, err
+	}
+	var unwell validate.Findings
+	for _, err := range cluster.Stop(ctx, slices.Concat(t.cluster.Publishers, t.cluster.Projectors)...) {
+		unwell.Add("%v", err)
+	}
+	// In documents mode one of the change streams on the source is the witness's.
+	kept, err := t.witness.AtStop(ctx, t.mode.Documents != nil)
+	found := slices.Concat(v.Violations, left, kept, []witness.Violation{{Name: "services that did not stop in good order", Findings: unwell}})
 	return slices.DeleteFunc(found, func(f witness.Violation) bool { return v.Check(f).Passed }), err
 }
 

@@ -7,6 +7,7 @@ func Campaigns() []guard.Guard {
 	const (
 		chaos  = "services/e2e/internal/campaign/chaos"
 		crash  = "services/e2e/internal/campaign/crashpoint"
+		liars  = "services/e2e/internal/campaign/liars"
 		mutate = "services/e2e/internal/campaign/mutation"
 		suite  = "services/sandbox/internal/mongodb/driversuite"
 		long   = "services/e2e/internal/campaign/long"
@@ -147,6 +148,14 @@ func Campaigns() []guard.Guard {
 			With:    "err != nil && time.Since(began) < 0 {",
 			Package: mutate,
 			Tests:   []string{"TestRun_AFailureIsConfirmed"},
+		},
+		{
+			Name:    "liars: each violation has a lie, or a test that plants it",
+			File:    liars + "/lies.go",
+			Cut:     "Finds: []string{witness.Mortal},",
+			With:    "Finds: []string{witness.Foreign},",
+			Package: liars,
+			Tests:   []string{"TestNames_EachViolationHasALieOrATestThatPlantsIt"},
 		},
 		{
 			Name:    "liars: a name of no lie is a wrong call",
