@@ -90,8 +90,12 @@ func closeAtEnd(t *testing.T, c *cluster.Cluster) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 		defer cancel()
-		for _, place := range c.Leaks(ctx) {
+		places, err := c.Leaks(ctx)
+		for _, place := range places {
 			t.Errorf("a secret is shown in the %s", place)
+		}
+		if err != nil {
+			t.Errorf("look for secrets: %v", err)
 		}
 		c.Close()
 		if !t.Failed() {
