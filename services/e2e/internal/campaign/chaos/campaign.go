@@ -43,12 +43,14 @@ type campaign struct {
 	clocked  cluster.Binaries // with clocks that can be set wrong; none without a build
 	release  cluster.Binaries // the last one; none without its history
 
-	mu       sync.Mutex
-	taken    map[string]bool // guarded by mu: what suffers a fault
-	faults   []report.Fault  // guarded by mu
-	vanished []string        // guarded by mu: processes that ended, and not by a fault
-	done     map[string]int  // guarded by mu: how often each kind of fault was done
-	mistakes []string        // guarded by mu: operators' mistakes that were not refused
+	mu     sync.Mutex
+	taken  map[string]bool // guarded by mu: what suffers a fault
+	faults []report.Fault  // guarded by mu
+	// sufferings are the faults that are over.
+	sufferings []suffering    // guarded by mu
+	vanished   []string       // guarded by mu: processes that ended, and not by a fault
+	done       map[string]int // guarded by mu: how often each kind of fault was done
+	mistakes   []string       // guarded by mu: operators' mistakes that were not refused
 	// odd are the orders that operators deal with, open those that are not dealt with yet.
 	odd  []*odd        // guarded by mu
 	open map[*odd]bool // guarded by mu
@@ -236,6 +238,7 @@ func (c *campaign) play(ctx context.Context) error {
 	c.began = time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
+	g.Go(func() error { c.witness.Probe(ctx, c.answeredLate); return nil })
 	if c.repairs != nil {
 		g.Go(func() error { c.read(ctx); return nil })
 	}
@@ -282,6 +285,7 @@ func (c *campaign) enough(at time.Duration) bool {
 
 // inject does one fault, waits, and undoes it.
 func (c *campaign) inject(ctx context.Context, s injection) error {
+	from := time.Now()
 	what, undo, err := s.fault.do(ctx, c, rand.New(rand.NewPCG(s.draw, 0)))
 	switch {
 	case errors.Is(err, errNobody):
@@ -294,6 +298,7 @@ func (c *campaign) inject(ctx context.Context, s injection) error {
 		outcome = fmt.Sprintf("for %.1f s", s.lasts.Seconds())
 	}
 	c.note(s.fault.name, what, outcome)
+	defer c.suffered(s.fault.name, what, from)
 	if undo == nil {
 		return nil
 	}

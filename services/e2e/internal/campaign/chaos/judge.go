@@ -17,7 +17,7 @@ import (
 
 // operatorsMay are what operators' mistakes may do, as long as nothing is lost:
 // a checkpoint that is set back is back, and so are the terms that count in it.
-var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OutOfOrder, witness.PositionsBack, witness.Copied}
+var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OverlappingTerms, witness.OutOfOrder, witness.PositionsBack, witness.Copied}
 
 // judge writes the verdict into the report.
 func (c *campaign) judge(ctx context.Context, r *report.Report) error {
@@ -72,33 +72,8 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	if c.lacking != nil {
 		r.Figures = append(r.Figures, c.lacking.figures()...)
 	}
-	for _, f := range slices.Concat(v.Violations, left) {
-		if c.lacking != nil && slices.Contains([]string{witness.DocumentsWentBack, witness.OrderUnseen}, f.Name) {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
-			continue
-		}
-		if c.cfg.Operators != "" && slices.Contains(operatorsMay, f.Name) {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: a checkpoint that an operator moves begins anew"})
-			continue
-		}
-		if c.cfg.Operators != "" && f.Name == witness.LedgerGaps {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: operators decide what is passed over"})
-			continue
-		}
-		if f.Name == witness.WorkedOnAtOnce {
-			// Session locks are taken from holders who cannot know: what they have in
-			// hand they may still write, and the guard judges. Here it is only counted.
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: the broker took the session from a holder at work"})
-			continue
-		}
-		if f.Name == witness.OverlappingTerms {
-			// A leader that is frozen between asking its lease and sending sends late.
-			// That is allowed, and harmless: docs/guarantees.md, G2.
-			r.Figures = append(r.Figures, report.Figure{Name: "messages " + f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: sent by a leader that was frozen in the act"})
-			continue
-		}
-		r.Checks = append(r.Checks, v.Check(f))
-	}
+	seen := histories{sends: v.Sends, claims: c.witness.Checkpoints.History(), applies: c.witness.Applies.History()}
+	c.judgeFound(r, v, left, seen)
 	r.Checks = append(r.Checks, report.AtMost("processes that ended by themselves", float64(len(c.vanished)), 0, report.Count, c.vanished...))
 	leaks, failed := c.cluster.Leaks(ctx)
 	r.Checks = append(r.Checks, report.NoneOf(cluster.Leaked, leaks, failed))
@@ -129,6 +104,28 @@ func (c *campaign) notDone() []string {
 		}
 	}
 	return names
+}
+
+// judgeFound writes into the report which violations are allowed, and which are not.
+func (c *campaign) judgeFound(r *report.Report, v witness.Verdict, left []witness.Violation, seen histories) {
+	for _, f := range slices.Concat(v.Violations, left) {
+		if c.lacking != nil && slices.Contains([]string{witness.DocumentsWentBack, witness.OrderUnseen}, f.Name) {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
+			continue
+		}
+		if c.cfg.Operators != "" && slices.Contains(operatorsMay, f.Name) {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: a checkpoint that an operator moves begins anew"})
+			continue
+		}
+		if c.cfg.Operators != "" && f.Name == witness.LedgerGaps {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: operators decide what is passed over"})
+			continue
+		}
+		if figure, unexplained, can := c.explained(f.Name, seen); can {
+			r.Figures, f.Findings = append(r.Figures, figure), unexplained
+		}
+		r.Checks = append(r.Checks, v.Check(f))
+	}
 }
 
 // unlockTime bounds how long a session stays locked whose holder was killed: the

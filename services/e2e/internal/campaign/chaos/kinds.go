@@ -57,7 +57,7 @@ func faultKinds() []fault {
 		{"full disk of the servers", 2, 1000 * ms, 5000 * ms, fillDisk},
 		{"wrong clock of a publisher", 2, 0, 0, setClock(publisher)},
 		{"wrong clock of a projector", 2, 0, 0, setClock(projector)},
-		{"wrong clock of the servers", 1, 0, 1500 * ms, setServersClock},
+		{serversClock, 1, 0, 1500 * ms, setServersClock},
 		{"SIGSTOP of the servers", 2, 100 * ms, 3000 * ms, freezeServers},
 		{"election", 3, 0, 0, elect},
 		{"database errors", 8, 0, 1000 * ms, failCommands},

@@ -16,6 +16,7 @@ import (
 
 	"changerelay/services/e2e/internal/campaign/modes"
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/ingo"
@@ -37,8 +38,10 @@ type campaign struct {
 	proxies  map[string][]*proxy // by node, then by Side
 	kills    map[string]int      // by step
 	faults   []report.Fault
-	beside   *cluster.Node // the projector of another group; nil for none
-	odd      int           // documents written that cannot be mapped
+	killed   []validate.Trouble
+	slow     []validate.Trouble // times in which the servers answered late
+	beside   *cluster.Node      // the projector of another group; nil for none
+	odd      int                // documents written that cannot be mapped
 	resends  []resent
 	vanished []string // processes that ended, and that nobody killed
 	drained  error
@@ -210,6 +213,10 @@ func (c *campaign) play(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
 	g.Go(func() error {
+		c.witness.Probe(ctx, func(from, to time.Time) { c.slow = append(c.slow, validate.Trouble{From: from, To: to}) })
+		return nil
+	})
+	g.Go(func() error {
 		if err := c.killAll(ctx); err != nil {
 			return err
 		}
@@ -278,7 +285,7 @@ func (c *campaign) kill(ctx context.Context, step Step) error {
 	at := time.Since(c.began)
 	nodes := c.nodes(step.Kind)
 	n := nodes[slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.Name == victim })]
-	n.Kill()
+	c.killNode(n)
 	for _, n := range nodes {
 		c.proxies[n.Name][step.Side].set(nil)
 	}
@@ -318,6 +325,13 @@ func (c *campaign) services() []*cluster.Node {
 	return all
 }
 
+// killNode kills a service, and notes when.
+func (c *campaign) killNode(n *cluster.Node) {
+	from := time.Now()
+	n.Kill()
+	c.killed = append(c.killed, validate.Trouble{Node: n.Name, From: from, To: time.Now()})
+}
+
 // prelude brings the step about. What it ended is started again by resume,
 // unless that is the victim.
 func (c *campaign) prelude(ctx context.Context, p Prelude) (resume func(victim *cluster.Node) error, err error) {
@@ -331,7 +345,7 @@ func (c *campaign) prelude(ctx context.Context, p Prelude) (resume func(victim *
 		if p == Handover {
 			return nothing, leader.Terminate()
 		}
-		leader.Kill()
+		c.killNode(leader)
 		return func(victim *cluster.Node) error {
 			if victim == leader {
 				return nil

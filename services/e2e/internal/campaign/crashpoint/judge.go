@@ -43,18 +43,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		}
 	}
 	r.Checks = append(r.Checks, report.AtMost("steps with kills missing", float64(missing.Count), 0, report.Count, missing.Samples...))
-	for _, f := range slices.Concat(v.Violations, left) {
-		switch f.Name {
-		case witness.OverlappingTerms:
-			// What a killed leader had handed to the network arrives after it.
-			continue
-		case witness.ParkedChanges:
-			continue // some are meant to be: see below
-		case witness.LeasesOverlapping:
-			f.Findings = validate.LeaseOverlaps(byID(c.witness.Leases.History()))
-		}
-		r.Checks = append(r.Checks, v.Check(f))
-	}
+	c.judgeFound(r, v, left, c.witness.Checkpoints.History(), c.witness.Leases.History())
 	r.Checks = append(r.Checks,
 		report.AtMost("changes that cannot be mapped, and are not parked once", float64(max(int64(c.odd)-parked, parked-int64(c.odd))), 0, report.Count))
 	leaks, failed := c.cluster.Leaks(ctx)
@@ -97,6 +86,25 @@ func (c *campaign) stopped(ctx context.Context) ([]report.Check, error) {
 		checks = append(checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
 	}
 	return checks, err
+}
+
+// judgeFound writes into the report what is wrong of what was found.
+func (c *campaign) judgeFound(r *report.Report, v witness.Verdict, left []witness.Violation, claims []validate.Checkpoint, leases []validate.Holding) {
+	for _, f := range slices.Concat(v.Violations, left) {
+		switch f.Name {
+		case witness.OverlappingTerms:
+			// What a leader had handed to the network when it was killed arrives after it;
+			// so does what waits for servers that have no processor.
+			late, unexplained := validate.LateSends(v.Sends, claims, slices.Concat(c.killed, c.slow), leaseTTL)
+			r.Figures = append(r.Figures, report.Figure{Name: "messages " + f.Name, Value: float64(late.Count), Unit: report.Count, Note: "allowed: their leader was killed, or the servers answered late"})
+			f.Findings = unexplained
+		case witness.ParkedChanges:
+			continue // some are meant to be: see below
+		case witness.LeasesOverlapping:
+			f.Findings = validate.LeaseOverlaps(byID(leases))
+		}
+		r.Checks = append(r.Checks, v.Check(f))
+	}
 }
 
 // byID is a history of leases in which the incarnations of an instance are one:

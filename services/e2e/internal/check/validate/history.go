@@ -73,6 +73,8 @@ type Apply struct {
 	// Hold is the hold of a session under which it was written; "" where the
 	// document does not say.
 	Hold string
+	// At is when it was written, on the server's clock, in seconds since 1970.
+	At int64
 }
 
 // Checkpoint is one state of a stream's checkpoint, in the order of the writes.

@@ -5,23 +5,32 @@ package validate
 // begin again; so whoever writes a document after another has taken over worked
 // on the session at the same time.
 func Interleaved(applies []Apply) Findings {
-	holder := make(map[string]string)
-	over := make(map[[2]string]bool) // by document and hold
 	var f Findings
+	interleaved(applies, func(a Apply, last string, _ int64) {
+		f.Add("%s was written to version %d by %s, after %s had taken over", a.Document, a.Version, a.Hold, last)
+	})
+	return f
+}
+
+// interleaved calls found for each such write, with the hold that took over last, and when
+// one first took over from the write's own, in seconds since 1970.
+func interleaved(applies []Apply, found func(a Apply, last string, since int64)) {
+	holder := make(map[string]string)
+	over := make(map[[2]string]int64) // by document and hold
 	for _, a := range applies {
 		if a.Hold == "" {
 			continue
 		}
 		last := holder[a.Document]
+		since, ended := over[[2]string{a.Document, a.Hold}]
 		switch {
-		case over[[2]string{a.Document, a.Hold}]:
-			f.Add("%s was written to version %d by %s, after %s had taken over", a.Document, a.Version, a.Hold, last)
+		case ended:
+			found(a, last, since)
 		case last != a.Hold:
-			over[[2]string{a.Document, last}] = true
+			over[[2]string{a.Document, last}] = a.At
 			holder[a.Document] = a.Hold
 		}
 	}
-	return f
 }
 
 // NoneHeld says that no write names its hold, so that Interleaved can find nothing.

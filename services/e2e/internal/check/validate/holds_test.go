@@ -26,7 +26,7 @@ func TestHolds_Interleaved(t *testing.T) {
 		{name: "each of its writes counts", applies: by("p/1", "q/1", "p/1", "q/1", "p/1"), want: 2, takeovers: 4},
 		{name: "also after two others", applies: by("p/1", "q/1", "r/1", "p/1"), want: 1, takeovers: 3},
 		{name: "a write that says nothing of its hold is left out", applies: append(by("p/1"), Apply{Document: "a", Version: 2}, Apply{Document: "a", Version: 3, Hold: "p/1"}), takeovers: 2},
-		{name: "documents do not mix", applies: []Apply{{"a", 1, "p/1"}, {"b", 1, "q/1"}, {"a", 2, "p/1"}}},
+		{name: "documents do not mix", applies: []Apply{{Document: "a", Version: 1, Hold: "p/1"}, {Document: "b", Version: 1, Hold: "q/1"}, {Document: "a", Version: 2, Hold: "p/1"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

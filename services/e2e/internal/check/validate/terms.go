@@ -42,6 +42,16 @@ func Handovers(sends []Send) []Handover {
 // had begun to send: two leaders at work. Equal times are no overlap, for the
 // broker's clock counts in milliseconds.
 func OverlappingTerms(sends []Send) Findings {
+	var f Findings
+	overlapping(sends, func(s *Send, next time.Time) {
+		f.Add("term %d sent %s version %d %v after a higher term had begun", s.Term, s.Aggregate, s.Version, s.Enqueued.Sub(next))
+	})
+	return f
+}
+
+// overlapping calls found for each such message, in the order of their times, with when a
+// higher term first sent.
+func overlapping(sends []Send, found func(s *Send, next time.Time)) {
 	first, terms := firstOfTerm(sends)
 	// begun[i] is when any term above terms[i] first sent.
 	begun := make(map[term]time.Time, len(terms))
@@ -57,13 +67,11 @@ func OverlappingTerms(sends []Send) Findings {
 	}
 	inTime := slices.Clone(sends)
 	slices.SortStableFunc(inTime, func(a, b Send) int { return cmp.Compare(a.Enqueued.UnixMilli(), b.Enqueued.UnixMilli()) })
-	var f Findings
-	for _, s := range inTime {
-		if next, found := begun[termOf(&s)]; found && s.Enqueued.After(next) {
-			f.Add("term %d sent %s version %d %v after a higher term had begun", s.Term, s.Aggregate, s.Version, s.Enqueued.Sub(next))
+	for i := range inTime {
+		if next, later := begun[termOf(&inTime[i])]; later && inTime[i].Enqueued.After(next) {
+			found(&inTime[i], next)
 		}
 	}
-	return f
 }
 
 // term is a term of a stream.

@@ -62,7 +62,7 @@ func (a *Applies) add(c change) {
 // update a change stream names what has another value than before: a hold that writes
 // twice is named once, and one event that is applied twice shows by when that was.
 func (c change) applied(before validate.Apply) (after validate.Apply, wrote bool) {
-	after = validate.Apply{Document: c.id()}
+	after = validate.Apply{Document: c.id(), At: c.at()}
 	if c.keeps(bookkeeping) {
 		after.Version, after.Hold = before.Version, before.Hold
 	}
@@ -75,6 +75,12 @@ func (c change) applied(before validate.Apply) (after validate.Apply, wrote bool
 		after.Hold, _ = hold.StringValueOK()
 	}
 	return after, (reached || again) && after.Version > 0
+}
+
+// at is when the write was made, on the server's clock, in seconds since 1970.
+func (c change) at() int64 {
+	seconds, _, _ := c.raw.Lookup("clusterTime").TimestampOK()
+	return int64(seconds)
 }
 
 // reached is the version that a write brought a document to; of events that have none

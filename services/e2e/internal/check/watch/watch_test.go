@@ -43,7 +43,7 @@ func TestWatch_AppliesAreTakenFromEveryKindOfWrite(t *testing.T) {
 	a.add(write(t, "update", updated(d{{Key: "_relay.updatedAt", Value: time.Now()}, {Key: "n", Value: 2}})))
 	a.add(write(t, "update", updated(d{{Key: "_relay.halted", Value: true}})))
 	a.add(write(t, "update", updated(d{{Key: "_relay.aggregateVersion", Value: int64(6)}, {Key: "_relay.by", Value: "q/1"}})))
-	a.add(write(t, "update", updated(d{{Key: "_relay", Value: relay(7)}})))
+	a.add(write(t, "update", bson.E{Key: "clusterTime", Value: bson.Timestamp{T: 70, I: 3}}, updated(d{{Key: "_relay", Value: relay(7)}})))
 	a.add(write(t, "delete"))
 	want := []validate.Apply{
 		{Document: "a", Version: 1},
@@ -53,7 +53,7 @@ func TestWatch_AppliesAreTakenFromEveryKindOfWrite(t *testing.T) {
 		{Document: "a", Version: 5, Hold: "p/1"},
 		{Document: "a", Version: 5, Hold: "p/1"},
 		{Document: "a", Version: 6, Hold: "q/1"},
-		{Document: "a", Version: 7},
+		{Document: "a", Version: 7, At: 70},
 	}
 	if got := a.History(); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(told, want) {
 		t.Errorf("history: got %v, told of %v, want %v", got, told, want)

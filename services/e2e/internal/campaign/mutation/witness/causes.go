@@ -1,0 +1,91 @@
+package witness
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// Causes are guards of what faults may explain.
+func Causes() []guard.Guard {
+	const (
+		chaos    = "services/e2e/internal/campaign/chaos"
+		crash    = "services/e2e/internal/campaign/crashpoint"
+		validate = "services/e2e/internal/check/validate"
+	)
+	return []guard.Guard{
+		{
+			Name:    "witness: a fault that is over long before explains nothing",
+			File:    validate + "/causes.go",
+			Cut:     " && !t.To.Before(from)",
+			Package: validate,
+			Tests:   []string{"TestCauses_AMessageOfAnOldTermThatIsLateNeedsOne", "TestCauses_AWriteOfAHoldThatIsOverNeedsOne"},
+		},
+		{
+			Name:    "witness: a fault that comes after explains nothing",
+			File:    validate + "/causes.go",
+			Cut:     " && !t.From.After(to)",
+			Package: validate,
+			Tests:   []string{"TestCauses_AMessageOfAnOldTermThatIsLateNeedsOne", "TestCauses_AWriteOfAHoldThatIsOverNeedsOne"},
+		},
+		{
+			Name:    "witness: a fault of another service explains nothing",
+			File:    validate + "/causes.go",
+			Cut:     "(t.Node == \"\" || t.Node == node) && ",
+			Package: validate,
+			Tests:   []string{"TestCauses_AMessageOfAnOldTermThatIsLateNeedsOne", "TestCauses_AWriteOfAHoldThatIsOverNeedsOne"},
+		},
+		{
+			Name:    "witness: a term is explained by what its own stream's leader suffers",
+			File:    validate + "/causes.go",
+			Cut:     "owners[termOf(s)]",
+			With:    "owners[term{claims[0].Stream, s.Term}]",
+			Package: validate,
+			Tests:   []string{"TestCauses_TermsArePartitionsOwn"},
+		},
+		{
+			Name:    "witness: servers that answer late are noticed",
+			File:    "services/e2e/internal/check/witness/probe.go",
+			Cut:     "err != nil || to.Sub(from) > answerTime",
+			With:    "err != nil && to.Sub(from) > answerTime",
+			Package: "services/e2e/internal/check/witness",
+			Tests:   []string{"TestProbe_TellsWhenTheServersAnsweredLate"},
+		},
+		{
+			Name:    "chaos: only a fault that delays what is sent explains what comes late",
+			File:    chaos + "/troubles.go",
+			Cut:     "return e.delays",
+			With:    "return e.delays || e.takes",
+			Package: chaos,
+			Tests:   []string{"TestExplained_OnlyByFaultsThatCan"},
+		},
+		{
+			Name:    "chaos: a fault of one service explains nothing of others",
+			File:    chaos + "/troubles.go",
+			Cut:     "if slices.Contains(strings.Fields(what), n.Name) {",
+			With:    "if what != \"\" {",
+			Package: chaos,
+			Tests:   []string{"TestExplained_OnlyByFaultsThatCan"},
+		},
+		{
+			Name:    "chaos: a wrong clock of the servers explains nothing once they have the right one",
+			File:    chaos + "/troubles.go",
+			Cut:     "&& s.to.Before(right)",
+			With:    "&& right.IsZero()",
+			Package: chaos,
+			Tests:   []string{"TestTroubles_AWrongClockOfTheServersLastsUntilTheyStartAgain"},
+		},
+		{
+			Name:    "chaos: what no fault explains is found",
+			File:    chaos + "/judge.go",
+			Cut:     "append(r.Figures, figure), unexplained",
+			With:    "append(r.Figures, figure), unexplained.And(validate.Findings{Count: -unexplained.Count})",
+			Package: chaos,
+			Tests:   []string{"TestJudge_WhatNoFaultExplainsFails"},
+		},
+		{
+			Name:    "crash points: what comes late of no kill is found",
+			File:    crash + "/judge.go",
+			Cut:     "f.Findings = unexplained",
+			With:    "f.Findings = unexplained.And(validate.Findings{Count: -unexplained.Count})",
+			Package: crash,
+			Tests:   []string{"TestJudge_WhatNoKillExplainsFails"},
+		},
+	}
+}
