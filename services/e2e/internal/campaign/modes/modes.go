@@ -65,6 +65,14 @@ var later = []choice{
 	{"BATCHING", []string{"", "mixed"}},
 }
 
+// hidings are fields of events that messages do not show. Projections read some of those
+// that are masked, and none of those that are left out.
+var hidings = []expect.Hidden{
+	{Dropped: []string{"data.laden"}, Masked: []string{"data.tracking", "data.reason"}},
+	{Dropped: []string{"data.laden.plain", "data.laden.data"}, Masked: []string{"data.laden.constructor", "data.method", "data.note"}},
+	{Masked: []string{"data.laden", "data.carrier"}},
+}
+
 // severalCollections is the stream of two collections, each with the events of half of the
 // aggregates.
 var severalCollections = cluster.DefaultNames().SourceCollection + "," + secondCollection
@@ -92,14 +100,29 @@ func Draw(seed uint64) Mode {
 		m.Halted, m.Projector["HALT_LIMIT"] = true, "0" // which stops nothing
 	}
 	maps.Copy(m.Publisher, draw(rng, later))
+	if h := hidings[rng.IntN(len(hidings))]; rng.IntN(3) == 0 && m.Documents == nil && !m.Repairs {
+		m.Publisher["DROP_FIELDS"], m.Publisher["MASK_FIELDS"] = strings.Join(h.Dropped, ","), strings.Join(h.Masked, ",")
+	}
 	return m
 }
 
+// hidden is what messages do not show of events.
+func (m Mode) hidden() expect.Hidden {
+	paths := func(setting string) []string {
+		if m.Publisher[setting] == "" {
+			return nil
+		}
+		return strings.Split(m.Publisher[setting], ",")
+	}
+	return expect.Hidden{Dropped: paths("DROP_FIELDS"), Masked: paths("MASK_FIELDS")}
+}
+
 // Repaired is the mode with repairs. A source of several collections is none that can be
-// sent again, nor one that is not there as a whole; and with halts nothing is built anew.
+// sent again, nor one that is not there as a whole; with halts nothing is built anew, and
+// readers compare documents with whole events.
 func (m Mode) Repaired() Mode {
 	m = m.OfEvents()
-	m.Repairs, m.Halted, m.Publisher, m.Projector = true, false, m.ofOneCollection(), maps.Clone(m.Projector)
+	m.Repairs, m.Halted, m.Publisher, m.Projector = true, false, m.ofWholeEvents(), maps.Clone(m.Projector)
 	delete(m.Projector, "HALT_LIMIT")
 	return m
 }
@@ -110,12 +133,15 @@ func (m Mode) Unrepaired() Mode {
 	return m
 }
 
-// ofOneCollection are the publishers' settings with a source of one collection.
-func (m Mode) ofOneCollection() map[string]string {
+// ofWholeEvents are the publishers' settings with a source of one collection, of which
+// nothing is hidden.
+func (m Mode) ofWholeEvents() map[string]string {
 	settings := maps.Clone(m.Publisher)
 	if settings == nil {
 		settings = make(map[string]string)
 	}
+	delete(settings, "DROP_FIELDS")
+	delete(settings, "MASK_FIELDS")
 	if settings["SOURCE_COLLECTIONS"] != "" {
 		for _, name := range []string{"SOURCE_COLLECTIONS", "SOURCE_COLLECTION", "STREAM_NAME"} {
 			delete(settings, name)
@@ -141,7 +167,7 @@ func DrawForOperators(seed uint64) Mode {
 // OfDocuments is the mode with a source in documents mode: one collection, and no repairs,
 // which go by versions.
 func (m Mode) OfDocuments(images expect.Images) Mode {
-	m.Documents, m.Repairs, m.Publisher = &images, false, m.ofOneCollection()
+	m.Documents, m.Repairs, m.Publisher = &images, false, m.ofWholeEvents()
 	m.Publisher["MODE"], m.Publisher["FULL_DOCUMENT"] = "documents", images.Full
 	if images.Before {
 		m.Publisher["FULL_DOCUMENT_BEFORE_CHANGE"] = "required"

@@ -3,7 +3,10 @@ package modes
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"changerelay/services/e2e/internal/check/expect"
 )
 
 func TestDraw_TakesEveryValueOfEverySetting(t *testing.T) {
@@ -63,6 +66,33 @@ func TestDraw_WhatIsDrawnSinceChangesNothingDrawnBefore(t *testing.T) {
 	}
 	if got := m.String(); got != want {
 		t.Errorf("seed 4: got %q, want %q", got, want)
+	}
+}
+
+// What is hidden the witness leaves out of what it expects; where whole events are needed
+// nothing is.
+func TestDraw_HidesFieldsThatTheWitnessHidesAsWell(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for seed := range uint64(200) {
+		m := Draw(seed)
+		drop, mask := m.Publisher["DROP_FIELDS"], m.Publisher["MASK_FIELDS"]
+		seen[drop+" "+mask] = true
+		_, judged := m.ReadModels(false)
+		if got := strings.Join(judged.Hidden.Dropped, ","); got != drop {
+			t.Errorf("seed %d: the witness leaves out %q, want %q", seed, got, drop)
+		}
+		if got := strings.Join(judged.Hidden.Masked, ","); got != mask {
+			t.Errorf("seed %d: the witness masks %q, want %q", seed, got, mask)
+		}
+		for _, whole := range []Mode{m.Repaired(), m.OfDocuments(expect.Images{})} {
+			if whole.Publisher["DROP_FIELDS"]+whole.Publisher["MASK_FIELDS"] != "" || (m.Documents != nil || m.Repairs) && drop+mask != "" {
+				t.Errorf("seed %d: %v hides fields, want none hidden", seed, whole)
+			}
+		}
+	}
+	if len(seen) != 1+len(hidings) {
+		t.Errorf("got %d ways to hide fields %v, want all, and none", len(seen), seen)
 	}
 }
 

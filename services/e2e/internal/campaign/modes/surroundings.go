@@ -49,6 +49,7 @@ func (m Mode) ReadModels(keeps bool) (declared []string, judged witness.Projecti
 	if m.Keyed {
 		declared, judged = append(declared, m.keyed()), judged.WithKeyed()
 	}
+	judged.Hidden = m.hidden()
 	if m.InGo {
 		judged = judged.WithSteps()
 	}

@@ -11,6 +11,7 @@ import (
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/plain"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
@@ -42,21 +43,43 @@ type last struct {
 	data string // a hash of its data, of which the order of fields says nothing
 }
 
-// owe takes in that an event must be on the topic, and returns its message.
-func (r *record) owe(names cluster.Names, e source.Stored) (expect.Message, error) {
+// owe takes in that an event must be on the topic, and returns it as messages show it,
+// with its message.
+func (r *record) owe(names cluster.Names, e source.Stored) (source.Stored, expect.Message, error) {
+	e, err := r.projection.shown(e)
+	if err != nil {
+		return e, expect.Message{}, fmt.Errorf("event %s: %w", e.ID(), err)
+	}
 	message, err := expect.Of(names.SourceDatabase, names.CollectionOf(e.Aggregate), e.Document)
 	if err != nil {
-		return message, fmt.Errorf("event %s: %w", e.ID(), err)
+		return e, message, fmt.Errorf("event %s: %w", e.ID(), err)
 	}
 	r.owed[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] = message.Print()
 	r.owing[e.Aggregate] = append(r.owing[e.Aggregate], e.Version)
-	return message, nil
+	return e, message, nil
+}
+
+// shown is an event without what messages do not show of it.
+func (p Projection) shown(e source.Stored) (source.Stored, error) {
+	if p.Hidden.Dropped == nil && p.Hidden.Masked == nil {
+		return e, nil
+	}
+	document, err := p.Hidden.Of(e.Document)
+	if err != nil {
+		return e, err
+	}
+	fields, err := plain.Document(document)
+	if err != nil {
+		return e, err
+	}
+	e.Document, e.Data = document, fields["data"]
+	return e, nil
 }
 
 // add takes one event in. Those of one aggregate must come in the order of
 // their versions.
 func (r *record) add(names cluster.Names, e source.Stored) error {
-	message, err := r.owe(names, e)
+	e, message, err := r.owe(names, e)
 	if err != nil {
 		return err
 	}

@@ -6,10 +6,12 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/readmodel"
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/plain"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
@@ -69,5 +71,35 @@ func TestRecord_ADocumentBeginsAnewOnceItIsErased(t *testing.T) {
 	want := map[string]any{"status": "placed", "customer": nil, "channel": nil, "rounds": int64(1), "events": int64(1), "history": []any{orders.Placed}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("document:\ngot  %v\nwant %v", got, want)
+	}
+}
+
+// What messages do not show, no read model has, and the witness expects neither.
+func TestRecord_ExpectsNothingOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	p := Orders
+	p.Hidden = expect.Hidden{Dropped: []string{"data.channel"}, Masked: []string{"data.customer"}}
+	recorded := func(p Projection, data bson.D) *record {
+		r, e := newRecord(p), orders.Event{Aggregate: "o", Version: 1, Type: orders.Placed}
+		raw, err := bson.Marshal(bson.D{
+			{Key: "_id", Value: e.ID()}, {Key: "aggregateId", Value: e.Aggregate}, {Key: "version", Value: e.Version}, {Key: "type", Value: e.Type}, {Key: "data", Value: data},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields, err := plain.Document(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Data = fields["data"]
+		if err := r.add(cluster.DefaultNames(), source.Stored{Event: e, Document: raw}); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	got := recorded(p, bson.D{{Key: "customer", Value: "c"}, {Key: "channel", Value: "web"}})
+	want := recorded(Orders, bson.D{{Key: "customer", Value: "***"}})
+	if !reflect.DeepEqual(got.owed, want.owed) || !reflect.DeepEqual(got.last, want.last) || !reflect.DeepEqual(got.documents(), want.documents()) {
+		t.Errorf("got %v, %v and %v, want %v, %v and %v", got.owed, got.last, got.documents(), want.owed, want.last, want.documents())
 	}
 }

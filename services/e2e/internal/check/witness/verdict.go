@@ -239,7 +239,7 @@ func (w *Witness) recomputeInto(ctx context.Context, r *record, forgiven func(so
 		if pardoned == unsent {
 			return nil
 		}
-		_, err := r.owe(w.names, e)
+		_, _, err := r.owe(w.names, e)
 		return err
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
+	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/observe"
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/watch"
@@ -43,6 +44,8 @@ type Projection struct {
 	// Documents says that the source is one whose changes are its events, and Collection
 	// what documents.yaml declares; nil where documents are events.
 	Documents *Documents
+	// Hidden is what messages do not show of events, where documents are events.
+	Hidden expect.Hidden
 	// Views are those of projections that operators build anew, if the projectors keep
 	// them, too.
 	Views []string

@@ -2,7 +2,7 @@ package witness
 
 import "changerelay/services/e2e/internal/campaign/mutation/guard"
 
-// Causes are guards of what faults may explain.
+// Causes are guards of what faults may explain, and of what settings make of messages.
 func Causes() []guard.Guard {
 	const (
 		chaos    = "services/e2e/internal/campaign/chaos"
@@ -78,6 +78,30 @@ func Causes() []guard.Guard {
 			With:    "append(r.Figures, figure), unexplained.And(validate.Findings{Count: -unexplained.Count})",
 			Package: chaos,
 			Tests:   []string{"TestJudge_WhatNoFaultExplainsFails"},
+		},
+		{
+			Name:    "witness: what messages do not show it does not expect",
+			File:    "services/e2e/internal/check/witness/record.go",
+			Cut:     "e.Document, e.Data = document, fields[\"data\"]",
+			With:    "_, _ = document, fields",
+			Package: "services/e2e/internal/check/witness",
+			Tests:   []string{"TestRecord_ExpectsNothingOfWhatIsHidden"},
+		},
+		{
+			Name:    "witness: what is hidden is so in documents of arrays, too",
+			File:    "services/e2e/internal/check/expect/hidden.go",
+			Cut:     "append(left, shownIn(element, below))",
+			With:    "append(left, element)",
+			Package: "services/e2e/internal/check/expect",
+			Tests:   []string{"TestHidden_LeavesOutAndMasksWhatItNames"},
+		},
+		{
+			Name:    "modes: the witness hides what the publishers hide",
+			File:    "services/e2e/internal/campaign/modes/surroundings.go",
+			Cut:     "judged.Hidden = m.hidden()",
+			With:    "_ = m.hidden()",
+			Package: "services/e2e/internal/campaign/modes",
+			Tests:   []string{"TestDraw_HidesFieldsThatTheWitnessHidesAsWell"},
 		},
 		{
 			Name:    "crash points: what comes late of no kill is found",
