@@ -153,15 +153,17 @@ func (m Mode) ofWholeEvents() map[string]string {
 // full is what an update shows of its document; operators of these read it, too.
 var full = []string{expect.Required, expect.Available, expect.LookedUp, expect.Nothing}
 
-// DrawForOperators draws what there is to draw where operators make mistakes: a source
-// in documents mode, or none. Updates show their documents as they were: what is lost is
+// DrawForOperators draws what there is to draw where operators make mistakes: a source in
+// documents mode, or none, and documents of another key, or none. Updates show their documents as they were: what is lost is
 // told from what is left, and one that was looked up has both.
 func DrawForOperators(seed uint64) Mode {
 	rng := rand.New(rand.NewPCG(seed, 0x6f70657261))
-	if rng.IntN(3) != 0 {
-		return Mode{}
+	m := Mode{}
+	if rng.IntN(3) == 0 {
+		m = m.OfDocuments(expect.Images{Full: full[rng.IntN(2)]})
 	}
-	return Mode{}.OfDocuments(expect.Images{Full: full[rng.IntN(2)]})
+	m.Keyed = rng.IntN(2) == 0
+	return m
 }
 
 // OfDocuments is the mode with a source in documents mode: one collection, and no repairs,

@@ -96,6 +96,22 @@ func TestDraw_HidesFieldsThatTheWitnessHidesAsWell(t *testing.T) {
 	}
 }
 
+func TestDrawForOperators_DrawsEveryMix(t *testing.T) {
+	t.Parallel()
+	type mix struct{ documents, keyed bool }
+	seen := map[mix]bool{}
+	for seed := range uint64(100) {
+		m := DrawForOperators(seed)
+		seen[mix{m.Documents != nil, m.Keyed}] = true
+		if len(m.Publisher) > 0 && m.Documents == nil || len(m.Projector) > 0 {
+			t.Errorf("seed %d: got %v, want nothing else that is not the default", seed, m)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("got %v, want every mix of documents mode and documents of another key", seen)
+	}
+}
+
 func TestString_SaysWhatIsNotTheDefault(t *testing.T) {
 	t.Parallel()
 	m := Mode{Publisher: map[string]string{"B": "2", "A": "1"}, Beside: true, Keyed: true, InGo: true}
