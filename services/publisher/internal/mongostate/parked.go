@@ -143,7 +143,7 @@ func (p *Parked) insert(ctx context.Context, id string, by Reader, document bson
 	if err == nil && result.UpsertedCount == 1 {
 		return by.Partition, nil
 	}
-	kept, err := p.Get(ctx, id)
+	kept, err := p.summary(ctx, id)
 	if err == nil {
 		err = p.reopen(ctx, id, by, document)
 	}
@@ -202,6 +202,9 @@ func (p *Parked) Count(ctx context.Context) (int64, error) {
 	return p.changes.CountDocuments(ctx, p.unresolved())
 }
 
+// withoutChange leaves out of a parked change what may be as large as a document can be.
+var withoutChange = bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}
+
 // listPage is how many parked changes are listed at a time.
 const listPage = 100
 
@@ -239,7 +242,7 @@ func (p *Parked) page(ctx context.Context, which bson.D) ([]ParkedChange, error)
 	cursor, err := p.changes.Find(ctx, which, options.Find().
 		SetSort(bson.D{{Key: "position", Value: 1}, {Key: "_id", Value: 1}}).
 		SetLimit(listPage).SetBatchSize(listPage+1).
-		SetProjection(bson.D{{Key: "change", Value: 0}, {Key: "changeBson", Value: 0}, {Key: "token", Value: 0}}))
+		SetProjection(withoutChange))
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,17 @@ func (p *Parked) unresolved() bson.D {
 
 // Get returns a change of the stream, whatever was done with it.
 func (p *Parked) Get(ctx context.Context, id string) (ParkedChange, error) {
+	return p.get(ctx, id, options.FindOne())
+}
+
+// summary is Get without the change itself.
+func (p *Parked) summary(ctx context.Context, id string) (ParkedChange, error) {
+	return p.get(ctx, id, options.FindOne().SetProjection(withoutChange))
+}
+
+func (p *Parked) get(ctx context.Context, id string, o *options.FindOneOptionsBuilder) (ParkedChange, error) {
 	var found ParkedChange
-	err := p.changes.FindOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "stream", Value: p.stream}}).Decode(&found)
+	err := p.changes.FindOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "stream", Value: p.stream}}, o).Decode(&found)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return ParkedChange{}, ErrNotParked
 	}
@@ -59,7 +68,7 @@ func (p *Parked) Get(ctx context.Context, id string) (ParkedChange, error) {
 }
 
 // Claim gives the caller a parked change for a while, by the server's clock, so
-// that two operators do not both deal with it.
+// that two operators do not both deal with it. It returns it without the change itself.
 func (p *Parked) Claim(ctx context.Context, id, by string, during time.Duration) (ParkedChange, error) {
 	claim := rand.Text()
 	free := append(p.unresolved(),
@@ -72,9 +81,9 @@ func (p *Parked) Claim(ctx context.Context, id, by string, during time.Duration)
 		{Key: "claim", Value: literal(claim)},
 		{Key: "claimedBy", Value: literal(by)},
 		{Key: "claimedUntil", Value: fromNow(during)},
-	}}}}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&found)
+	}}}}, options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(withoutChange)).Decode(&found)
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		if held, err := p.Get(ctx, id); err == nil && held.Resolved == "" {
+		if held, err := p.summary(ctx, id); err == nil && held.Resolved == "" {
 			return ParkedChange{}, ErrClaimed
 		}
 		return ParkedChange{}, ErrNotParked

@@ -135,7 +135,7 @@ func (r *Relay) park(ctx context.Context, parked Parked) error {
 		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason, Raw: parked.Change.Raw}
 	}
 	var waits bool
-	err := r.insist(ctx, parked, func() (err error) {
+	err := r.insist(ctx, parked, r.config.ParkTimeout, func(ctx context.Context) (err error) {
 		waits, err = r.deps.Parker.Waits(ctx, parked.Change)
 		return err
 	})
@@ -147,7 +147,8 @@ func (r *Relay) park(ctx context.Context, parked Parked) error {
 			return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
 		}
 	}
-	if err := r.insist(ctx, parked, func() error { return r.deps.Parker.Park(ctx, parked) }); err != nil {
+	bound := SendTimeout(r.config.ParkTimeout, len(parked.Change.Raw))
+	if err := r.insist(ctx, parked, bound, func(ctx context.Context) error { return r.deps.Parker.Park(ctx, parked) }); err != nil {
 		return err
 	}
 	if !waits {
@@ -158,15 +159,26 @@ func (r *Relay) park(ctx context.Context, parked Parked) error {
 	return nil
 }
 
-// insist tries to keep a change until that is done, or ctx ends.
-func (r *Relay) insist(ctx context.Context, parked Parked, try func() error) error {
+// longestPark is how long an attempt to park a change may take at most.
+const longestPark = time.Hour
+
+// insist tries to keep a change until that is done, or ctx ends. An attempt may take as
+// long as bound. Each one that takes longer doubles it for the next, which begins anew:
+// over a link that is narrower than expected, no other would ever end.
+func (r *Relay) insist(ctx context.Context, parked Parked, bound time.Duration, try func(context.Context) error) error {
 	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
 	what := string(parked.Change.Position)
 	defer r.saves.note(what, nil)
 	for {
-		err := try()
+		attempt, cancel := context.WithTimeout(ctx, bound)
+		err := try(attempt)
+		late := attempt.Err() != nil
+		cancel()
 		if err == nil {
 			return nil
+		}
+		if late {
+			bound = min(2*bound, longestPark)
 		}
 		r.saves.note(what, fmt.Errorf("park the change at position %s: %w", what, err))
 		r.log.Warn().Err(err).Str("position", string(parked.Change.Position)).Msg("change not parked, trying again")

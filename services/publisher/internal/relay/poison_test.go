@@ -247,3 +247,33 @@ func TestSend_ALargeMessageHasTheTimeItNeeds(t *testing.T) {
 		}
 	})
 }
+
+// TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong parks a change
+// of 3 MiB where an attempt takes so long.
+func TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		takes, parked time.Duration
+	}{
+		"its size is enough": {takes: 14 * time.Second, parked: 14 * time.Second},
+		"the third attempt":  {takes: 59 * time.Second, parked: 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(c *relay.Config) { c.ParkTimeout = 5 * time.Second })
+				r.parks.Takes = tt.takes
+				large := relaytest.Change(1, "unmappable")
+				large.Raw = append(large.Raw, make([]byte, 2<<20)...)
+				r.source.Add(large)
+				r.start(t)
+				time.Sleep(tt.parked)
+				synctest.Wait()
+				if !r.parks.Has(1) {
+					t.Errorf("the change is not parked after %s, want it to be", tt.parked)
+				}
+				_ = r.stop()
+			})
+		})
+	}
+}

@@ -115,7 +115,8 @@ type Parked struct {
 }
 
 // Parker keeps changes that were not sent where an operator sees them. Parking
-// the same change again changes nothing.
+// the same change again changes nothing. The context bounds an attempt: see
+// Config.ParkTimeout.
 type Parker interface {
 	// Waits reports whether a change is parked already, and waits for an operator.
 	Waits(ctx context.Context, change Change) (bool, error)

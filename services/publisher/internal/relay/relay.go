@@ -38,6 +38,10 @@ type Config struct {
 	// SendTimeout bounds one send of up to a MiB. A larger one has as much again
 	// for each further MiB that it begins.
 	SendTimeout time.Duration
+	// ParkTimeout bounds one attempt to park a change of up to a MiB. A larger one has
+	// as much again for each further MiB that it begins, and twice the time after each
+	// attempt that took too long, an hour at most.
+	ParkTimeout time.Duration
 	// Patience is how long one message may fail, sent alone, while others are
 	// accepted, before it counts as one that cannot be sent.
 	Patience time.Duration

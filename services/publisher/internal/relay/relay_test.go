@@ -60,6 +60,7 @@ func newRig(change ...func(*relay.Config)) *rig {
 		BatchSize:          10,
 		BatchBytes:         1 << 20,
 		SendTimeout:        10 * time.Second,
+		ParkTimeout:        5 * time.Second,
 		Patience:           time.Minute,
 		ParkRoom:           -1,
 		CheckpointInterval: 250 * time.Millisecond,

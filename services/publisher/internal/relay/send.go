@@ -174,8 +174,8 @@ func (s *laneSender) close(pass ticket, accepted int, failure *SendError) {
 	}
 }
 
-// SendTimeout is how long a send may take of messages that have size bytes
-// together: one for each MiB that they begin.
+// SendTimeout is how long it may take to send or to keep what has size bytes
+// together: one for each MiB that it begins.
 func SendTimeout(one time.Duration, size int) time.Duration {
 	const step = 1 << 20
 	return time.Duration(1+max(size-1, 0)/step) * one

@@ -115,6 +115,7 @@ func (s *Stream) relayConfig(term, parkRoom int64) relay.Config {
 		BatchBytes:         batchBytes,
 		Mixed:              s.config.Batching == config.BatchMixed,
 		SendTimeout:        s.config.SendTimeout,
+		ParkTimeout:        config.AttemptTimeout,
 		Patience:           s.config.SendPatience,
 		CompressAbove:      s.config.CompressAbove,
 		CheckpointInterval: s.config.CheckpointInterval,

@@ -12,7 +12,6 @@ import (
 	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/changestream"
 	"changerelay/services/publisher/internal/checkpoint"
-	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/relay"
@@ -120,10 +119,8 @@ func (t *term) copy(ctx context.Context) error {
 
 // Waits implements relay.Parker.
 func (t *term) Waits(ctx context.Context, change relay.Change) (bool, error) {
-	attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
-	defer cancel()
 	parked := t.State.Parked(t.whole)
-	return parked.Waits(attempt, parked.ID(change))
+	return parked.Waits(ctx, parked.ID(change))
 }
 
 // Park implements relay.Parker. Each change that is kept aside is named in the
@@ -131,9 +128,7 @@ func (t *term) Waits(ctx context.Context, change relay.Change) (bool, error) {
 // lost, whenever this process dies. Over a checkpoint that is restored from before,
 // without the change, nothing is saved, so the stream never passes it.
 func (t *term) Park(ctx context.Context, parked relay.Parked) error {
-	attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
-	defer cancel()
-	err := t.park(attempt, parked)
+	err := t.park(ctx, parked)
 	if errors.Is(err, checkpoint.ErrSuperseded) {
 		t.end(err)
 	}

@@ -182,13 +182,22 @@ func (t *Topic) accept(messages []contract.Message) {
 type Parks struct {
 	// Fault is asked before each call; nil means none.
 	Fault func() error
+	// Takes is how long it takes to park a change.
+	Takes time.Duration
 
 	mu   sync.Mutex
 	kept []relay.Parked
 }
 
 // Park implements relay.Parker.
-func (p *Parks) Park(_ context.Context, parked relay.Parked) error {
+func (p *Parks) Park(ctx context.Context, parked relay.Parked) error {
+	if p.Takes > 0 {
+		select {
+		case <-time.After(p.Takes):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.Fault != nil {

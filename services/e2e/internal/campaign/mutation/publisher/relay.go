@@ -53,6 +53,22 @@ func relayGuards() []guard.Guard {
 			Tests:   []string{"TestFailure_AnUnmappableChangeIsParkedBeforeTheCheckpointPasses"},
 		},
 		{
+			Name:    "relay: to park a large change has the time for its size",
+			File:    relay + "/intake.go",
+			Cut:     "bound := SendTimeout(r.config.ParkTimeout, len(parked.Change.Raw))",
+			With:    "bound := r.config.ParkTimeout",
+			Package: app,
+			Tests:   []string{"TestParked_ALargeChangeIsParkedOverANarrowLink"},
+		},
+		{
+			Name:    "relay: an attempt to park that took too long gives the next more time",
+			File:    relay + "/intake.go",
+			Cut:     "bound = min(2*bound, longestPark)",
+			With:    "bound = min(bound, longestPark)",
+			Package: relay,
+			Tests:   []string{"TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong"},
+		},
+		{
 			Name:    "relay: a refused save ends the term",
 			File:    relay + "/save.go",
 			Cut:     "case errors.Is(err, checkpoint.ErrSuperseded):\n\t\t\treturn err",
