@@ -253,3 +253,42 @@ func TestHold_DoesNotWaitForAFirstMessageForEver(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// Sessions of which nothing comes, one after another, are no idleness until a message
+// comes, however often the broker says meanwhile that there is no other session. One of
+// them alone is nothing.
+func TestHold_TellsSinceWhenSessionsBringNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		began := time.Now()
+		engine, stop := runAt(t, small(), lateUntil{carrying{broker: b, late: time.Hour}, began.Add(11 * time.Minute)}, b, newHandler(b))
+		until(t, "one hold brings nothing", func() bool { return engine.Counts().HeldNothing.Load() == 1 })
+		if since := engine.EmptyHanded(); !since.IsZero() {
+			t.Errorf("after one hold: empty-handed since %s, want not", since)
+		}
+		time.Sleep(10 * time.Minute)
+		if since := engine.EmptyHanded(); since.IsZero() || since.Sub(began) > time.Minute {
+			t.Errorf("after ten minutes of them: empty-handed since %s, want since the first minute after %s", since, began)
+		}
+		until(t, "the message comes", func() bool { return b.left() == 0 })
+		if since := engine.EmptyHanded(); !since.IsZero() {
+			t.Errorf("after a message: empty-handed since %s, want not", since)
+		}
+		_ = stop()
+	})
+}
+
+// lateUntil has messages come late until then.
+type lateUntil struct {
+	carrying
+	then time.Time
+}
+
+func (l lateUntil) Accept(ctx context.Context, slot int) (session.Receiver, error) {
+	if time.Now().After(l.then) {
+		l.late = 0
+	}
+	return l.carrying.Accept(ctx, slot)
+}

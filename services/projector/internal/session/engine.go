@@ -43,6 +43,9 @@ type Engine struct {
 	accepting Outage
 	applying  Outage
 	settling  Outage
+	fruitless fruitless
+	// pausedAt is since when the engine is paused, in Unix nanoseconds; 0 for not.
+	pausedAt atomic.Int64
 	// answered is when the broker last answered an accept, in Unix nanoseconds.
 	answered atomic.Int64
 	// step is when a slot last took a step, idle since when accepts find
@@ -237,11 +240,22 @@ const resumeEvery = time.Second
 // paused tells that no session is to be held.
 func (e *Engine) paused() bool { return e.cfg.Paused != nil && e.cfg.Paused() }
 
+// Paused is since when no more sessions are held because the engine is paused; the
+// zero time where it is not.
+func (e *Engine) Paused() time.Time {
+	if ns := e.pausedAt.Load(); ns > 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
 // resumed waits while the engine is paused; false when ctx ended first.
 func (e *Engine) resumed(ctx context.Context) bool {
 	if !e.paused() {
 		return true
 	}
+	e.pausedAt.CompareAndSwap(0, time.Now().UnixNano())
+	defer e.pausedAt.Store(0)
 	ticker := time.NewTicker(resumeEvery)
 	defer ticker.Stop()
 	for e.paused() {

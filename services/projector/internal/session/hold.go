@@ -139,6 +139,7 @@ func (h *hold) run(draining, ctx context.Context) error {
 			}
 			return err
 		}
+		h.fruitless.end()
 		each := h.weigh(messages, asked)
 		if err := h.checkOrder(messages); err != nil {
 			return err
@@ -160,6 +161,7 @@ func (h *hold) run(draining, ctx context.Context) error {
 // takes longer than it is waited for is granted again and again, and never applied.
 func (h *hold) noteNothing() {
 	h.counts.HeldNothing.Add(1)
+	h.fruitless.note(h.firstReceive)
 	log := h.log.Sample(h.emptyHanded)
 	log.Warn().Dur("waited_ms", h.firstReceive).Msg("the session was granted, and no message of it came in time")
 }

@@ -15,6 +15,12 @@ type Engine interface {
 	Accepting() *session.Outage
 	// Undecodable are sessions with a message that cannot be decoded, and since when.
 	Undecodable() (sessions []string, since time.Time)
+	// Paused is since when no session is held because of a pause, EmptyHanded since when
+	// no message comes of those that are; zero for not.
+	Paused() time.Time
+	EmptyHanded() time.Time
+	// Oldest is when the broker stored the oldest message that is received and not settled.
+	Oldest() (oldest time.Time, some bool)
 }
 
 var _ Engine = (*session.Engine)(nil)
@@ -30,10 +36,14 @@ func (l *lag) note(now time.Time, took time.Duration) {
 	l.at.Store(now.UnixNano())
 }
 
+// quietTime is how long no event becomes readable before the lag follows what is in hand.
+const quietTime = 10 * time.Second
+
 // current is how far readers are behind, as far as this process can tell: what the last
 // event took; nothing once the broker says that there is nothing to do, and then at most
 // for how long it could not be reached; growing while events cannot be had, decoded or
-// stored. False until known.
+// stored, and while none becomes readable at least as much as what is in hand is old.
+// False until known.
 func (l *lag) current(engine Engine) (time.Duration, bool) {
 	behind, known := l.ofEvents(engine)
 	if _, since := engine.Undecodable(); !since.IsZero() {
@@ -44,9 +54,11 @@ func (l *lag) current(engine Engine) (time.Duration, bool) {
 
 // ofEvents is as current, but for what cannot be decoded.
 func (l *lag) ofEvents(engine Engine) (time.Duration, bool) {
-	last, unreachable := l.at.Load(), engine.Accepting().Since()
+	last, took := l.at.Load(), time.Duration(l.took.Load())
+	unreachable, still := engine.Accepting().Since(), earliest(engine.Paused(), engine.EmptyHanded())
+	oldest, some := engine.Oldest()
 	switch idle := engine.Idle(); {
-	case !idle.IsZero() && idle.UnixNano() > last:
+	case still.IsZero() && !idle.IsZero() && idle.UnixNano() > last:
 		if unreachable.IsZero() {
 			return 0, true
 		}
@@ -54,7 +66,19 @@ func (l *lag) ofEvents(engine Engine) (time.Duration, bool) {
 	case last == 0:
 		return 0, false
 	case engine.Applying().Current() != nil || !unreachable.IsZero():
-		return time.Duration(l.took.Load()) + time.Since(time.Unix(0, last)), true
+		return took + time.Since(time.Unix(0, last)), true
+	case !still.IsZero():
+		return took + time.Since(time.Unix(0, max(last, still.UnixNano()))), true
+	case some && time.Since(time.Unix(0, last)) > quietTime:
+		return max(took, time.Since(oldest)), true
 	}
-	return time.Duration(l.took.Load()), true
+	return took, true
+}
+
+// earliest is the earlier one of two times of which each may be zero, for none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

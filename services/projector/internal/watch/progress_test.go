@@ -34,9 +34,9 @@ func at(seconds uint32) *contract.Event {
 
 // engine is one that is idle since a moment, or is not.
 type engine struct {
-	idle                time.Time
-	applying, accepting session.Outage
-	undecodable         time.Time
+	idle, paused, empty, oldest time.Time
+	undecodable                 time.Time
+	applying, accepting         session.Outage
 }
 
 func (e *engine) Undecodable() ([]string, time.Time) { return nil, e.undecodable }
@@ -44,6 +44,9 @@ func (e *engine) Undecodable() ([]string, time.Time) { return nil, e.undecodable
 func (e *engine) Idle() time.Time            { return e.idle }
 func (e *engine) Applying() *session.Outage  { return &e.applying }
 func (e *engine) Accepting() *session.Outage { return &e.accepting }
+func (e *engine) Paused() time.Time          { return e.paused }
+func (e *engine) EmptyHanded() time.Time     { return e.empty }
+func (e *engine) Oldest() (time.Time, bool)  { return e.oldest, !e.oldest.IsZero() }
 
 // A version that is filled has come to no event but those that are written to it, however
 // far the others are, and nothing says how far it is behind.
@@ -132,6 +135,38 @@ func TestProgress_IsBehindWhileAMessageCannotBeDecoded(t *testing.T) {
 			t.Errorf("after a minute: got %v, want 60", got)
 		}
 	})
+}
+
+// While nothing is applied, whatever for, a projection is behind by more and more.
+func TestProgress_FallsBehindWhileNothingIsApplied(t *testing.T) {
+	t.Parallel()
+	const took, quiet, lasts = 3, 600, 60
+	for name, tt := range map[string]struct {
+		stops func(*engine)
+		want  float64
+	}{
+		"it is paused":                        {func(e *engine) { e.paused = time.Now() }, took + lasts},
+		"sessions bring nothing":              {func(e *engine) { e.empty = time.Now() }, took + lasts},
+		"what is in hand waits":               {func(e *engine) { e.oldest = time.Now() }, lasts},
+		"sessions are kept that have nothing": {func(*engine) {}, took},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				live, _ := versions(t)
+				p, engine := watch.NewProgress(projection.Projections{live}, nil), &engine{}
+				changed := at(uint32(time.Now().Unix()))
+				time.Sleep(took * time.Second) //nolint:forbidigo // in a bubble
+				p.Projected(changed, false, []projection.Write{{Projection: "p_v1"}}, []delivery.Outcome{delivery.Applied})
+				time.Sleep(quiet * time.Second) //nolint:forbidigo // in a bubble
+				tt.stops(engine)
+				time.Sleep(lasts * time.Second) //nolint:forbidigo // in a bubble
+				if got := *p.Projections(engine)["p_v1"].LagSeconds; got != tt.want {
+					t.Errorf("after a minute: got %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // What is sent again, or comes again, is old: it says nothing of how long events take now.
