@@ -89,3 +89,33 @@ func TestCopy_TakesNoFullChunkForItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestCopy_ReadsNoMoreThanAChunkHoldsOfWhatItListed has no index, and documents of which
+// three are more than a chunk is to hold.
+func TestCopy_ReadsNoMoreThanAChunkHoldsOfWhatItListed(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	var documents []any
+	for n := range 20 {
+		documents = append(documents, bson.D{{Key: "_id", Value: n}, {Key: "aggregateId", Value: "a"}, {Key: "attachment", Value: strings.Repeat("x", 40<<10)}})
+	}
+	insertAll(t, events, documents)
+	source := backfill.New(events, backfill.Plan{Order: []string{"aggregateId", "_id"}, Bytes: 100 << 10}, begin(t, events), zerolog.Nop())
+	read := 0
+	for {
+		batch, err := source.Read(t.Context())
+		if errors.Is(err, backfill.ErrDone) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batch.Changes) > 3 {
+			t.Fatalf("a chunk has %d documents, want 3 at most", len(batch.Changes))
+		}
+		read += len(batch.Changes)
+	}
+	if read != len(documents) {
+		t.Errorf("%d documents were read, want %d", read, len(documents))
+	}
+}

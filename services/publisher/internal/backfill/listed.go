@@ -26,7 +26,7 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 		return chunk{listed: len(fresh) > 0, short: len(fresh) == 0, list: fresh, fresh: fresh}, err
 	}
 	n, size := 0, 0
-	for n < min(len(list), s.mostListed()) && (n == 0 || size+list[n].size <= chunkBytes) {
+	for n < min(len(list), s.mostListed()) && (n == 0 || size+list[n].size <= s.plan.Bytes) {
 		size += list[n].size
 		n++
 	}

@@ -6,6 +6,14 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func memoryGuards() []guard.Guard {
 	return []guard.Guard{
 		{
+			Name:    "memory: a chunk of what was listed is as large as the plan says",
+			File:    backfill + "/listed.go",
+			Cut:     "size+list[n].size <= s.plan.Bytes",
+			With:    "size+list[n].size <= chunkBytes",
+			Package: backfill,
+			Tests:   []string{"TestCopy_ReadsNoMoreThanAChunkHoldsOfWhatItListed"},
+		},
+		{
 			Name:    "memory: Go's limit has room for what each partition reads",
 			File:    config + "/memory.go",
 			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes",
