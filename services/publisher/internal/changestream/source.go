@@ -26,6 +26,9 @@ type Source struct {
 	// BeforeChange is whether a change shows the document before it:
 	// whenAvailable, required, or empty for no.
 	BeforeChange options.FullDocument
+	// ReadBytes is how many bytes one Read of a stream hands out, but for the last change;
+	// 0 means 4 MiB.
+	ReadBytes int
 }
 
 // Of is the source of one collection's changes as they are.
@@ -97,7 +100,7 @@ func (s Source) CheckAfter(ctx context.Context, token []byte, waiting func(time.
 }
 
 func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder) error {
-	stream, err := s.watch(ctx, o)
+	stream, err := s.watch(ctx, o.SetBatchSize(1))
 	if err != nil {
 		if halt := classifyOpening(err); halt != nil {
 			return halt
@@ -112,7 +115,7 @@ func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder
 
 // watch opens a stream as it is read, whose pipeline has further stages at its end.
 func (s Source) watch(ctx context.Context, o *options.ChangeStreamOptionsBuilder, last ...bson.D) (*mongo.ChangeStream, error) {
-	o.SetBatchSize(serverBatch).SetMaxAwaitTime(await)
+	o.SetMaxAwaitTime(await)
 	if s.FullDocument != "" {
 		o.SetFullDocument(s.FullDocument)
 	}

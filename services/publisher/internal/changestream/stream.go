@@ -32,9 +32,13 @@ import (
 )
 
 const (
-	// serverBatch is how many changes the server puts in one answer.
-	serverBatch = 1000
-	// readChanges and readBytes bound what one Read hands out.
+	// serverBatch is how many changes the server puts in one answer, and firstBatch how
+	// many while their size is not known. serverBytes is what an answer is to hold, by the
+	// size of the changes before: the driver has two of them at once, as they come.
+	serverBatch, firstBatch = 1000, 100
+	serverBytes             = 2 << 20
+	// readChanges bounds what one Read hands out, and so does Source.ReadBytes, or
+	// readBytes where that is zero.
 	readChanges = 256
 	readBytes   = 4 << 20
 	// await is how long the server holds back an empty answer.
@@ -72,6 +76,7 @@ type Stream struct {
 
 	stream  *mongo.ChangeStream // nil while closed
 	cursor  int64               // the server's, as last known
+	size    int                 // of a change, by those before, as they come; 0 is not known
 	moved   bool                // whether a change was read since it was last being opened
 	movedAt time.Time           // when the token last moved; when the stream was first opened before that
 	opened  time.Time           // when the stream was last opened
@@ -205,6 +210,7 @@ func (s *Stream) read(ctx context.Context) (relay.Batch, error) {
 
 // placed says where the stream is to be opened.
 func (s *Stream) placed(o *options.ChangeStreamOptionsBuilder) *options.ChangeStreamOptionsBuilder {
+	o.SetBatchSize(s.batchSize())
 	if s.start.Token != nil {
 		// startAfter takes every token that resumeAfter takes, and also that of an
 		// invalidation, after which the stream goes on with the collection's successor.
@@ -223,6 +229,7 @@ func (s *Stream) poll(ctx context.Context) (bool, error) {
 	polling, cancel := context.WithTimeout(ctx, await+answerTimeout)
 	defer cancel()
 	before := s.stream.ID()
+	s.stream.SetBatchSize(s.batchSize())
 	found := s.stream.TryNext(polling)
 	s.cursor = cmp.Or(s.stream.ID(), s.cursor)
 	if err := s.stream.Err(); err != nil {
@@ -237,12 +244,33 @@ func (s *Stream) poll(ctx context.Context) (bool, error) {
 	return found, nil
 }
 
+// batchSize is how many changes the next answer is to have.
+func (s *Stream) batchSize() int32 {
+	if s.size == 0 {
+		return firstBatch
+	}
+	return int32(min(max(serverBytes/s.size, 1), serverBatch))
+}
+
+// weigh takes in that so many changes came of so many bytes. Larger ones count at once,
+// smaller ones by and by.
+func (s *Stream) weigh(changes, size int) {
+	mean := size / changes
+	s.size = max(mean, (s.size+mean)/2, 1)
+}
+
+// mostRead is how many bytes one Read hands out, but for its last change.
+func (s *Stream) mostRead() int { return cmp.Or(s.source.ReadBytes, readBytes) }
+
 // collect takes the current change, and as many more as the last answer has and
 // one Read may hand out. Changes that it has are never lost to an error of the
 // server. It returns none when the answer ends inside a change.
 func (s *Stream) collect(ctx context.Context) ([]relay.Change, error) {
 	changes := make([]relay.Change, 0, min(s.stream.RemainingBatchLength()+1, readChanges))
-	for size := 0; ; {
+	size, came, weight := 0, 0, 0
+	defer func() { s.weigh(came, weight) }()
+	for {
+		came, weight = came+1, weight+len(s.stream.Current)
 		change, err := s.current()
 		if err != nil {
 			return nil, err
@@ -259,7 +287,7 @@ func (s *Stream) collect(ctx context.Context) ([]relay.Change, error) {
 			changes = append(changes, change)
 			size += len(change.Raw)
 		}
-		if s.stream.RemainingBatchLength() == 0 || len(changes) == readChanges || size >= readBytes {
+		if s.stream.RemainingBatchLength() == 0 || len(changes) == readChanges || size >= s.mostRead() {
 			break
 		}
 		if !s.stream.TryNext(ctx) {

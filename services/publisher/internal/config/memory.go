@@ -11,9 +11,12 @@ const (
 	// leastWindow where it does not.
 	usualWindow, leastWindow = 32 << 20, 1 << 20
 	// aside is what a publisher takes beside its windows, and eachPartition what one
-	// partition does: a batch of changes as the server sends it, or a chunk of a copy
-	// and the next one.
+	// partition does: two answers of the server as they come, with three reads of them,
+	// or a chunk of a copy and the next one.
 	aside, eachPartition = 32 << 20, 16 << 20
+	// mostRead and readShare bound what is read of a stream at once: part of a partition's
+	// window, as two more such reads wait.
+	mostRead, readShare = 4 << 20, 4
 	// copies is how often a change is in memory: what the SDK makes of a message comes
 	// on top of it.
 	copies = 2

@@ -6,6 +6,22 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func memoryGuards() []guard.Guard {
 	return []guard.Guard{
 		{
+			Name:    "memory: an answer of the server is as large as there is room for",
+			File:    changestream + "/stream.go",
+			Cut:     "return int32(min(max(serverBytes/s.size, 1), serverBatch))",
+			With:    "return serverBatch",
+			Package: changestream,
+			Tests:   []string{"TestStream_AnAnswerIsAsLargeAsThereIsRoomFor"},
+		},
+		{
+			Name:    "memory: a read is as large as there is room for",
+			File:    changestream + "/stream.go",
+			Cut:     "return cmp.Or(s.source.ReadBytes, readBytes)",
+			With:    "return readBytes",
+			Package: changestream,
+			Tests:   []string{"TestStream_AnAnswerIsAsLargeAsThereIsRoomFor"},
+		},
+		{
 			Name:    "memory: a chunk of what was listed is as large as the plan says",
 			File:    backfill + "/listed.go",
 			Cut:     "size+list[n].size <= s.plan.Bytes",
