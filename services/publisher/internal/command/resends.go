@@ -96,6 +96,9 @@ func viewResend(r *resend.Record) ResendView {
 	return view
 }
 
+// overrunSaid is how many times in a row documents are read in vain before that is said.
+const overrunSaid = 2
+
 // waits says why a resend that is not ended does not go on.
 func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.Scope) {
 	if r.State == resend.Beginning && time.Since(r.BeganAt) > commandTimeout {
@@ -124,6 +127,9 @@ func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.S
 			v.Warnings = append(v.Warnings, fmt.Sprintf("nobody leads %q: it goes on once a publisher does", name))
 		case kept.Copying():
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
+		case r.Parts[i].Overrun >= overrunSaid:
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%q has read its next documents %d times in vain, as too many changes passed meanwhile: "+
+				"create the index that publisher doctor names, or it goes on once less is written", name, r.Parts[i].Overrun))
 		case !r.Parts[i].Awaits.IsZero():
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is behind what is to be sent next: it goes on once the stream has passed %s; its checkpoint is at %s",
 				name, r.Parts[i].Awaits.Time().Format(time.RFC3339), placed(kept)))

@@ -80,7 +80,10 @@ type Part struct {
 	// Awaits is the time that the stream has to pass before the next chunk is sent; zero
 	// where nothing was waited for.
 	Awaits checkpoint.ClusterTime
-	Done   bool
+	// Overrun is how many times in a row the next chunk was read in vain, as more changes
+	// passed meanwhile than are kept.
+	Overrun int
+	Done    bool
 	// Short is why a part that is done has not had all that was selected; empty where
 	// it has.
 	Short     string

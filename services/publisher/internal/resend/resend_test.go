@@ -442,6 +442,31 @@ func TestResend_AChunkIsReadAgainWhereTooMuchHasPassed(t *testing.T) {
 	})
 }
 
+// A resend that never keeps up with the stream says so, until it does.
+func TestResend_SaysThatItsChunksAreReadInVain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.commit("a")
+		reads, said := 0, 0
+		w.reading = func() {
+			if reads++; reads%2 == 0 && reads <= 6 { // behind the first snapshot of three chunks
+				for range resend.MostKept + 1 {
+					w.now++
+					w.log = append(w.log, event{"a", int64(len(w.log) + 1), w.now})
+				}
+				w.moved <- struct{}{}
+			}
+			said = max(said, w.part().Overrun)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+		}
+		w.run(t, 1, func([]handed) bool { return w.part().Read > 0 })
+		if said < 2 || w.part().Overrun != 0 {
+			t.Errorf("it said %d in a row at most and then %d, want at least 2, and 0 after a chunk", said, w.part().Overrun)
+		}
+	})
+}
+
 // A chunk follows another at the rate that is asked for.
 func TestResend_ARateIsKept(t *testing.T) {
 	t.Parallel()

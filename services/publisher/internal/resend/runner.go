@@ -150,7 +150,12 @@ func (r *Runner) step(ctx context.Context) error {
 	if err := r.await(ctx, &record, part); err != nil {
 		return err
 	}
-	if part, err = r.send(ctx, &record, part, changes); err != nil {
+	part, err = r.send(ctx, &record, part, changes)
+	if errors.Is(err, errOverrun) {
+		part.Overrun, part.Awaits = part.Overrun+1, checkpoint.ClusterTime{}
+		return errors.Join(err, r.save(ctx, &record, part))
+	}
+	if err != nil {
 		return err
 	}
 	return r.save(ctx, &record, part)
@@ -290,7 +295,7 @@ func (r *Runner) send(ctx context.Context, record *Record, part Part, changes []
 	if err != nil {
 		return part, err
 	}
-	part.Place, part.Read, part.Awaits = place, part.Read+int64(len(changes)), checkpoint.ClusterTime{}
+	part.Place, part.Read, part.Awaits, part.Overrun = place, part.Read+int64(len(changes)), checkpoint.ClusterTime{}, 0
 	return part, nil
 }
 

@@ -13,6 +13,22 @@ func resendGuards() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "resend: documents that are read in vain are counted",
+			File:    resend + "/runner.go",
+			Cut:     "part.Overrun, part.Awaits = part.Overrun+1, checkpoint.ClusterTime{}",
+			With:    "part.Awaits = checkpoint.ClusterTime{}",
+			Package: resend,
+			Tests:   []string{"TestResend_SaysThatItsChunksAreReadInVain"},
+		},
+		{
+			Name:    "resend: status says that documents are read in vain",
+			File:    command + "/resends.go",
+			Cut:     "case r.Parts[i].Overrun >= overrunSaid:",
+			With:    "case r.Parts[i].Overrun < 0:",
+			Package: command,
+			Tests:   []string{"TestResendStatus_SaysThatDocumentsAreReadInVain"},
+		},
+		{
 			Name:    "resend: one that goes through a large collection for each chunk is warned of",
 			File:    command + "/resendselection.go",
 			Cut:     "of.warnings = append(of.warnings, slow...)",
