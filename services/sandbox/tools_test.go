@@ -12,7 +12,7 @@ import (
 
 // tools runs scripts/tools-of-tests where a machine has what the script itself needs, and
 // programs that are given by their text.
-func tools(t *testing.T, programs map[string]string) string {
+func tools(t *testing.T, ci string, programs map[string]string) string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range []string{"bash", "timeout", "ln"} {
@@ -26,7 +26,7 @@ func tools(t *testing.T, programs map[string]string) string {
 		must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!"+filepath.Join(bin, "bash")+"\n"+text+"\n"), 0o700)) //nolint:gosec // it is run
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(bin, "bash"), filepath.Join("..", "..", "scripts", "tools-of-tests"))
-	command.Env = []string{"PATH=" + bin, "BIN=" + bin}
+	command.Env = []string{"PATH=" + bin, "BIN=" + bin, "CI=" + ci}
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v after\n%s", err, output)
@@ -37,22 +37,28 @@ func tools(t *testing.T, programs map[string]string) string {
 func TestTools_WhatIsMissingIsListedWithItsReason(t *testing.T) {
 	t.Parallel()
 	const browser = "NOT RUN: pages in a browser (TestChromium_, TestPage_, TestPages_): "
+	const installs = `case "$*" in *--no-download*chromium*) ln -s "$BIN/bash" "$BIN/chromium" ;; esac`
 	root, somebody := "echo 0", "echo 1000"
 	for name, c := range map[string]struct {
 		programs map[string]string
 		want     string // "" for no line
+		own      bool   // somebody's own machine, and not CI's
 	}{
-		"elsewhere than on Debian": {map[string]string{"id": root}, browser + "needs what Debian calls chromium, and this is not Debian"},
-		"not as root":              {map[string]string{"id": somebody, "apt-get": "exit 1"}, browser + "apt-get install chromium needs root"},
-		"not to be had":            {map[string]string{"id": root, "apt-get": "exit 100"}, browser + "apt-get cannot install chromium, or not within 300s"},
-		"not what the package has": {map[string]string{"id": root, "apt-get": "exit 0"}, browser + `chromium is installed, and "command -v chromium" fails all the same`},
-		"installed": {map[string]string{"id": root, "apt-get": `case "$*" in
-			*--no-download*chromium*) ln -s "$BIN/bash" "$BIN/chromium" ;; esac`}, ""},
-		"there": {map[string]string{"id": root, "apt-get": "exit 100", "chromium": "exit 0"}, ""},
+		"elsewhere than on Debian": {map[string]string{"id": root}, browser + "needs what Debian calls chromium, and this is not Debian", false},
+		"not as root":              {map[string]string{"id": somebody, "apt-get": "exit 1"}, browser + "apt-get install chromium needs root", false},
+		"not to be had":            {map[string]string{"id": root, "apt-get": "exit 100"}, browser + "apt-get cannot install chromium, or not within 300s", false},
+		"not what the package has": {map[string]string{"id": root, "apt-get": "exit 0"}, browser + `chromium is installed, and "command -v chromium" fails all the same`, false},
+		"installed":                {map[string]string{"id": root, "apt-get": installs}, "", false},
+		"on one's own machine":     {map[string]string{"id": root, "apt-get": installs}, browser + "apt-get install chromium", true},
+		"there":                    {map[string]string{"id": root, "apt-get": "exit 100", "chromium": "exit 0"}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := tools(t, c.programs)
+			ci := "true"
+			if c.own {
+				ci = ""
+			}
+			said := tools(t, ci, c.programs)
 			if c.want != "" && !strings.Contains(said, c.want+"\n") || c.want == "" && strings.Contains(said, browser) {
 				t.Errorf("got\n%s\nwant %q of the browser", said, c.want)
 			}
