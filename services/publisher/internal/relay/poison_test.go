@@ -248,9 +248,8 @@ func TestSend_ALargeMessageHasTheTimeItNeeds(t *testing.T) {
 	})
 }
 
-// TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong parks a change
-// of 3 MiB where an attempt takes so long.
-func TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong(t *testing.T) {
+// TestPark_AnAttemptHasTimeForItsSize parks a change of 3 MiB where an attempt takes so long.
+func TestPark_AnAttemptHasTimeForItsSize(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		takes, parked time.Duration

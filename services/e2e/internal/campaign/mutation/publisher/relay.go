@@ -66,7 +66,7 @@ func relayGuards() []guard.Guard {
 			Cut:     "bound = min(2*bound, longestPark)",
 			With:    "bound = min(bound, longestPark)",
 			Package: relay,
-			Tests:   []string{"TestPark_AnAttemptHasTimeForItsSizeAndTwiceAsMuchAfterOneThatTookTooLong"},
+			Tests:   []string{"TestPark_AnAttemptHasTimeForItsSize"},
 		},
 		{
 			Name:    "relay: a refused save ends the term",
