@@ -216,7 +216,11 @@ func (c *campaign) layOutOver(place cluster.Place) error {
 // surroundings writes down what operators, or a second group, need beside the relay, and returns the
 // arguments that the servers take for it.
 func (c *campaign) surroundings(root string) (args []string, err error) {
-	if c.cfg.Operators == "" && !c.cfg.mode().Beside && !c.cfg.mode().Repairs {
+	var more []string
+	if c.cfg.Operators != "" || c.cfg.mode().Beside || c.cfg.mode().Repairs {
+		more = append(more, elsewhere, besideSub)
+	}
+	if len(more) == 0 && !c.cfg.mode().Mixed() {
 		return nil, nil
 	}
 	if c.besideFile, err = c.cfg.mode().BesideProjection(root, c.dir); err != nil {
@@ -226,7 +230,7 @@ func (c *campaign) surroundings(root string) (args []string, err error) {
 	if c.cfg.restores() {
 		window = modes.ShortestWindow
 	}
-	file, err := modes.Entities(c.dir, cluster.DefaultNames(), window, elsewhere, besideSub)
+	file, err := c.cfg.mode().Entities(c.dir, cluster.DefaultNames(), window, more...)
 	return []string{"--config", file}, err
 }
 

@@ -113,6 +113,9 @@ func (c *Config) mode() modes.Mode {
 		}
 	case !c.Plain:
 		m = modes.Draw(c.Seed)
+		if c.Backend != nil {
+			delete(m.Publisher, "BATCHING") // a topic that is given may be partitioned
+		}
 	}
 	switch {
 	case c.Repairs == "yes":

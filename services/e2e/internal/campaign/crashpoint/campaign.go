@@ -129,8 +129,12 @@ func (c *campaign) layOut(ctx context.Context, place *cluster.Place) (err error)
 	projectors := map[string]string{"CRASH_LIMIT": "1000"}
 	maps.Copy(projectors, mode.Projector)
 	var args []string
-	if mode.Beside {
-		file, err := modes.Entities(c.dir, names, modes.UsualWindow, modes.Beside)
+	if mode.Beside || mode.Mixed() {
+		var more []string
+		if mode.Beside {
+			more = append(more, modes.Beside)
+		}
+		file, err := mode.Entities(c.dir, names, modes.UsualWindow, more...)
 		if err != nil {
 			return err
 		}

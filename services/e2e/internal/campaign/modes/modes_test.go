@@ -1,12 +1,14 @@
 package modes
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"changerelay/services/e2e/internal/check/expect"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 func TestDraw_TakesEveryValueOfEverySetting(t *testing.T) {
@@ -117,5 +119,20 @@ func TestString_SaysWhatIsNotTheDefault(t *testing.T) {
 	m := Mode{Publisher: map[string]string{"B": "2", "A": "1"}, Beside: true, Keyed: true, InGo: true}
 	if got, want := m.String(), "publishers: A=1 B=2; projectors: defaults; a second group; documents of another key; a projection in Go"; got != want {
 		t.Errorf("text: got %q, want %q", got, want)
+	}
+}
+
+// Sends of several aggregates go to a topic that takes them.
+func TestEntities_ATopicTakesWhatIsSentToIt(t *testing.T) {
+	t.Parallel()
+	for batching, want := range map[string]string{"": `"EnablePartitioning":true`, "mixed": `"EnablePartitioning":false`} {
+		m := Mode{Publisher: map[string]string{"BATCHING": batching}}
+		path, err := m.Entities(t.TempDir(), cluster.DefaultNames(), UsualWindow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("BATCHING=%q: got %s and %v, want %s", batching, text, err, want)
+		}
 	}
 }

@@ -155,9 +155,13 @@ const (
 	ShortestWindow = Window(20 * time.Second)
 )
 
+// Mixed tells whether sends hold messages of several aggregates, which a partitioned topic
+// that looks for duplicates refuses.
+func (m Mode) Mixed() bool { return m.Publisher["BATCHING"] == "mixed" }
+
 // Entities writes a namespace as the sandbox has it by default, with more
-// subscriptions that take sessions.
-func Entities(dir string, names cluster.Names, window Window, more ...string) (string, error) {
+// subscriptions that take sessions, and a topic that takes what the mode's publishers send.
+func (m Mode) Entities(dir string, names cluster.Names, window Window, more ...string) (string, error) {
 	type object map[string]any
 	subscription := func(name string, sessions bool) object {
 		return object{"Name": name, "Properties": object{"RequiresSession": sessions, "LockDuration": "PT30S", "MaxDeliveryCount": 10}}
@@ -167,7 +171,7 @@ func Entities(dir string, names cluster.Names, window Window, more ...string) (s
 		subscriptions = append(subscriptions, subscription(name, true))
 	}
 	topic := object{"Name": names.Topic, "Subscriptions": subscriptions, "Properties": object{
-		"EnablePartitioning": true, "RequiresDuplicateDetection": true, "DuplicateDetectionHistoryTimeWindow": fmt.Sprintf("PT%dS", int(time.Duration(window).Seconds())),
+		"EnablePartitioning": !m.Mixed(), "RequiresDuplicateDetection": true, "DuplicateDetectionHistoryTimeWindow": fmt.Sprintf("PT%dS", int(time.Duration(window).Seconds())),
 	}}
 	text, err := json.Marshal(object{"UserConfig": object{"Namespaces": []object{{"Name": "sandbox", "Topics": []object{topic}}}}})
 	if err != nil {
