@@ -26,16 +26,19 @@ const (
 // again, by the next one, and nothing is missed or turned around.
 func TestCopy_PublishersKilledWhileTheyCopyLoseAndReorderNothing(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(*testing.T) *relay{
-		"a snapshot at the start":         beginSnapshot,
-		"a heal after the history's loss": beginHeal,
+	for name, c := range map[string]struct {
+		begin     func(*testing.T) *relay
+		tolerated []string
+	}{
+		"a snapshot at the start":         {beginSnapshot, []string{witness.Copied}},
+		"a heal after the history's loss": {beginHeal, []string{witness.Copied, witness.LedgerGaps}}, // the ledger names the heal
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed of the moments: %d", seed)
 			draw := rand.New(rand.NewPCG(seed, 0))
-			r := begin(t)
+			r := c.begin(t)
 			stop := r.writing(t, rate/4)
 			var term int64
 			for n := range int64(copyKills) {
@@ -48,7 +51,7 @@ func TestCopy_PublishersKilledWhileTheyCopyLoseAndReorderNothing(t *testing.T) {
 			})
 			await(t, "the stream to follow", r.appliedMore(200))
 			stop()
-			r.judge(t, witness.Copied)
+			r.judge(t, c.tolerated...)
 		})
 	}
 }
