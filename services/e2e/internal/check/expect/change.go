@@ -38,6 +38,8 @@ type Change struct {
 	Sequence  string
 	Operation string
 	Time      time.Time
+	// At is the cluster time of the change, in whole seconds.
+	At time.Time
 	// Document is what the message shows of the document after the change; nil where it
 	// shows none. After is the document after the change, nil of a deletion.
 	Document, After bson.Raw
@@ -64,7 +66,8 @@ func OfChange(database, collection string, raw bson.Raw, images Images) (Change,
 		return c, false, errors.New("has no key, no token or no cluster time")
 	}
 	c.Sequence = fmt.Sprintf("%08x%08x.%s", seconds, increment, strings.ToUpper(token))
-	c.Time = time.Unix(int64(seconds), 0)
+	c.At = time.Unix(int64(seconds), 0)
+	c.Time = c.At
 	if dated {
 		c.Time = time.UnixMilli(wall)
 	}

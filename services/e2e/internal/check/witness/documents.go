@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -34,8 +35,9 @@ type documents struct {
 	kept    []changed
 	counts  map[string]int64
 	total   int
-	numbers map[validate.Event]int64 // the version of each change, by its fingerprint
-	ids     map[string]int64         // the same of those that are kept, by the message id
+	numbers map[validate.Event]int64     // the version of each change, by its fingerprint
+	ids     map[string]int64             // the same of those that are kept, by the message id
+	times   map[validate.Event]time.Time // the cluster times of those that are kept
 	// shown are the prints of the document after each change, where documents are looked
 	// up, updates the changes that show what was looked up.
 	shown   map[string][]uint32
@@ -51,7 +53,7 @@ type changed struct {
 
 func newDocuments(of Documents, names cluster.Names, into *record) *documents {
 	return &documents{
-		Documents: of, names: names, into: into, counts: make(map[string]int64), numbers: make(map[validate.Event]int64), ids: make(map[string]int64),
+		Documents: of, names: names, into: into, counts: make(map[string]int64), numbers: make(map[validate.Event]int64), ids: make(map[string]int64), times: make(map[validate.Event]time.Time),
 		shown: make(map[string][]uint32), updates: make(map[validate.Event]bool),
 	}
 }
@@ -90,6 +92,7 @@ func (d *documents) take(c expect.Change) error {
 	}
 	if d.Keeps {
 		d.ids[c.Message[expect.MessageID]] = this.version
+		d.times[this.event()] = c.At
 		d.kept = append(d.kept, this)
 		return nil
 	}
@@ -103,19 +106,28 @@ func (d *documents) seen() int {
 	return d.total
 }
 
-// each calls each for the changes that were kept.
+// each calls each for the changes that were kept, which may ask for more of them.
 func (d *documents) each(each func(changed) error) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.failed != nil {
-		return d.failed
+	kept, failed := d.kept, d.failed
+	d.mu.Unlock()
+	if failed != nil {
+		return failed
 	}
-	for _, c := range d.kept {
+	for _, c := range kept {
 		if err := each(c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writtenAt is the cluster time of a change, in whole seconds; false where it is not kept.
+func (d *documents) writtenAt(e validate.Event) (time.Time, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, known := d.times[e]
+	return at, known
 }
 
 // VersionOf is the version of the event with a message id, where the source is in

@@ -3,12 +3,14 @@ package witness
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/cluster"
+	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
@@ -24,11 +26,21 @@ func changesOf(t *testing.T, of Documents) (*documents, *record) {
 func takeChanges(t *testing.T, of Documents, r *record) *documents {
 	t.Helper()
 	d := newDocuments(of, cluster.DefaultNames(), r)
+	showChanges(t, d)
+	return d
+}
+
+// changesAt is the cluster time of those changes, in seconds since 1970.
+const changesAt = 0x6921d1e1
+
+// showChanges shows those changes.
+func showChanges(t *testing.T, d *documents) {
+	t.Helper()
 	for i, operation := range []string{"insert", "update", "update", "delete"} {
 		change := bson.D{
 			{Key: "_id", Value: bson.D{{Key: "_data", Value: fmt.Sprintf("826921d1e10000000%d04", i+1)}}},
 			{Key: "operationType", Value: operation},
-			{Key: "clusterTime", Value: bson.Timestamp{T: 0x6921d1e1, I: uint32(i + 1)}},
+			{Key: "clusterTime", Value: bson.Timestamp{T: changesAt, I: uint32(i + 1)}},
 			{Key: "documentKey", Value: bson.D{{Key: "_id", Value: "o"}}},
 		}
 		if operation != "delete" {
@@ -46,7 +58,6 @@ func takeChanges(t *testing.T, of Documents, r *record) *documents {
 	if d.failed != nil || d.seen() != 4 {
 		t.Fatalf("got %d changes, error %v, want 4", d.seen(), d.failed)
 	}
-	return d
 }
 
 // sendOf is a change's message, as it comes, showing what the document was after another.
@@ -122,5 +133,38 @@ func TestDocuments_AreInDocumentsOfAnotherKeyAndOfAProjectionInGo(t *testing.T) 
 	steps := r.stepped.documents
 	if len(steps) != 4 || fmt.Sprint(steps["o/0"]) != "map[events:4 latest:0 sum:0]" || fmt.Sprint(steps["o/order_events.update"]) != "map[events:2 latest:0 sum:0]" {
 		t.Errorf("in Go: got %v, want all changes under version 0, and each kind by itself", steps)
+	}
+}
+
+// Many changes are acknowledged together, long after the first of them.
+func TestForgive_GoesByTheClusterTimeOfChangesThatAreDocuments(t *testing.T) {
+	t.Parallel()
+	s := newStageOf(t, Latest.OfDocuments(Documents{Images: expect.Images{Full: expect.Required}, Keeps: true}))
+	showChanges(t, s.documents)
+	s.Ledger.Wrote([]orders.Event{event("o", 1), event("o", 2), event("o", 3), event("o", 4)})
+	for _, tt := range []struct {
+		from, to int64
+		want     pardon
+	}{
+		{changesAt - 1, changesAt, unsent},
+		{changesAt, changesAt + 1, unsent},
+		{changesAt - 2, changesAt - 1, due},
+		{changesAt + 1, changesAt + 2, due},
+		{time.Now().Add(-time.Minute).Unix(), time.Now().Add(time.Minute).Unix(), due}, // acknowledged then
+	} {
+		if _, err := s.State().Collection(gapsLedger).DeleteMany(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		insert(t, s.State().Collection(gapsLedger), bson.D{{Key: "stream", Value: "s"}, {Key: "decision", Value: "reset"}, {Key: "fromTime", Value: time.Unix(tt.from, 0)}, {Key: "toTime", Value: time.Unix(tt.to, 0)}})
+		if _, _, err := s.Forgive(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.forgiven(source.Stored{Event: event("o", 1)}); got != tt.want {
+			t.Errorf("a line from %d to %d, against changes of %d: forgiven %v, want %v", tt.from, tt.to, int64(changesAt), got, tt.want)
+		}
+		v, err := s.Judge(t.Context())
+		if lost := v.Violation(LostBeforeTopic); err != nil || (lost.Count == 0) != (tt.want == unsent) {
+			t.Errorf("a line from %d to %d, against changes of %d: lost %v, error %v", tt.from, tt.to, int64(changesAt), lost, err)
+		}
 	}
 }

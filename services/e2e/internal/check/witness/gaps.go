@@ -18,7 +18,8 @@ import (
 const gapsLedger = "stream_gaps"
 
 // gapSlack is how far an acknowledgement may be from the cluster time of its
-// events, which the ledger keeps by the second.
+// events, which the ledger keeps by the second. Changes whose cluster time is seen
+// need none.
 const gapSlack = 2 * time.Second
 
 // Gap is a line of the ledger: a stretch of time of which changes were passed over.
@@ -39,10 +40,10 @@ const (
 	lost      = "lost"
 )
 
-// covers says whether the line names an aggregate's event that was acknowledged at a
-// time. One that has no end names nothing: nobody has gone on from it.
-func (g Gap) covers(aggregate string, at time.Time) bool {
-	return g.passesOver() && validate.Carries(g.Stream, aggregate) && !at.Before(g.From.Add(-gapSlack)) && !at.After(g.To.Add(gapSlack))
+// covers says whether the line names an aggregate's event that was written at a time,
+// give or take the slack. One that has no end names nothing: nobody has gone on from it.
+func (g Gap) covers(aggregate string, at time.Time, slack time.Duration) bool {
+	return g.passesOver() && validate.Carries(g.Stream, aggregate) && !at.Before(g.From.Add(-slack)) && !at.After(g.To.Add(slack))
 }
 
 // passesOver says whether the line is about a stretch that is not sent. Others tell where
@@ -112,8 +113,8 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 		if change, known := leftOut[this]; !came && known && d.names(this, change, false) {
 			return unsent
 		}
-		at, known := w.Ledger.WrittenAt(e.Aggregate, e.Version)
-		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(e.Aggregate, at) }) {
+		at, slack, known := w.writtenAt(this)
+		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(e.Aggregate, at, slack) }) {
 			return due
 		}
 		return how
@@ -127,6 +128,19 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 		return w.gone(e)
 	}
 	return gaps, unknown, nil
+}
+
+// writtenAt is when an event was written, and how far its cluster time may be from that;
+// false where nobody knows. The changes of a source in documents mode tell it
+// themselves: many of them are acknowledged together, the first of them long after it
+// was written.
+func (w *Witness) writtenAt(e validate.Event) (at time.Time, slack time.Duration, known bool) {
+	if w.documents != nil {
+		at, known = w.documents.writtenAt(e)
+		return at, 0, known
+	}
+	at, known = w.Ledger.WrittenAt(e.Aggregate, e.Version)
+	return at, gapSlack, known
 }
 
 // sendsOf says of each event that was sent whether a later one of its aggregate

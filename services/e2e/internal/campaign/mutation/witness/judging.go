@@ -32,6 +32,22 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestForgive_TakesNothingForALineThatIsNoGap"},
 		},
 		{
+			Name:    "witness: a line of the ledger is held against the cluster time of a change",
+			File:    witness + "/gaps.go",
+			Cut:     "at, known = w.documents.writtenAt(e)",
+			With:    "at, known = w.Ledger.WrittenAt(e.Aggregate, e.Version)",
+			Package: witness,
+			Tests:   []string{"TestForgive_GoesByTheClusterTimeOfChangesThatAreDocuments"},
+		},
+		{
+			Name:    "witness: a cluster time that was seen is held against the ledger without slack",
+			File:    witness + "/gaps.go",
+			Cut:     "return at, 0, known",
+			With:    "return at, gapSlack, known",
+			Package: witness,
+			Tests:   []string{"TestForgive_GoesByTheClusterTimeOfChangesThatAreDocuments"},
+		},
+		{
 			Name:    "witness: a line of one partition forgives no loss of another",
 			File:    validate + "/stream.go",
 			Cut:     "h.Sum64()%partitions == index",
