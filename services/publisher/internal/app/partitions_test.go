@@ -222,6 +222,67 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 	}
 }
 
+// TestPartitions_WhatHasAPlaceIsAcceptedBesideWhatHasNone loses the checkpoint of one of
+// two, sets that of the other back, and types the first command of each halt.
+func TestPartitions_WhatHasAPlaceIsAcceptedBesideWhatHasNone(t *testing.T) {
+	t.Parallel()
+	const lost, behind = "shop.events-0of2", "shop.events-1of2"
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	c := configured(servers, split(2), patient)
+	first := run(t, c)
+	first.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 40, 10)
+	source.wantAll(t, source.drain(t, servers))
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	kept := state(t, servers, "resume_tokens")
+	if _, err := kept.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: lost}}); err != nil {
+		t.Fatal(err)
+	}
+	earlier := bson.D{{Key: "$set", Value: bson.D{{Key: "term", Value: int64(0)}}}}
+	if _, err := kept.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: behind}}, earlier); err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, c)
+	why := map[string]string{}
+	p.awaitOverview(t, "both to halt", func(o app.Overview) bool {
+		for _, stream := range o.Streams {
+			if stream.State == "halted" {
+				why[stream.Stream] = stream.LastError
+			}
+		}
+		return len(why) == 2
+	})
+	for i, name := range []string{behind, lost} {
+		all := remedies(why[name], time.Now().Add(-time.Second).Format(time.RFC3339))
+		if len(all) == 0 {
+			t.Fatalf("%s: %q has no command", name, why[name])
+		}
+		var said strings.Builder
+		var err error
+		testserver.Eventually(t, "the halt to be written down", func() bool {
+			said.Reset()
+			_, err = program(c).Do(t.Context(), all[0], io.Discard, &said)
+			return err == nil || !strings.Contains(err.Error(), "is held by")
+		})
+		if err != nil {
+			t.Fatalf("%s: %q = %v", name, all[0], err)
+		}
+		if told := strings.Contains(said.String(), lost+" has no place to accept") && strings.Contains(said.String(), "checkpoint reset --partition 0 --why TEXT"); told != (name == behind) {
+			t.Errorf("%s: %q says %q, want the other one named where it is not decided", name, all[0], said.String())
+		}
+		p.awaitOverview(t, name+" to publish, and what is not decided to stay halted", func(o app.Overview) bool {
+			states := map[string]string{}
+			for _, stream := range o.Streams {
+				states[stream.Stream] = stream.State
+			}
+			return states[name] == "publishing" && (i > 0 || states[lost] == "halted")
+		})
+	}
+}
+
 // TestPartitions_OfAnotherNumberThanWasLostAreNoFirstStart leaves nothing but the
 // ledger of a stream without partitions, and starts it with some.
 func TestPartitions_OfAnotherNumberThanWasLostAreNoFirstStart(t *testing.T) {

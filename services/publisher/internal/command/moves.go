@@ -243,9 +243,8 @@ func (d *deciding) refuseFuture(place checkpoint.Place) error {
 // check refuses what must not be decided about one checkpoint.
 func (d *deciding) check(name string) error {
 	record, kept := d.scope.Records[name], d.scope.Checkpoints[name]
-	_, exists := d.scope.Checkpoints[name]
-	if d.action == mongostate.Accept && (!exists || !kept.Pinned()) {
-		return fmt.Errorf("checkpoint %q has no place to accept: use publisher checkpoint set PLACE or publisher checkpoint reset", name)
+	if len(d.acceptable([]string{name})) == 0 {
+		return fmt.Errorf("checkpoint %q has no place to accept: use publisher checkpoint set PLACE --why TEXT or publisher checkpoint reset --why TEXT", name)
 	}
 	if d.action == mongostate.Accept {
 		if err := d.refuseFuture(kept.Place); err != nil {

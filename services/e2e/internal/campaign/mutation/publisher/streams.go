@@ -280,10 +280,18 @@ func streamGuards() []guard.Guard {
 		{
 			Name:    "moves: without a number a command is about the halted partitions",
 			File:    command + "/chosen.go",
-			Cut:     "names = halted",
-			With:    "names = all",
+			Cut:     "names = d.acceptable(halted)",
+			With:    "names = d.acceptable(all)",
 			Package: app,
 			Tests:   []string{"TestPartitions_ACommandIsAboutThoseThatAreHalted"},
+		},
+		{
+			Name:    "moves: what has a place is accepted beside what has none",
+			File:    command + "/chosen.go",
+			Cut:     "return d.action == mongostate.Accept && !",
+			With:    "return d.partition != \"\" && !",
+			Package: app,
+			Tests:   []string{"TestPartitions_WhatHasAPlaceIsAcceptedBesideWhatHasNone"},
 		},
 		{
 			Name:    "parked: an empty list says that there is no such stream",
