@@ -173,10 +173,15 @@ func (c *campaign) drainBeside(ctx context.Context) error {
 	}
 	defer n.Kill()
 	c.witness.AwaitBeside(besideSub)
-	if err := c.witness.AwaitStill(ctx, time.Second); err != nil {
-		return err
+	for range remedies {
+		if err := c.witness.AwaitStill(ctx, time.Second); err != nil {
+			return err
+		}
+		if !c.giveUpEarly(ctx, n, halts+"."+beside) {
+			return c.halt(ctx, n)
+		}
 	}
-	return c.halt(ctx, n)
+	return fmt.Errorf("aggregates of another group are halted after %d remedies", remedies)
 }
 
 // groupBeside is the mistake that is none.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -94,6 +96,7 @@ func (c *campaign) awaitPurge(ctx context.Context, n *cluster.Node, o *odd) erro
 // putAllRight deals with what is still set aside, of whatever order: what was sent
 // again may have been set aside again. It says whether there was anything.
 func (c *campaign) putAllRight(ctx context.Context) bool {
+	early := c.giveUpEarly(ctx, c.cluster.Projectors[0], halts)
 	open := c.opened()
 	c.mu.Lock()
 	all := slices.Clone(c.odd)
@@ -110,7 +113,41 @@ func (c *campaign) putAllRight(ctx context.Context) bool {
 		}
 		c.note("remedy", "what is set aside of "+o.aggregate+" is dealt with", fmt.Sprintf("done: %t", c.putRight(ctx, n, o)))
 	}
-	return len(open) > 0
+	return early || len(open) > 0
+}
+
+// beganLater matches the reason of a halt for an event from before the one with which its
+// aggregate began in the read model, and the version of that one: the stream was set back
+// to before it, after it had passed over what was written until then.
+var beganLater = regexp.MustCompile(`did not begin with the aggregate: .* at sequence ([0-9]+), and this event`)
+
+// giveUpEarly discards what came from before the beginning of its aggregate and halts it,
+// and redrives the rest. n is a projector of the group whose halts are in that
+// collection. It says whether there was anything.
+func (c *campaign) giveUpEarly(ctx context.Context, n *cluster.Node, halts string) bool {
+	var all []struct {
+		ID     string `bson:"_id"`
+		Reason string `bson:"reason"`
+	}
+	cursor, err := c.witness.ReadModel().Collection(halts).Find(ctx, bson.D{{Key: "reason", Value: bson.Regex{Pattern: beganLater.String()}}})
+	if err == nil {
+		err = cursor.All(ctx, &all)
+	}
+	if err != nil {
+		c.say("look for halts: %v", err)
+	}
+	for _, h := range all {
+		began, _ := strconv.ParseInt(beganLater.FindStringSubmatch(h.Reason)[1], 10, 64)
+		o := &odd{aggregate: h.ID}
+		for _, a := range c.messages(ctx, n, o) {
+			if a.Version < began {
+				c.discard(ctx, n, o, a.EventID)
+			}
+		}
+		output, err := n.CommandIn(ctx, nil, "parked", "redrive", h.ID)
+		c.note("remedy", fmt.Sprintf("events of %s from before its version %d, with which it began, are given up", h.ID, began), outcomeOf(output, err))
+	}
+	return len(all) > 0
 }
 
 // isAside says whether something of an order is set aside: a message may be parked

@@ -15,6 +15,22 @@ func Campaigns() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "chaos: what came from before the beginning of its aggregate is given up",
+			File:    chaos + "/remedies.go",
+			Cut:     "early := c.giveUpEarly(ctx, c.cluster.Projectors[0], halts)",
+			With:    "early := false",
+			Package: chaos,
+			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
+		},
+		{
+			Name:    "chaos: what came from behind the beginning of its aggregate is not given up",
+			File:    chaos + "/remedies.go",
+			Cut:     "if a.Version < began {",
+			With:    "if a.Version > 0 {",
+			Package: chaos,
+			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
+		},
+		{
 			Name:    "chaos: readers have seen what was built anew",
 			File:    chaos + "/mended.go",
 			Cut:     "c.repairs.readsAnew == 0 || c.repairs.rebuilt[c.rebuilt()] == 0",
