@@ -25,7 +25,8 @@ func (c *campaign) mendAll(ctx context.Context) error {
 		return err
 	}
 	for range mendRounds {
-		if err := c.witness.AwaitStill(ctx, time.Second); err != nil {
+		// That nothing moves is not enough: nobody may lead for a while.
+		if err := c.witness.AwaitSettled(ctx); err != nil {
 			return err
 		}
 		halted, err := c.dealWithHalts(ctx)

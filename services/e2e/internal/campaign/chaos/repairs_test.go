@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/cluster/clustertest"
+	"changerelay/services/e2e/internal/harness/orders"
 )
 
 // repairing is a campaign whose publisher answers every command by a shell script.
@@ -78,5 +81,18 @@ esac`)
 		if len(c.repairs.resends) != test.total || c.repairs.judged != test.judged || c.broken.Count > 0 {
 			t.Errorf("%s: got %d resends, %d judged and %v, want %d and %d", name, len(c.repairs.resends), c.repairs.judged, c.broken, test.total, test.judged)
 		}
+	}
+}
+
+// Nothing moves while nobody leads, and then not all that was written is there to be compared.
+func TestMendAll_WaitsForWhatIsNotSentYet(t *testing.T) {
+	t.Parallel()
+	c := repairing(t, `echo '{"id":"r","state":"done"}'`)
+	c.repairs.resends = []resend{{id: "r", selects: everything}}
+	c.witness.Ledger.Wrote([]orders.Event{{Aggregate: "a", Version: 1}})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := c.mendAll(ctx); err == nil || !strings.Contains(err.Error(), "0 of 1 events in the read model") {
+		t.Errorf("with an event that is not sent: got %v, want it waited for", err)
 	}
 }

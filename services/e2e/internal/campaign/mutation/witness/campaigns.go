@@ -31,6 +31,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
 		},
 		{
+			Name:    "chaos: what is not sent yet is waited for before damage is looked for",
+			File:    chaos + "/mended.go",
+			Cut:     "c.witness.AwaitSettled(ctx)",
+			With:    "c.witness.AwaitStill(ctx, time.Second)",
+			Package: chaos,
+			Tests:   []string{"TestMendAll_WaitsForWhatIsNotSentYet"},
+		},
+		{
 			Name:    "chaos: readers have seen what was built anew",
 			File:    chaos + "/mended.go",
 			Cut:     "c.repairs.readsAnew == 0 || c.repairs.rebuilt[c.rebuilt()] == 0",
