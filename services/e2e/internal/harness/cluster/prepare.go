@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,7 +37,9 @@ func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 	}
 	p := Place{Root: root, Dir: w.Dir}
 	if p.Dir == "" {
-		p.Dir = filepath.Join(root, ".run", kind+"-"+time.Now().Format("20060102-150405"))
+		if p.Dir, err = newDir(filepath.Join(root, ".run"), kind+"-"+time.Now().Format("20060102-150405")); err != nil {
+			return Place{}, fmt.Errorf("make directory of the run: %w", err)
+		}
 	}
 	// What is printed, and written into scripts, holds in other directories, too.
 	for _, path := range []*string{&p.Dir, &w.Bin} {
@@ -55,4 +59,19 @@ func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 		p.Binaries, err = Build(ctx, root, filepath.Join(root, ".run", "bin"), w.Version)
 	}
 	return p, err
+}
+
+// newDir makes a directory that was not there before: of that name, or with a number
+// behind it where another run has begun in the same second.
+func newDir(parent, name string) (string, error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(parent, name)
+	for n := 2; ; n++ {
+		if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+			return dir, err
+		}
+		dir = filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
+	}
 }

@@ -28,3 +28,13 @@ func TestPrepare_WhatIsPrintedHoldsInOtherDirectories(t *testing.T) {
 		t.Errorf("Prepare = %+v, %v, want it below %s", place, err, bin)
 	}
 }
+
+func TestNewDir_TwoRunsOfOneSecondHaveTheirOwn(t *testing.T) {
+	t.Parallel()
+	parent := filepath.Join(t.TempDir(), ".run")
+	for _, want := range []string{"chaos-1", "chaos-1-2", "chaos-1-3"} {
+		if got, err := newDir(parent, "chaos-1"); err != nil || got != filepath.Join(parent, want) {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+}

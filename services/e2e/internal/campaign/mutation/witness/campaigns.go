@@ -5,13 +5,14 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 // Campaigns are guards of what campaigns say of their own runs.
 func Campaigns() []guard.Guard {
 	const (
-		chaos  = "services/e2e/internal/campaign/chaos"
-		crash  = "services/e2e/internal/campaign/crashpoint"
-		liars  = "services/e2e/internal/campaign/liars"
-		mutate = "services/e2e/internal/campaign/mutation"
-		suite  = "services/sandbox/internal/mongodb/driversuite"
-		long   = "services/e2e/internal/campaign/long"
-		accept = "services/e2e/internal/campaign/accept"
+		chaos   = "services/e2e/internal/campaign/chaos"
+		crash   = "services/e2e/internal/campaign/crashpoint"
+		liars   = "services/e2e/internal/campaign/liars"
+		mutate  = "services/e2e/internal/campaign/mutation"
+		suite   = "services/sandbox/internal/mongodb/driversuite"
+		long    = "services/e2e/internal/campaign/long"
+		accept  = "services/e2e/internal/campaign/accept"
+		cluster = "services/e2e/internal/harness/cluster"
 	)
 	return []guard.Guard{
 		{
@@ -37,6 +38,14 @@ func Campaigns() []guard.Guard {
 			With:    "c.witness.AwaitStill(ctx, time.Second)",
 			Package: chaos,
 			Tests:   []string{"TestMendAll_WaitsForWhatIsNotSentYet"},
+		},
+		{
+			Name:    "campaigns: no two runs share a directory",
+			File:    cluster + "/prepare.go",
+			Cut:     "!errors.Is(err, fs.ErrExist)",
+			With:    "err == nil || errors.Is(err, fs.ErrExist)",
+			Package: cluster,
+			Tests:   []string{"TestNewDir_TwoRunsOfOneSecondHaveTheirOwn"},
 		},
 		{
 			Name:    "chaos: readers have seen what was built anew",
