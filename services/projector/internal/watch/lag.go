@@ -43,7 +43,7 @@ const quietTime = 10 * time.Second
 // event took; nothing once the broker says that there is nothing to do, and then at most
 // for how long it could not be reached; growing while events cannot be had, decoded or
 // stored, and while none becomes readable at least as much as what is in hand is old.
-// False until known.
+// Before the first event it is for how long one of these lasts; false where none does.
 func (l *lag) current(engine Engine) (time.Duration, bool) {
 	behind, known := l.ofEvents(engine)
 	if _, since := engine.Undecodable(); !since.IsZero() {
@@ -64,7 +64,11 @@ func (l *lag) ofEvents(engine Engine) (time.Duration, bool) {
 		}
 		return time.Since(unreachable), true
 	case last == 0:
-		return 0, false
+		if !some || time.Since(oldest) <= quietTime {
+			oldest = time.Time{}
+		}
+		since := earliest(still, unreachable, engine.Applying().Since(), oldest)
+		return max(time.Since(since), 0), !since.IsZero()
 	case engine.Applying().Current() != nil || !unreachable.IsZero():
 		return took + time.Since(time.Unix(0, last)), true
 	case !still.IsZero():
@@ -75,10 +79,12 @@ func (l *lag) ofEvents(engine Engine) (time.Duration, bool) {
 	return took, true
 }
 
-// earliest is the earlier one of two times of which each may be zero, for none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
+// earliest is the earliest of times of which each may be zero, for none.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, one := range times {
+		if first.IsZero() || !one.IsZero() && one.Before(first) {
+			first = one
+		}
 	}
-	return a
+	return first
 }

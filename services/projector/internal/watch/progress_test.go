@@ -169,6 +169,43 @@ func TestProgress_FallsBehindWhileNothingIsApplied(t *testing.T) {
 	}
 }
 
+// A process that has applied nothing since its start is behind by as long as something stops
+// it; where nothing does, nobody knows yet.
+func TestProgress_FallsBehindBeforeTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	const lasts, unknown = 60, -1
+	for name, tt := range map[string]struct {
+		stops func(*engine)
+		want  float64
+	}{
+		"it is paused":                     {func(e *engine) { e.paused = time.Now() }, lasts},
+		"sessions bring nothing":           {func(e *engine) { e.empty = time.Now() }, lasts},
+		"what is in hand waits":            {func(e *engine) { e.oldest = time.Now() }, lasts},
+		"what is in hand has just come":    {func(e *engine) { e.oldest = time.Now().Add((lasts - 1) * time.Second) }, unknown},
+		"nothing can be stored":            {func(e *engine) { e.applying.Failed(errors.New("the read database does not answer")) }, lasts},
+		"the broker cannot be reached":     {func(e *engine) { e.accepting.Failed(errors.New("the subscription refuses")) }, lasts},
+		"what waits is older than a pause": {func(e *engine) { e.paused, e.oldest = time.Now(), time.Now().Add(-lasts*time.Second) }, 2 * lasts},
+		"nothing stops it":                 {func(*engine) {}, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				live, _ := versions(t)
+				p, engine := watch.NewProgress(projection.Projections{live}, nil), &engine{}
+				tt.stops(engine)
+				time.Sleep(lasts * time.Second) //nolint:forbidigo // in a bubble
+				got := float64(unknown)
+				if lag := p.Projections(engine)["p_v1"].LagSeconds; lag != nil {
+					got = *lag
+				}
+				if got != tt.want {
+					t.Errorf("after a minute: got %v, want %v (%v for unknown)", got, tt.want, unknown)
+				}
+			})
+		})
+	}
+}
+
 // What is sent again, or comes again, is old: it says nothing of how long events take now.
 func TestProgress_TakesNoLagFromWhatComesAgain(t *testing.T) {
 	t.Parallel()
