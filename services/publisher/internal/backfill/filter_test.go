@@ -13,6 +13,8 @@ import (
 
 	"changerelay/services/publisher/internal/backfill"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/resend"
 )
 
 // What matches a filter is read once and in order, however little of the index is
@@ -85,6 +87,48 @@ func TestFilter_ACopyReadsFromATimeOnThatIsGivenForEachChunk(t *testing.T) {
 		if want := fmt.Sprintf("%08x%08x.%016x", place.Start.Seconds, n, 2*n+1); string(batch.Changes[0].Position) != want {
 			t.Errorf("the first of chunk %d is at %s, want %s", n, batch.Changes[0].Position, want)
 		}
+	}
+}
+
+// A resend drops what is listed behind each chunk: it lists no more than a chunk.
+func TestFilter_AResendListsNoMoreThanItReads(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	fill(t, events, 3, 3)
+	want := sorted(t, events, byVersion)
+	c := config.Config{FieldAggregateID: byVersion[0], FieldVersion: byVersion[1], MaxInFlight: 8}
+	plan, err := c.Resend(resend.Selection{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through, passes := asking(t, events, "aggregate")
+	source := backfill.New(through, plan, begin(t, events), zerolog.Nop())
+	var read []string
+	for {
+		source.From(begin(t, events).Start)
+		batch, err := source.Read(t.Context())
+		if errors.Is(err, backfill.ErrDone) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, keys(batch.Changes)...)
+	}
+	if !slices.Equal(read, want) {
+		t.Errorf("read %v, want %v", read, want)
+	}
+	limits := 0
+	for _, command := range passes.commands {
+		if limit, ok := command.Lookup("pipeline", "3", "$limit").AsInt64OK(); ok {
+			limits++
+			if limit != int64(plan.Chunk) {
+				t.Errorf("%d keys are listed for a chunk of %d", limit, plan.Chunk)
+			}
+		}
+	}
+	if limits < len(want)/plan.Chunk {
+		t.Errorf("keys were listed %d times, want it for each chunk of %d", limits, plan.Chunk)
 	}
 }
 

@@ -197,11 +197,10 @@ func (p *eventsPrinter) open(ctx context.Context, client *mongo.Client, f events
 			return nil, err
 		}
 	}
-	plan, err := c.Resend(selection, f.rate)
+	plan, err := c.Events(selection, f.rate)
 	if err != nil {
 		return nil, err
 	}
-	plan.Rate = f.rate
 	place, err := backfill.Behind(nil)
 	if err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 		plan.Chunk = min(plan.Chunk, rate) // a second's: for so long an idle stream may not tell how far it is
 	}
 	plan.Bytes = int(min(mostResentBytes, c.WindowBytes()/resentShare))
+	plan.Listed, plan.ListedBytes = plan.Chunk, plan.Bytes // each chunk lists anew
 	var all bson.A
 	if len(s.Aggregates) > 0 {
 		var values bson.A
@@ -67,6 +68,15 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 		plan.Filter = bson.D{{Key: "$and", Value: all}}
 	}
 	return plan, nil
+}
+
+// Events is how the documents of a selection are read at a rate by who sends nothing. What
+// is listed then stays from chunk to chunk.
+func (c *Config) Events(s resend.Selection, rate int) (backfill.Plan, error) {
+	plan, err := c.Resend(s, rate)
+	plan.Rate = rate
+	plan.Listed, plan.ListedBytes = 0, c.Plan(time.Time{}).ListedBytes
+	return plan, err
 }
 
 // aggregateField is the path of the aggregate's id in a document of the source.
