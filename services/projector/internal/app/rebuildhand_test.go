@@ -75,4 +75,11 @@ func TestRebuild_IsNoneOfAnotherGroupsProjectionOfTheSameName(t *testing.T) {
 	if err != nil || lines[len(lines)-1]["to"] != 3.0 {
 		t.Errorf("a rebuild of totals, of which the other group has version 2: got %v and %v, want version 3", lines, err)
 	}
+
+	onTopic(t, second.Topic, r.db.Name(), theirs)
+	t.Setenv("READMODEL_GROUP", second.Group)
+	lines, err = runCommand(t, "rebuild", "--projection", "orders", "--why", "a test", "--publisher", r.publisher, "--dry-run")
+	if err != nil || lines[len(lines)-1]["to"] != 3.0 {
+		t.Errorf("the other group's rebuild of orders, of which this one has given out version 2: got %v and %v, want version 3", lines, err)
+	}
 }

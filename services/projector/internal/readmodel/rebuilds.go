@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,19 @@ func (s *Store) Rebuilds(ctx context.Context) (rebuild.Records, error) {
 	return records, nil
 }
 
-// Claimed is the highest number of a version of a projection of this name whose positions
-// are claimed, 0 for none. Another group's have documents elsewhere.
+// Claimed is the highest number of a version of a projection of this name that has, or had,
+// positions: one that is claimed, that has documents, or that a rebuild has given out; 0 for
+// none. Another group's count as well: its documents are elsewhere, and its positions are not.
 func (s *Store) Claimed(ctx context.Context, v *projection.Version) (highest int, err error) {
 	of := accountKey(v.Projection + "_v")
-	cursor, err := s.db.Collection(projection.Owners).Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: of}, {Key: "$lt", Value: of + ":"}}}})
-	var claims []ownership
+	cursor, err := s.db.Collection(projection.Owners).Find(ctx, bson.D{{Key: "$or", Value: bson.A{
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: of}, {Key: "$lt", Value: of + ":"}}}},
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: "$shape:"}, {Key: "$lt", Value: "$shape;"}}}},
+	}}})
+	var claims []struct {
+		Projection string `bson:"projection"` // of a claim
+		Of         string `bson:"of"`         // of a shape
+	}
 	if err == nil {
 		err = cursor.All(ctx, &claims)
 	}
@@ -57,8 +65,17 @@ func (s *Store) Claimed(ctx context.Context, v *projection.Version) (highest int
 		return 0, fmt.Errorf("read whose positions are claimed in %q: %w", projection.Owners, err)
 	}
 	for i := range claims {
-		if n, is := v.InAccount(claims[i].Projection); is {
+		if n, is := v.InAccount(cmp.Or(claims[i].Projection, claims[i].Of)); is {
 			highest = max(highest, n)
+		}
+	}
+	records, err := s.Rebuilds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i := range records {
+		if records[i].Projection == v.Projection {
+			highest = max(highest, records[i].Highest)
 		}
 	}
 	return highest, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -75,6 +76,44 @@ func TestRebuilds_OfOneNameAreToldApartByTheirDocuments(t *testing.T) {
 		if r := recorded(t, store, &v); r.Why != view || r.State != rebuild.Following {
 			t.Errorf("of %s: got %+v, want its own record", view, r)
 		}
+	}
+}
+
+// Positions stand under a projection's name, for all groups: the number of a version
+// that another group has there, or has had, is taken.
+func TestRebuilds_NumbersOfAnotherGroupsVersionsAreTaken(t *testing.T) {
+	t.Parallel()
+	v := projection.Version{Projection: "orders", View: "orders", Number: 1}
+	theirs := projection.Version{Projection: "orders", View: "others", Number: 1}
+	noted := func(note bson.D) func(*testing.T, *readmodel.Store, *mongo.Collection) error {
+		return func(t *testing.T, _ *readmodel.Store, owners *mongo.Collection) error {
+			t.Helper()
+			_, err := owners.InsertOne(t.Context(), note)
+			return err
+		}
+	}
+	for name, note := range map[string]func(*testing.T, *readmodel.Store, *mongo.Collection) error{
+		"with positions that are claimed": noted(bson.D{{Key: "_id", Value: "$account:orders_v4"}, {Key: "projection", Value: "orders_v4"}}),
+		"with documents":                  noted(bson.D{{Key: "_id", Value: "$shape:others_v4/orders_v4"}, {Key: "of", Value: "orders_v4"}, {Key: "in", Value: "others_v4"}}),
+		"given out by a rebuild that was cancelled": func(t *testing.T, store *readmodel.Store, _ *mongo.Collection) error {
+			t.Helper()
+			at := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+			return store.Revise(t.Context(), rebuild.Record{}, rebuild.Record{}.Begin(&theirs, 3, "c", "somebody", "a test", at).Abandon().Drop(4))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, database := servers.Mongo(t, nil)
+			store := readmodel.New(client, readmodel.Config{Database: database})
+			owners := client.Database(database).Collection(projection.Owners)
+			other := noted(bson.D{{Key: "_id", Value: "$shape:orders2_v9/orders2_v9"}, {Key: "of", Value: "orders2_v9"}})
+			if err := errors.Join(other(t, store, owners), note(t, store, owners)); err != nil {
+				t.Fatal(err)
+			}
+			if highest, err := store.Claimed(t.Context(), &v); err != nil || highest != 4 {
+				t.Errorf("the highest version: got %d and %v, want 4", highest, err)
+			}
+		})
 	}
 }
 

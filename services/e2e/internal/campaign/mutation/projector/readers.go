@@ -8,6 +8,7 @@ func readerGuards() []guard.Guard {
 	const (
 		once    = "TestRebuilds_TheSameStateIsLeftOnce"
 		named   = "TestRebuilds_OfOneNameAreToldApartByTheirDocuments"
+		taken   = "TestRebuilds_NumbersOfAnotherGroupsVersionsAreTaken"
 		held    = "TestRebuilds_ARecordThatIsHeldIsNobodyElses"
 		byHand  = "TestRebuild_WhatReadersSeeByHandIsNotDropped"
 		changed = "TestRebuild_OfAProjectionThatHasChangedIsBegunAgain"
@@ -53,6 +54,22 @@ func readerGuards() []guard.Guard {
 			With:    "if _, err = r.store.Claimed(",
 			Package: app,
 			Tests:   []string{"TestRebuild_IsNoneOfAnotherGroupsProjectionOfTheSameName"},
+		},
+		{
+			Name:    "readers: a rebuild gives out no number that another group has documents of",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     "cmp.Or(claims[i].Projection, claims[i].Of)",
+			With:    "cmp.Or(claims[i].Projection)",
+			Package: readmodel,
+			Tests:   []string{taken},
+		},
+		{
+			Name:    "readers: a rebuild gives out no number that another group's has given out",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     "if records[i].Projection == v.Projection {",
+			With:    "if records[i].Projection == v.Projection && records[i].View == v.View {",
+			Package: readmodel,
+			Tests:   []string{taken},
 		},
 		{
 			Name:    "readers: a record that a command has is nobody else's",
