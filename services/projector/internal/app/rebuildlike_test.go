@@ -160,3 +160,19 @@ func TestRebuild_OfAShardedCollectionIsRefused(t *testing.T) {
 		t.Errorf("collections after a rebuild that was refused: got %s", got)
 	}
 }
+
+// Servers from 8.0 on note collections that are not sharded beside those that are.
+func TestRebuild_OfATrackedCollectionThatIsNotShardedBegins(t *testing.T) {
+	r := newRebuilding(t, "rebuild-tracked")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	if _, err := r.db.Client().Database("config").Collection("collections").InsertOne(t.Context(), bson.D{
+		{Key: "_id", Value: r.db.Name() + ".orders_v1"}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "unsplittable", Value: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--why", "a test", "--publisher", r.publisher, "--dry-run")
+	if err != nil || lines[len(lines)-1]["to"] != 2.0 || lines[len(lines)-1]["refused"] != nil {
+		t.Errorf("a rebuild of a collection that is not sharded: got %v and %v, want it to begin", lines, err)
+	}
+}

@@ -27,6 +27,9 @@ type sharding struct {
 	ID      string   `bson:"_id"`
 	Key     bson.Raw `bson:"key"`
 	Dropped bool     `bson:"dropped"`
+	// Unsplittable is a collection that is not sharded, which servers from 8.0 on may
+	// keep there as well, with the key _id.
+	Unsplittable bool `bson:"unsplittable"`
 }
 
 // shardKeys are the keys of those collections that are sharded by another one
@@ -56,14 +59,14 @@ func (s *Store) sharded(ctx context.Context, collections []string) (found []shar
 		names[i] = s.db.Name() + "." + name
 	}
 	cursor, err := s.db.Client().Database("config").Collection("collections").Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}},
-		options.Find().SetProjection(bson.D{{Key: "key", Value: 1}, {Key: "dropped", Value: 1}}))
+		options.Find().SetProjection(bson.D{{Key: "key", Value: 1}, {Key: "dropped", Value: 1}, {Key: "unsplittable", Value: 1}}))
 	if err != nil {
 		return nil, fmt.Errorf("read how collections are sharded: %w", err)
 	}
 	if err := cursor.All(ctx, &found); err != nil {
 		return nil, fmt.Errorf("read how collections are sharded: %w", err)
 	}
-	return slices.DeleteFunc(found, func(c sharding) bool { return c.Dropped || c.Key == nil }), nil
+	return slices.DeleteFunc(found, func(c sharding) bool { return c.Dropped || c.Unsplittable || c.Key == nil }), nil
 }
 
 // ShardedBy is the shard key of a version's documents, as text; "" where they are not

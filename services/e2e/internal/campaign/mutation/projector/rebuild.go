@@ -393,5 +393,13 @@ func rebuildGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestRebuild_OfAShardedCollectionIsRefused"},
 		},
+		{
+			Name:    "rebuild: a collection that routers know and that is not sharded is rebuilt",
+			File:    readmodel + "/shardkey.go",
+			Cut:     "c.Dropped || c.Unsplittable ||",
+			With:    "c.Dropped ||",
+			Package: app,
+			Tests:   []string{"TestRebuild_OfATrackedCollectionThatIsNotShardedBegins"},
+		},
 	}
 }
