@@ -104,7 +104,8 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 		return nil, nil
 	case r.o.publisher == "":
 		if err := r.say(&rebuildStep{Step: "resend", Command: r.asked(), Waiting: []string{
-			"the publisher: run the command in its environment, and once publisher resend status says that it is done, and that none has failed, this one again with --resent",
+			"the publisher: run the command in its environment, and once publisher resend status says that it is done, and that none has failed, this one again with --resent; " +
+				"where a resend for the version has failed events or has ended incomplete, end the rebuild with --cancel and begin again, also where a later resend has neither: publisher resend status --all says it of each",
 		}}); err != nil {
 			return nil, err
 		}

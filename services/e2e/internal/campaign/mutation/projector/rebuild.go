@@ -154,6 +154,14 @@ func rebuildGuards() []guard.Guard {
 			Tests:   []string{leftHole},
 		},
 		{
+			Name:    "rebuild: whoever runs the resend by hand hears that no later one fills what it has left out",
+			File:    command + "/rebuildresend.go",
+			Cut:     "begin again, also where a later resend has neither",
+			With:    "begin again",
+			Package: app,
+			Tests:   []string{"TestRebuild_WithoutThePublishersCommandLineSaysWhenToBeginAgain"},
+		},
+		{
 			Name:    "rebuild: a resend of some events of an aggregate leaves out the others",
 			File:    command + "/rebuildresend.go",
 			Cut:     "some = some || !whole && own[i].partial()",
