@@ -200,20 +200,34 @@ func (s *Stream) whileRecorded(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// awaitDecision waits, and looks whether an operator has decided meanwhile. It
-// returns false when ctx ends.
+// awaitDecision waits, and looks whether an operator has decided meanwhile, or the
+// checkpoint is gone: what the halt says to do may be about it. It returns false when ctx
+// ends.
 func (s *Stream) awaitDecision(ctx context.Context, timeout time.Duration) bool {
+	before, _ := s.attempt(ctx)
 	for until := time.Now().Add(timeout); time.Now().Before(until); {
 		if !wait(ctx, lookInterval) {
 			return false
 		}
-		attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
-		record, err := s.State.Streams().Read(attempt, s.config.StreamName)
-		cancel()
-		if err == nil && record.DecidedAt.After(s.decidedAt) {
-			s.log.Info().Time("decided_at", record.DecidedAt).Msg("an operator has decided, claiming a new term")
+		found, err := s.attempt(ctx)
+		switch {
+		case err != nil:
+		case found.record.DecidedAt.After(s.decidedAt):
+			s.log.Info().Time("decided_at", found.record.DecidedAt).Msg("an operator has decided, claiming a new term")
 			return true
+		case before.exists && !found.exists:
+			s.log.Info().Msg("the checkpoint is gone, looking again")
+			return true
+		default:
+			before = found
 		}
 	}
 	return true
+}
+
+// attempt is read within the time of an attempt.
+func (s *Stream) attempt(ctx context.Context) (kept, error) {
+	attempt, cancel := context.WithTimeout(ctx, config.AttemptTimeout)
+	defer cancel()
+	return s.read(attempt)
 }

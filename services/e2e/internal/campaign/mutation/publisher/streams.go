@@ -270,6 +270,14 @@ func streamGuards() []guard.Guard {
 			Tests:   []string{"TestSettings_FromOneNamespaceToAnotherAndBackHalts"},
 		},
 		{
+			Name:    "lead: a halt does not go on telling of a checkpoint that is gone",
+			File:    stream + "/knowledge.go",
+			Cut:     "case before.exists && !found.exists:",
+			With:    "case before.exists && found.record.Retired:",
+			Package: stream,
+			Tests:   []string{"TestLead_AHaltIsLookedAtAgainWhenTheCheckpointIsGone"},
+		},
+		{
 			Name:    "claim: a record whose term went back halts",
 			File:    stream + "/knowledge.go",
 			Cut:     "case w.term > k.record.Term:",
