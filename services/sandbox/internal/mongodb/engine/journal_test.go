@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -190,6 +194,41 @@ func TestJournal_AStreamResumesAfterARestart(t *testing.T) {
 	e, j = recovered(t, dir)
 	e.mustInsert(t, Write{}, doc(t, "_id", 4))
 	expect(t, watch(t, e, StreamOptions{NS: things, Resume: &event.Token}), "insert 2", "insert 3", "insert 4")
+	must(t, j.Close())
+}
+
+// A snapshot's first record holds the counters. What was read without it keeps its ids.
+func TestJournal_ASalvageWithoutTheCountersOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, j := recovered(t, dir)
+	const mark = "fills the first record"
+	lost := oplog.Namespace{DB: things.DB, Collection: "a"}
+	_, err := e.Insert(t.Context(), Write{}, lost, []bson.Raw{doc(t, "_id", 1, "text", strings.Repeat(mark, pictureRecord/len(mark)+1))})
+	must(t, err)
+	e.mustInsert(t, Write{}, doc(t, "_id", 1), doc(t, "_id", 2), doc(t, "_id", 3))
+	must(t, e.compact())
+	must(t, j.Close())
+	snapshots, err := filepath.Glob(filepath.Join(dir, "snapshot-*"))
+	must(t, err)
+	content, err := os.ReadFile(snapshots[0])
+	must(t, err)
+	content[bytes.Index(content, []byte(mark))] ^= 1
+	must(t, os.WriteFile(snapshots[0], content, 0o600))
+	_, err = journal.Salvage(dir, func(feed journal.Feed) error { return feed(newEngine(Config{}).restore) })
+	must(t, err)
+
+	e, j = recovered(t, dir)
+	e.mustInsert(t, Write{}, doc(t, "_id", 4), doc(t, "_id", 5), doc(t, "_id", 6), doc(t, "_id", 7))
+	want := e.contents(t, nil, things)
+	if len(want) != 7 {
+		t.Errorf("got %q after the inserts, want the 3 documents that were kept and 4 new ones", want)
+	}
+	must(t, j.Close())
+	e, j = recovered(t, dir)
+	if got := e.contents(t, nil, things); !slices.Equal(got, want) {
+		t.Errorf("got %q after a restart, want %q", got, want)
+	}
 	must(t, j.Close())
 }
 

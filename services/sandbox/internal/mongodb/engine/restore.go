@@ -65,7 +65,7 @@ func (e *Engine) remember(entry oplog.Entry) {
 }
 
 func (e *Engine) restoreCounters(c counters) {
-	e.clock, e.lastRecord = c.clock, c.lastRecord
+	e.clock, e.lastRecord = max(e.clock, c.clock), max(e.lastRecord, c.lastRecord)
 	e.oplog.Forgot(c.cut)
 	for _, db := range c.databases {
 		e.databases[db] = true
@@ -96,12 +96,14 @@ func restoredCollection(ns oplog.Namespace, listed bson.Raw) (*collection, error
 	return newCollection(ns, options), nil
 }
 
-// restoreDocument adds to the collection that came last.
+// restoreDocument adds to the collection that came last. It keeps later records
+// above this one by itself: a salvage may have lost the counters.
 func (e *Engine) restoreDocument(r *decoder) error {
 	id, doc := int64(r.uint()), r.document()
 	if r.err != nil || e.filling == nil {
 		return errRecord
 	}
+	e.lastRecord = max(e.lastRecord, id)
 	return e.filling.table.Insert(id, doc, 0)
 }
 

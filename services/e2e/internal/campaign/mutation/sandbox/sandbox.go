@@ -30,6 +30,22 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestTransaction_ATransactionConflictsWithARename"},
 		},
 		{
+			Name:    "sandbox: a document that comes back keeps later ones above its record",
+			File:    engine + "/restore.go",
+			Cut:     "e.lastRecord = max(e.lastRecord, id)",
+			With:    "",
+			Package: engine,
+			Tests:   []string{"TestJournal_ASalvageWithoutTheCountersOverwritesNothing"},
+		},
+		{
+			Name:    "sandbox: a new document does not take the place of another",
+			File:    engine + "/storage/table.go",
+			Cut:     "if _, taken := t.Records.Get(id); taken {",
+			With:    "if _, taken := t.Records.Get(id); taken && false {",
+			Package: engine + "/storage",
+			Tests:   []string{"TestTable_InsertRefusesAnIDThatIsTaken"},
+		},
+		{
 			Name:    "sandbox: a rename waits for the transaction that makes its target",
 			File:    engine + "/ddl.go",
 			Cut:     "if maker := e.creating[to]; maker != nil {",

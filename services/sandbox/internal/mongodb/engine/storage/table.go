@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -40,8 +41,12 @@ func (t *Table) Snapshot() *Table {
 	return s
 }
 
-// Insert stores a new document. It changes nothing when it returns an error.
+// Insert stores a new document under an id that no other has. It changes nothing
+// when it returns an error.
 func (t *Table) Insert(id int64, doc bson.Raw, write uint64) error {
+	if _, taken := t.Records.Get(id); taken {
+		return fmt.Errorf("record %d is there already", id)
+	}
 	for i, ix := range t.Indexes {
 		if err := ix.add(id, doc); err != nil {
 			t.unindex(i, id, doc)

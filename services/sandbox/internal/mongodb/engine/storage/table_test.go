@@ -39,6 +39,21 @@ func TestTable_IndexesHoldTheKeysOfTheDocuments(t *testing.T) {
 	})
 }
 
+func TestTable_InsertRefusesAnIDThatIsTaken(t *testing.T) {
+	t.Parallel()
+	table := NewTable()
+	for i, id := range []string{"first", "second"} {
+		raw, err := bson.Marshal(bson.D{{Key: "_id", Value: id}})
+		noError(t, err)
+		if err := table.Insert(1, raw, 1); (err == nil) != (i == 0) {
+			t.Errorf("insert of the %s document: got error %v", id, err)
+		}
+	}
+	if got := contentsOf(table)[1]; got != `{"_id": "first"}` || table.Indexes[0].Keys.Len() != 1 {
+		t.Errorf("got %s and %d keys, want the first document and its key", got, table.Indexes[0].Keys.Len())
+	}
+}
+
 func anyWrite(t *rapid.T, table *Table) error {
 	id := int64(rapid.IntRange(1, 4).Draw(t, "id"))
 	raw, err := bson.Marshal(append(bson.D{{Key: "_id", Value: id}}, anyFields(t, 2, "a", "b")...))
