@@ -39,7 +39,7 @@ func full(t *testing.T, b *Broker) {
 	must(t, err)
 	_, err = b.CreateSubscription("changes", "sub", entity.SubscriptionProperties{RequiresSession: true, LockDuration: lockDuration},
 		entity.Rule{Name: "all"}, entity.Rule{Name: "none", Filter: entity.FalseFilter{}},
-		entity.Rule{Name: "sql", Filter: entity.SQLFilter{Expression: "a = @p", Parameters: map[string]any{"@p": int64(1)}}},
+		entity.Rule{Name: "sql", Filter: entity.SQLFilter{Expression: "a = @int", Parameters: everyRuleValue}},
 		entity.Rule{Name: "correlation", Filter: entity.CorrelationFilter{Subject: &label, Properties: map[string]any{"p": 2.5}}})
 	must(t, err)
 	_, err = b.CreateSubscription("changes", "observer", entity.SubscriptionProperties{})
@@ -77,6 +77,12 @@ var everyValue = map[string]any{
 	"uint8": uint8(1), "uint16": uint16(2), "uint32": uint32(3), "uint64": uint64(math.MaxUint64),
 	"float32": float32(1.5), "float64": math.Inf(-1), "string": "ü", "bytes": []byte{0, 1},
 	"time": time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), "uuid": uuid.UUID{1, 2, 3},
+}
+
+var everyRuleValue = map[string]any{
+	"@bool": true, "@byte": int8(-1), "@short": int16(-2), "@int": int32(-3), "@long": int64(-4),
+	"@least": int64(math.MinInt32), "@most": int64(math.MaxInt32), "@beyond": int64(math.MaxInt32 + 1), "@below": int64(math.MinInt32 - 1),
+	"@float64": 2.5, "@string": "ü", "@time": time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
 }
 
 // view is everything that can be seen of a namespace.

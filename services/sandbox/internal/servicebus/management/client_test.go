@@ -385,6 +385,35 @@ func TestClient_ListsComeInPages(t *testing.T) {
 	}
 }
 
+// Journals of releases that did not tell an int of a rule from a long hold both under the tag of a long.
+func TestClient_ListsRulesOfAnOlderJournal(t *testing.T) {
+	t.Parallel()
+	const (
+		settings = "\x02{}"
+		zeroes   = "\x00\x00\x00"
+		topic    = "\x02\x01t\x01" + settings + zeroes
+		unset    = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+		byFields = "\x01c\x00\x02" + unset + "\x01\x05level\x05\x06"
+		bySQL    = "\x01q\x00\x03\x06a = @p\x01\x02@p\x05\x07"
+		journal  = topic + "\x03\x01t\x01s\x02" + settings + zeroes + "\x02" + byFields + bySQL
+	)
+	b, s := serve(t)
+	must(t, b.Restore([]byte(journal)))
+	page, err := newClient(t, s).NewListRulesPager("t", "s", nil).NextPage(t.Context())
+	must(t, err)
+	var got []admin.RuleFilter
+	for _, r := range page.Rules {
+		got = append(got, r.Filter)
+	}
+	want := []admin.RuleFilter{
+		&admin.CorrelationFilter{ApplicationProperties: map[string]any{"level": int64(3)}},
+		&admin.SQLFilter{Expression: "a = @p", Parameters: map[string]any{"@p": int64(-4)}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got filters %v, want %v", got, want)
+	}
+}
+
 func TestClient_NamespaceProperties(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t)

@@ -80,6 +80,8 @@ const (
 	tagBytes
 	tagTime
 	tagUUID
+	// tagLong is a long of a rule that would fit into an int.
+	tagLong
 )
 
 // Value writes a property. A named type is written as what it is made of; what
