@@ -46,6 +46,14 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestTable_InsertRefusesAnIDThatIsTaken"},
 		},
 		{
+			Name:    "sandbox: a document with repeated elements has each key once",
+			File:    engine + "/storage/index.go",
+			Cut:     "return slices.Compact(keys), multikey, err",
+			With:    "return keys, multikey, err",
+			Package: engine + "/storage",
+			Tests:   []string{"TestIndex_ADocumentHasEachKeyOnce"},
+		},
+		{
 			Name:    "sandbox: a rename waits for the transaction that makes its target",
 			File:    engine + "/ddl.go",
 			Cut:     "if maker := e.creating[to]; maker != nil {",

@@ -167,7 +167,8 @@ func (ix *Index) unchanged(before, after bson.Raw) bool {
 	return true
 }
 
-// keysOf gives the keys under which a document stands in the index, each once.
+// keysOf gives the keys under which a document stands in the index, each once
+// and in order.
 func (ix *Index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, err error) {
 	if ix.Spec.Inert {
 		return nil, false, ix.Spec.unhashable(doc)
@@ -182,12 +183,10 @@ func (ix *Index) keysOf(id int64, doc bson.Raw) (keys []string, multikey bool, e
 		if ix.Spec.Sparse && allMissing(values) {
 			return
 		}
-		key := string(ix.appendKey(buffer[:0], id, values))
-		if len(keys) == 0 || !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+		keys = append(keys, string(ix.appendKey(buffer[:0], id, values)))
 	})
-	return keys, multikey, err
+	slices.Sort(keys)
+	return slices.Compact(keys), multikey, err
 }
 
 // unhashable refuses a document with an array on a path of a hashed index.

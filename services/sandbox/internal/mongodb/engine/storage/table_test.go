@@ -54,6 +54,35 @@ func TestTable_InsertRefusesAnIDThatIsTaken(t *testing.T) {
 	}
 }
 
+func TestIndex_ADocumentHasEachKeyOnce(t *testing.T) {
+	t.Parallel()
+	const elements = 200_000
+	tags := make(bson.A, 0, 2*elements)
+	for i := range 2 * elements {
+		tags = append(tags, int32(i*7%elements))
+	}
+	raw, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}, {Key: "tags", Value: tags}})
+	noError(t, err)
+	ix := newIndex(IndexSpec{Name: "tags", Fields: []IndexField{{Path: "tags"}}})
+	keys, multikey, err := ix.keysOf(1, raw)
+	noError(t, err)
+	distinct := map[string]bool{}
+	for _, key := range keys {
+		distinct[key] = true
+	}
+	if len(keys) != elements || len(distinct) != elements || !multikey {
+		t.Errorf("got %d keys, %d of them distinct, multikey %t, want %d and true", len(keys), len(distinct), multikey, elements)
+	}
+	noError(t, ix.add(1, raw))
+	if got := ix.Keys.Keys(); !slices.Equal(got, keys) {
+		t.Errorf("got %d keys in the index, want the document's", len(got))
+	}
+	ix.remove(1, raw)
+	if got := ix.Keys.Len(); got != 0 {
+		t.Errorf("got %d keys once the document is gone, want none", got)
+	}
+}
+
 func anyWrite(t *rapid.T, table *Table) error {
 	id := int64(rapid.IntRange(1, 4).Draw(t, "id"))
 	raw, err := bson.Marshal(append(bson.D{{Key: "_id", Value: id}}, anyFields(t, 2, "a", "b")...))
