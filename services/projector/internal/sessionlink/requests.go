@@ -27,8 +27,8 @@ type node struct {
 	// running are the goroutines that read answers and send requests.
 	running *running
 	// patience is how long nothing may be answered while requests wait before another pair
-	// is opened; 0 for ever.
-	patience time.Duration
+	// is opened.
+	patience patience
 
 	mu   sync.Mutex
 	pair *pair // guarded by mu; nil until there is one
@@ -38,32 +38,38 @@ func newNode(conn *amqp.Conn, address string, running *running, prepare func(con
 	return &node{conn: conn, address: address, prepare: prepare, turn: make(chan struct{}, 1), running: running}
 }
 
-// ask sends a request and waits for its answer. Every request may be sent twice: one
-// whose pair ends meanwhile, or answers nothing, is sent over another, and one that is refused because the
-// claim has ended is sent again behind another claim, once.
+// ask sends a request and waits for its answer. One whose pair answers nothing is sent over
+// another, for as long as ctx lasts. One whose pair ends otherwise is sent over another as
+// well, and one that is refused because the claim has ended behind another claim: once in all.
 func (n *node) ask(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
-	asked := time.Now()
-	answer, ended, err := n.askOnce(ctx, request, n.patience)
-	refused := n.prepare != nil && isUnauthorized(err)
-	if ctx.Err() != nil || !ended && !refused {
-		return answer, err
-	}
-	if refused {
-		if err := n.prepare(ctx, asked); err != nil {
-			return nil, err
+	for again := false; ; {
+		asked := time.Now()
+		answer, ended, err := n.askOnce(ctx, request)
+		refused := n.prepare != nil && isUnauthorized(err)
+		if ctx.Err() != nil || !ended && !refused {
+			return answer, err
+		}
+		if !errors.Is(err, errUnanswered) {
+			if again {
+				return answer, err
+			}
+			again = true
+		}
+		if refused {
+			if err := n.prepare(ctx, asked); err != nil {
+				return nil, err
+			}
 		}
 	}
-	answer, _, err = n.askOnce(ctx, request, 0)
-	return answer, err
 }
 
 // askOnce tells as well whether the pair has ended.
-func (n *node) askOnce(ctx context.Context, request *amqp.Message, patience time.Duration) (_ *amqp.Message, ended bool, err error) {
+func (n *node) askOnce(ctx context.Context, request *amqp.Message) (_ *amqp.Message, ended bool, err error) {
 	p, err := n.open(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("open %s: %w", n.address, err)
 	}
-	answer, err := p.ask(ctx, request, patience)
+	answer, err := p.ask(ctx, request, &n.patience)
 	if err != nil {
 		return nil, p.over(), fmt.Errorf("ask %s: %w", n.address, err)
 	}
@@ -121,6 +127,43 @@ func (n *node) current() *pair {
 		return nil
 	}
 	return n.pair
+}
+
+// patienceMost bounds patience that has grown: half of a usual lock of one minute, which is
+// when a renewal is sent.
+const patienceMost = 30 * time.Second
+
+// patience is how long nothing may be answered. It grows where answers take longer, so that
+// a slow service is not taken for a silent one again and again.
+type patience struct {
+	least time.Duration // 0 waits for ever
+
+	mu    sync.Mutex
+	grown time.Duration // guarded by mu; less than least until it has grown
+}
+
+// lasts returns how long it lasts now; 0 is for ever.
+func (p *patience) lasts() time.Duration {
+	if p.least == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.least, p.grown)
+}
+
+// unanswered notes that a pair was let go.
+func (p *patience) unanswered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grown = min(2*max(p.least, p.grown), patienceMost)
+}
+
+// answered notes how long an answer took.
+func (p *patience) answered(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grown = min(2*took, patienceMost)
 }
 
 // pair is a link for requests and one for their answers, on an AMQP session of
@@ -205,12 +248,39 @@ func (p *pair) end(ctx context.Context, err error) {
 func (p *pair) letGo(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.letGoLocked(err)
+}
+
+// letGoLocked is letGo for whoever holds mu.
+func (p *pair) letGoLocked(err error) {
 	for _, asked := range p.waiting {
 		close(asked)
 	}
 	if p.waiting != nil {
 		p.waiting, p.err = nil, err
 	}
+}
+
+// giveUp lets go of a pair that answers nothing. The patience grows once for each pair, and
+// before anyone asks over the next.
+func (p *pair) giveUp(patience *patience) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != nil {
+		patience.unanswered()
+		p.letGoLocked(errUnanswered)
+	}
+	p.stop()
+}
+
+// why is why the pair has ended, or err where it has not.
+func (p *pair) why(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		return p.err
+	}
+	return err
 }
 
 func (p *pair) over() bool {
@@ -220,8 +290,9 @@ func (p *pair) over() bool {
 }
 
 // ask sends a request and waits for its answer, until ctx ends. Where nothing is answered
-// for as long as patience the pair is let go; 0 waits on.
-func (p *pair) ask(ctx context.Context, request *amqp.Message, patience time.Duration) (*amqp.Message, error) {
+// for as long as patience lasts the pair is let go.
+func (p *pair) ask(ctx context.Context, request *amqp.Message, patience *patience) (*amqp.Message, error) {
+	asked := time.Now()
 	id, answered, err := p.note()
 	if err != nil {
 		return nil, err
@@ -234,27 +305,25 @@ func (p *pair) ask(ctx context.Context, request *amqp.Message, patience time.Dur
 	if !p.running.Go(func() { sent <- p.send(ctx, &sending) }) {
 		return nil, errClosed
 	}
-	impatient := time.NewTimer(p.left(patience))
+	impatient := time.NewTimer(p.left(patience.lasts()))
 	defer impatient.Stop()
 	for {
 		select {
 		case err := <-sent:
 			if err != nil {
-				return nil, err
+				return nil, p.why(err)
 			}
 			sent = nil
 		case answer := <-answered:
 			if answer == nil {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return nil, p.err
+				return nil, p.why(nil)
 			}
+			patience.answered(time.Since(asked))
 			return answer, nil
 		case <-impatient.C:
-			left := p.left(patience)
+			left := p.left(patience.lasts())
 			if left <= 0 {
-				p.letGo(errUnanswered)
-				p.stop()
+				p.giveUp(patience)
 				return nil, errUnanswered
 			}
 			impatient.Reset(left)
@@ -266,7 +335,8 @@ func (p *pair) ask(ctx context.Context, request *amqp.Message, patience time.Dur
 
 var errUnanswered = errors.New("no request is answered")
 
-// left is within what time something has to be answered to those who have so much patience.
+// left is within what time something has to be answered to those whose patience lasts so
+// long; 0 is for ever.
 func (p *pair) left(patience time.Duration) time.Duration {
 	if patience == 0 {
 		return math.MaxInt64

@@ -118,6 +118,88 @@ func TestRequests_OfAPairThatAnswersNothingGoOverAnother(t *testing.T) {
 	}
 }
 
+// Locks are renewed where each answer takes longer than what is usually waited for: a slow
+// service is not asked over one pair after another until no request is answered any more.
+func TestRequests_ThatAreAnsweredLateAreAnswered(t *testing.T) {
+	t.Parallel()
+	const trip = 600 * time.Millisecond
+	s := open(t, far(t, "lateanswers", trip))
+	w, err := s.endpoints[0].connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.management.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.management.patience.least = trip * 5 / 6
+	ec := session.Defaults()
+	ec.MaxSessions, ec.AcceptFloor = 3, 3
+	e := engine(t, ec, s, slowly(12*time.Second)) // longer than the lock
+	for _, id := range []string{"a", "b", "c"} {
+		sandboxtest.Send(t, servers, "lateanswers", messages(id, 1, 1)...)
+		<-time.NewTimer(time.Second).C // between their renewals: less than another pair takes
+	}
+	until(t, "all are settled", func() bool { return e.Counts().Completed.Load() == 3 || e.Counts().GivenBack.Load() > 0 })
+	if lost := e.Counts().LocksLost.Load(); lost > 0 {
+		t.Errorf("got %d locks that were lost, want none", lost)
+	}
+}
+
+// A request is sent again for as long as its time lasts, over one pair after another, until
+// there is patience enough for its answer.
+func TestRequests_AreSentOverAsManyPairsAsItTakes(t *testing.T) {
+	t.Parallel()
+	const trip = 200 * time.Millisecond
+	cfg := far(t, "pairs", trip)
+	sandboxtest.Send(t, servers, "pairs", messages("a", 1, 1)...)
+	r := mustAccept(t, open(t, cfg))
+	r.wire.management.patience.least = trip / 10 // doubled four times
+	if _, err := r.RenewLock(t.Context()); err != nil {
+		t.Errorf("renew where an answer takes ten times what is waited for at first: %v", err)
+	}
+	if got := r.wire.management.patience.lasts(); got < 2*trip {
+		t.Errorf("got a patience of %v after an answer that took %v, want twice as long", got, trip)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Patience that has grown is bounded, and an answer in good time ends it.
+func TestRequests_PatienceGrowsForAsLongAsAnswersAreLate(t *testing.T) {
+	t.Parallel()
+	p := patience{least: 5 * time.Second}
+	for range 10 {
+		p.unanswered()
+	}
+	if got := p.lasts(); got != patienceMost {
+		t.Errorf("got %v after ten pairs that answered nothing, want %v", got, patienceMost)
+	}
+	p.answered(time.Minute)
+	if got := p.lasts(); got != patienceMost {
+		t.Errorf("got %v after an answer that took a minute, want %v", got, patienceMost)
+	}
+	p.answered(6 * time.Second)
+	if got, want := p.lasts(), 12*time.Second; got != want {
+		t.Errorf("got %v after an answer that took half as long, want %v", got, want)
+	}
+	p.answered(time.Second)
+	if got := p.lasts(); got != p.least {
+		t.Errorf("got %v after an answer in good time, want %v", got, p.least)
+	}
+}
+
+// far is a configuration for a topic of a server from which an answer takes as long as trip.
+func far(t *testing.T, topic string, trip time.Duration) Config {
+	t.Helper()
+	cfg := at(t, servers, topic)
+	way := sandboxtest.NewProxy(t, cfg.Access.Host)
+	way.Slow(0, trip/2)
+	way.Open(t)
+	cfg.Access.Host = way.Addr
+	return cfg
+}
+
 // Requests whose time is shorter than what is waited for an answer let a pair go as well.
 func TestRequests_ThatAreGivenUpOneAfterAnotherLetThePairGo(t *testing.T) {
 	t.Parallel()
@@ -188,7 +270,7 @@ func TestRequests_EndWithTheirTimeBehindOneThatIsNotTaken(t *testing.T) {
 	}
 	way.Freeze() // no more credit comes
 	ask := func(ctx context.Context) error {
-		_, err := p.ask(ctx, &amqp.Message{Value: "anything"}, 0)
+		_, err := p.ask(ctx, &amqp.Message{Value: "anything"}, &patience{})
 		return err
 	}
 	long, stop := context.WithCancel(t.Context())

@@ -78,7 +78,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 	w.management = newNode(conn, management, &w.running, func(ctx context.Context, after time.Time) error {
 		return w.claims.put(ctx, management, after)
 	})
-	w.management.patience = cfg.answerTime
+	w.management.patience.least = cfg.answerTime
 	if err := w.claims.put(ctx, cfg.entity(), time.Time{}); err != nil {
 		w.close()
 		return nil, err
