@@ -137,7 +137,7 @@ func haltNoteGuards() []guard.Guard {
 			Name:    "halts: one that is gone is put back",
 			File:    watch + "/parkedwatch.go",
 			Cut:     "delivery.Rehalt(attempt, store.Parked, store.Parking, false)",
-			With:    `delivery.Rehalt(attempt, store, store, false, "-")`,
+			With:    `delivery.Rehalt(attempt, store.Parked, store.Parking, false, "-")`,
 			Package: app,
 			Tests:   []string{"TestProjector_PutsTheHaltBackOfWhatIsParked"},
 		},
