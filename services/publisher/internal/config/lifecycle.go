@@ -97,17 +97,15 @@ func ClusterSeconds(at time.Time) (uint32, error) {
 	return uint32(seconds), nil
 }
 
-// mostCopied and mostListed bound a chunk of a copy, and the keys that are listed for it
-// where no index serves it, in bytes; either takes part of the window alone.
-const mostCopied, mostListed, copyShare = 4 << 20, 16 << 20, 4
+// mostListed bounds the keys that are listed for a copy where no index serves it, in bytes.
+const mostListed = 16 << 20
 
 // Plan is how a copy that leaves out what was written before since is made.
 // Events go by aggregate and version, so that each aggregate's are copied in
 // their order; a document is an aggregate of its own.
 func (c *Config) Plan(since time.Time) backfill.Plan {
 	plan := backfill.Plan{Order: []string{"_id"}, Since: since, SinceField: c.HealField, Rate: c.SnapshotRate}
-	share := c.WindowBytes() / copyShare
-	plan.Bytes, plan.ListedBytes = int(min(mostCopied, share)), int(min(mostListed, share))
+	plan.Bytes, plan.ListedBytes = c.share(mostRead), c.share(mostListed)
 	if c.Mode != ModeDocuments {
 		plan.Order, plan.Spellings = []string{c.FieldAggregateID, c.FieldVersion, "_id"}, mapping.LaterSpellings
 		plan.Earlier, plan.Margin = mapping.EarlierSpellings, c.HealMargin

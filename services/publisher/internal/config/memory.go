@@ -14,9 +14,10 @@ const (
 	// partition does: two answers of the server as they come, with three reads of them,
 	// or a chunk of a copy and the next one.
 	aside, eachPartition = 32 << 20, 16 << 20
-	// mostRead and readShare bound what is read of a stream at once: part of a partition's
-	// window, as two more such reads wait.
-	mostRead, readShare = 4 << 20, 4
+	// mostRead bounds what is read of the source at once, of a stream, a copy or a resend,
+	// and windowShare which part of a partition's window it takes: more of it waits, or
+	// comes beside it.
+	mostRead, windowShare = 4 << 20, 4
 	// copies is how often a change is in memory: what the SDK makes of a message comes
 	// on top of it.
 	copies = 2
@@ -42,6 +43,10 @@ func ours(limit int64) int64 { return limit / 5 * 4 }
 
 // WindowBytes bounds the bytes in flight of one partition.
 func (c *Config) WindowBytes() int64 { return c.MaxInFlightBytes / int64(max(c.Partitions, 1)) }
+
+// share is how many bytes of what is read at once there may be: at most so many, and part
+// of a partition's window.
+func (c *Config) share(most int64) int { return int(min(most, c.WindowBytes()/windowShare)) }
 
 // PaceCollector lets the heap grow between collections, up to a limit: what is alive
 // is little more than the windows, so at the usual pace a publisher under load would

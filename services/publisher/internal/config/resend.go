@@ -12,12 +12,9 @@ import (
 	"changerelay/services/publisher/internal/resend"
 )
 
-const (
-	// mostResent and mostResentBytes bound a chunk of a resend. It takes part of the
-	// window alone: the rest is the stream's.
-	mostResent, mostResentBytes = 500, 4 << 20
-	resentShare                 = 4
-)
+// mostResent bounds the documents of a chunk of a resend. It takes part of the window
+// alone, as of its bytes: the rest is the stream's.
+const mostResent = 500
 
 // MayResend returns why nothing of the stream can be sent again.
 func (c *Config) MayResend() error {
@@ -39,11 +36,10 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan.EndShort = true
 	plan.Earlier = nil // a chunk waits for the stream
 	plan.Rate = 0      // whoever sends again keeps it
-	plan.Chunk = max(min(mostResent, c.MaxInFlight/resentShare), 1)
+	plan.Chunk = max(min(mostResent, c.MaxInFlight/windowShare), 1)
 	if rate > 0 {
 		plan.Chunk = min(plan.Chunk, rate) // a second's: for so long an idle stream may not tell how far it is
 	}
-	plan.Bytes = int(min(mostResentBytes, c.WindowBytes()/resentShare))
 	plan.Listed, plan.ListedBytes = plan.Chunk, plan.Bytes // each chunk lists anew
 	var all bson.A
 	if len(s.Aggregates) > 0 {
@@ -75,7 +71,7 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 func (c *Config) Events(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan, err := c.Resend(s, rate)
 	plan.Rate = rate
-	plan.Listed, plan.ListedBytes = 0, c.Plan(time.Time{}).ListedBytes
+	plan.Listed, plan.ListedBytes = 0, c.share(mostListed)
 	return plan, err
 }
 

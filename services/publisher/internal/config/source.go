@@ -82,7 +82,7 @@ func (c *Config) Stream(client *mongo.Client) changestream.Source {
 		Database:    client.Database(c.SourceDatabase),
 		Collections: c.Collections(),
 		Filter:      filter,
-		ReadBytes:   int(min(mostRead, c.WindowBytes()/readShare)),
+		ReadBytes:   c.share(mostRead),
 	}
 	if c.Mode == ModeDocuments {
 		source.FullDocument, source.BeforeChange = image(c.FullDocument), image(c.FullDocumentBeforeChange)
