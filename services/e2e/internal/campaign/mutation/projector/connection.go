@@ -8,7 +8,7 @@ func connectionGuards() []guard.Guard {
 	return []guard.Guard{
 		{
 			Name:    "connection: a pair of links of which one has ended is not used again",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "\t\tp.letGo(err)\n\t\tp.stop()\n",
 			With:    "\t\t_ = p.letGo\n",
 			Package: sessionlink,
@@ -24,7 +24,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: a service that answers late is waited for longer over the next pair of links",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "\t\tpatience.unanswered()\n",
 			With:    "",
 			Package: sessionlink,
@@ -40,7 +40,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: a late answer has the next one waited for as long",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "patience.answered(time.Since(asked))",
 			With:    "patience.answered(0 * time.Since(asked))",
 			Package: sessionlink,
@@ -48,7 +48,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: patience with a pair of links is bounded",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/patience.go",
 			Cut:     "p.grown = min(2*max(p.least, p.grown), patienceMost)",
 			With:    "p.grown = 2 * max(p.least, p.grown)",
 			Package: sessionlink,
@@ -56,7 +56,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: requests that are given up count as not answered",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "return time.Until(p.silent.Add(patience))",
 			With:    "return patience",
 			Package: sessionlink,
@@ -64,7 +64,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: a pair of links that answers is kept",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "\t\tp.silent = time.Time{}\n",
 			With:    "",
 			Package: sessionlink,
@@ -72,7 +72,7 @@ func connectionGuards() []guard.Guard {
 		},
 		{
 			Name:    "connection: a request ends with its time",
-			File:    sessionlink + "/requests.go",
+			File:    sessionlink + "/pair.go",
 			Cut:     "if !p.running.Go(func() { sent <- p.send(ctx, &sending) }) {",
 			With:    "if sent <- p.send(ctx, &sending); ctx == nil {",
 			Package: sessionlink,
