@@ -31,6 +31,7 @@ const (
 func Guards() []guard.Guard {
 	return slices.Concat(
 		sessionGuards(),
+		pauseGuards(),
 		linkGuards(),
 		connectionGuards(),
 		deliveryGuards(),
@@ -57,6 +58,7 @@ func Guards() []guard.Guard {
 		codedGuards(),
 		sourceGuards(),
 		rebuildGuards(),
+		likeGuards(),
 		verifyGuards(),
 		progressGuards(),
 		readerGuards(),

@@ -34,6 +34,7 @@ func Guards() []guard.Guard {
 	return slices.Concat(
 		leaseGuards(),
 		streamGuards(),
+		chunkGuards(),
 		moveGuards(),
 		claimGuards(),
 		reroutedGuards(),
