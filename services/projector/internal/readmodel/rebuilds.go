@@ -52,7 +52,7 @@ func (s *Store) Claimed(ctx context.Context, v *projection.Version) (highest int
 	of := accountKey(v.Projection + "_v")
 	cursor, err := s.db.Collection(projection.Owners).Find(ctx, bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: of}, {Key: "$lt", Value: of + ":"}}}},
-		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: "$shape:"}, {Key: "$lt", Value: "$shape;"}}}},
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: shapePrefix}, {Key: "$lt", Value: shapeEnd}}}},
 	}}})
 	var claims []struct {
 		Projection string `bson:"projection"` // of a claim

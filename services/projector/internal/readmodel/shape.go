@@ -37,8 +37,11 @@ func said(keys string) string {
 	return fmt.Sprintf("with the key %s", keys)
 }
 
+// shapePrefix begins the keys of all shapes, which are before shapeEnd.
+const shapePrefix, shapeEnd = "$shape:", "$shape;"
+
 // shapeKey is the key of the note about a projection's documents in a collection.
-func shapeKey(name, collection string) string { return "$shape:" + collection + "/" + name }
+func shapeKey(name, collection string) string { return shapePrefix + collection + "/" + name }
 
 // shapes are those of the store's projections.
 func (s *Store) shapes() (all []shape) {

@@ -19,6 +19,13 @@ type undecoding struct {
 	number *atomic.Int64
 }
 
+// undecodingAt has that number be the message's.
+func undecodingAt(b *broker, number int64) undecoding {
+	u := undecoding{b, &atomic.Int64{}}
+	u.number.Store(number)
+	return u
+}
+
 func (u undecoding) Accept(ctx context.Context, slot int) (session.Receiver, error) {
 	r, err := u.broker.Accept(ctx, slot)
 	if err != nil {
@@ -59,8 +66,7 @@ func TestUndecodable_KeepsItsPlaceAndHoldsUpNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
 		b.put("a", 5)
-		at := undecoding{b, &atomic.Int64{}}
-		at.number.Store(3)
+		at := undecodingAt(b, 3)
 		h := newHandler(b)
 		cfg := small()
 		engine, stop := runAt(t, cfg, at, b, h)
@@ -100,8 +106,7 @@ func TestUndecodable_IsForgottenWhereItDoesNotComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
 		b.put("a", 1)
-		at := undecoding{b, &atomic.Int64{}}
-		at.number.Store(1)
+		at := undecodingAt(b, 1)
 		engine, stop := runAt(t, small(), at, b, newHandler(b))
 		until(t, "it is found", func() bool { ids, _ := engine.Undecodable(); return len(ids) == 1 })
 		b.mu.Lock()
