@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"changerelay/services/publisher/internal/app"
 	"changerelay/services/publisher/internal/command"
@@ -152,6 +153,24 @@ func TestPartitions_TheirNumberIsChangedByACommandAndNotByASetting(t *testing.T)
 	source.wantAll(t, source.drain(t, servers))
 }
 
+// loseOne has a publisher send events in two partitions and stop, and deletes the
+// checkpoint of one. It returns the collection of the checkpoints.
+func loseOne(t *testing.T, servers testserver.Servers, source *source, c config.Config, lost string) *mongo.Collection {
+	t.Helper()
+	first := run(t, c)
+	first.awaitOverview(t, "both partitions to be led", leads(2))
+	source.write(t, 40, 10)
+	source.wantAll(t, source.drain(t, servers))
+	if err := first.quit(); err != nil {
+		t.Fatal(err)
+	}
+	kept := state(t, servers, "resume_tokens")
+	if _, err := kept.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: lost}}); err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
 // TestPartitions_ACommandIsAboutThoseThatAreHalted loses the checkpoint of one of
 // two, and types each command that the halt prints.
 func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
@@ -163,17 +182,7 @@ func TestPartitions_ACommandIsAboutThoseThatAreHalted(t *testing.T) {
 			servers := testserver.Start(t)
 			source := events(t, servers)
 			c := configured(servers, split(2), patient)
-			first := run(t, c)
-			first.awaitOverview(t, "both partitions to be led", leads(2))
-			source.write(t, 40, 10)
-			source.wantAll(t, source.drain(t, servers))
-			if err := first.quit(); err != nil {
-				t.Fatal(err)
-			}
-			kept := state(t, servers, "resume_tokens")
-			if _, err := kept.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: lost}}); err != nil {
-				t.Fatal(err)
-			}
+			kept := loseOne(t, servers, source, c, lost)
 			p := run(t, c)
 			var why string
 			p.awaitOverview(t, "one to halt, and one to publish", func(o app.Overview) bool {
@@ -230,17 +239,7 @@ func TestPartitions_WhatHasAPlaceIsAcceptedBesideWhatHasNone(t *testing.T) {
 	servers := testserver.Start(t)
 	source := events(t, servers)
 	c := configured(servers, split(2), patient)
-	first := run(t, c)
-	first.awaitOverview(t, "both partitions to be led", leads(2))
-	source.write(t, 40, 10)
-	source.wantAll(t, source.drain(t, servers))
-	if err := first.quit(); err != nil {
-		t.Fatal(err)
-	}
-	kept := state(t, servers, "resume_tokens")
-	if _, err := kept.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: lost}}); err != nil {
-		t.Fatal(err)
-	}
+	kept := loseOne(t, servers, source, c, lost)
 	earlier := bson.D{{Key: "$set", Value: bson.D{{Key: "term", Value: int64(0)}}}}
 	if _, err := kept.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: behind}}, earlier); err != nil {
 		t.Fatal(err)
