@@ -100,10 +100,7 @@ func beginHeal(t *testing.T) *relay {
 	t.Helper()
 	const entries = 60_000 // more than the rest of the test writes
 	r := start(t, func(c *cluster.Config) {
-		c.SandboxArgs = []string{
-			"--oplog-entries", fmt.Sprint(entries),
-			"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
-		}
+		c.SandboxArgs = cluster.SandboxAnywhere("--oplog-entries", fmt.Sprint(entries))
 		c.PublisherEnv = map[string]string{"ON_HISTORY_LOST": "heal", "HEAL_FIELD": "time", "SNAPSHOT_RATE": copyRate}
 	})
 	r.write(t, 300)

@@ -26,9 +26,7 @@ func TestMixed_MixedBatchesKeepEveryOrder(t *testing.T) {
 	}
 	r := start(t, func(c *cluster.Config) {
 		c.PublisherEnv = map[string]string{"BATCHING": "mixed", "SENDERS": "4"}
-		c.SandboxArgs = []string{
-			"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0", "--config", config,
-		}
+		c.SandboxArgs = cluster.SandboxAnywhere("--config", config)
 	})
 	stop := r.writing(t, rate)
 	old, term := r.sendingLeader(t, 0)

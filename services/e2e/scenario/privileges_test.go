@@ -102,9 +102,7 @@ func guardedCluster(t *testing.T, a accounts, publishers, projectors int, edit .
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg.SandboxArgs = []string{
-		"--auth", path, "--check-sas", "--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0",
-	}
+	cfg.SandboxArgs = cluster.SandboxAnywhere("--auth", path, "--check-sas")
 	servers := cluster.New(cfg)
 	closeAtEnd(t, servers)
 	if err := servers.StartSandbox(within(t)); err != nil {

@@ -38,7 +38,7 @@ func entitiesOf(t *testing.T, detecting bool, duration string) func(*cluster.Con
 		t.Fatal(err)
 	}
 	return func(cfg *cluster.Config) {
-		cfg.SandboxArgs = []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0", "--config", file}
+		cfg.SandboxArgs = cluster.SandboxAnywhere("--config", file)
 	}
 }
 

@@ -127,9 +127,7 @@ func TestVersions_ANewVersionIsBuiltBesideTheLiveOneAndSwitchedTo(t *testing.T) 
 	}
 	c := cluster.New(configure(t, func(c *cluster.Config) {
 		c.Projections, c.Lease = versionFile(t, 1), cluster.LeaseOf(steadyLease)
-		c.SandboxArgs = []string{
-			"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0", "--config", config,
-		}
+		c.SandboxArgs = cluster.SandboxAnywhere("--config", config)
 	}))
 	closeAtEnd(t, c)
 	if err := c.StartServers(within(t)); err != nil {

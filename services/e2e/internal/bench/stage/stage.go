@@ -66,9 +66,9 @@ func Open(ctx context.Context, cfg Config, name string, topics ...Topic) (*Stage
 				return nil, fmt.Errorf("write the world: %w", err)
 			}
 		}
-		args := cluster.SandboxAnywhere()
+		var args []string
 		if cfg.History > 0 {
-			args = append(args, "--oplog-entries", strconv.Itoa(cfg.History), "--oplog-bytes", strconv.Itoa(cfg.History*smallChange))
+			args = cluster.SandboxAnywhere("--oplog-entries", strconv.Itoa(cfg.History), "--oplog-bytes", strconv.Itoa(cfg.History*smallChange))
 		}
 		c := cluster.New(cluster.Config{Binaries: cfg.Place.Binaries, Dir: s.Dir, World: world, SandboxArgs: args})
 		s.sandbox = c.Sandbox

@@ -109,16 +109,8 @@ func (c *campaign) notDone() []string {
 // judgeFound writes into the report which violations are allowed, and which are not.
 func (c *campaign) judgeFound(r *report.Report, v witness.Verdict, left []witness.Violation, seen histories) {
 	for _, f := range slices.Concat(v.Violations, left) {
-		if c.lacking != nil && slices.Contains([]string{witness.DocumentsWentBack, witness.OrderUnseen}, f.Name) {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: an operator has put them back"})
-			continue
-		}
-		if c.cfg.Operators != "" && slices.Contains(operatorsMay, f.Name) {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: a checkpoint that an operator moves begins anew"})
-			continue
-		}
-		if c.cfg.Operators != "" && f.Name == witness.LedgerGaps {
-			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: operators decide what is passed over"})
+		if why := c.operatorsMean(f.Name); why != "" {
+			r.Figures = append(r.Figures, report.Figure{Name: f.Name, Value: float64(f.Count), Unit: report.Count, Note: "allowed: " + why})
 			continue
 		}
 		if figure, unexplained, can := c.explained(f.Name, seen); can {
@@ -128,13 +120,25 @@ func (c *campaign) judgeFound(r *report.Report, v witness.Verdict, left []witnes
 	}
 }
 
-// unlockTime bounds how long a session stays locked whose holder was killed: the
-// longest lock that the service has is shorter.
-const unlockTime = 6 * time.Minute
+// operatorsMean is why violations of a kind are what an operator has done, "" where they
+// are not.
+func (c *campaign) operatorsMean(kind string) string {
+	switch {
+	case c.lacking != nil && (kind == witness.DocumentsWentBack || kind == witness.OrderUnseen):
+		return "an operator has put them back"
+	case c.cfg.Operators == "":
+		return ""
+	case slices.Contains(operatorsMay, kind):
+		return "a checkpoint that an operator moves begins anew"
+	case kind == witness.LedgerGaps:
+		return "operators decide what is passed over"
+	}
+	return ""
+}
 
 // stopped stops all services in good order, and looks at what they leave.
 func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
-	stop, cancel := context.WithTimeout(ctx, unlockTime)
+	stop, cancel := context.WithTimeout(ctx, cluster.UnlockTime)
 	defer cancel()
 	var unwell validate.Findings
 	for _, n := range c.services() {

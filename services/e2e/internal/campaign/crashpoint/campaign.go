@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/e2e/internal/campaign/modes"
@@ -138,7 +137,7 @@ func (c *campaign) layOut(ctx context.Context, place *cluster.Place) (err error)
 		if err != nil {
 			return err
 		}
-		args = []string{"--config", file, "--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+		args = cluster.SandboxAnywhere("--config", file)
 	}
 	declared, err := mode.Projections(place.Root, c.dir)
 	if err != nil {
@@ -334,50 +333,6 @@ func (c *campaign) killNode(n *cluster.Node) {
 	from := time.Now()
 	n.Kill()
 	c.killed = append(c.killed, validate.Trouble{Node: n.Name, From: from, To: time.Now()})
-}
-
-// prelude brings the step about. What it ended is started again by resume,
-// unless that is the victim.
-func (c *campaign) prelude(ctx context.Context, p Prelude) (resume func(victim *cluster.Node) error, err error) {
-	nothing := func(*cluster.Node) error { return nil }
-	switch p {
-	case NewTerm, Handover:
-		leader, _, err := c.cluster.AwaitLeader(ctx, 0)
-		if err != nil {
-			return nil, err
-		}
-		if p == Handover {
-			return nothing, leader.Terminate()
-		}
-		c.killNode(leader)
-		return func(victim *cluster.Node) error {
-			if victim == leader {
-				return nil
-			}
-			return leader.Start()
-		}, nil
-	case Unmappable:
-		return nothing, c.writeOdd(ctx, 5)
-	case Resending:
-		return nothing, c.resend(ctx)
-	case Work:
-	}
-	return nothing, nil
-}
-
-// writeOdd writes documents that are no events: they name no aggregate, and a number
-// that no id can be.
-func (c *campaign) writeOdd(ctx context.Context, n int) error {
-	names := c.cluster.Names()
-	for range n {
-		c.odd++
-		_, err := c.witness.Client.Database(names.SourceDatabase).Collection(names.SourceCollection).
-			InsertOne(ctx, bson.D{{Key: "_id", Value: float64(c.odd) + 0.5}, {Key: "type", Value: "Odd"}})
-		if err != nil {
-			return fmt.Errorf("write a document that is no event: %w", err)
-		}
-	}
-	return nil
 }
 
 func (c *campaign) nodes(k Kind) []*cluster.Node {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -61,14 +60,10 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	return nil
 }
 
-// unlockTime bounds how long a session stays locked whose holder was killed: the
-// longest lock that the service has is shorter.
-const unlockTime = 6 * time.Minute
-
 // stopped stops all services in good order, and judges how they end, what they leave,
 // and which had ended before.
 func (c *campaign) stopped(ctx context.Context) ([]report.Check, error) {
-	ctx, cancel := context.WithTimeout(ctx, unlockTime)
+	ctx, cancel := context.WithTimeout(ctx, cluster.UnlockTime)
 	defer cancel()
 	if err := c.revive(); err != nil {
 		return nil, err

@@ -30,9 +30,10 @@ type Cluster struct {
 	twins map[string]*Node
 }
 
-// SandboxAnywhere are the arguments of a sandbox that is on free ports of this machine.
-func SandboxAnywhere() []string {
-	return []string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+// SandboxAnywhere are the arguments of a sandbox that is on free ports of this machine, and
+// more of them.
+func SandboxAnywhere(more ...string) []string {
+	return append([]string{"--mongo", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--management", "127.0.0.1:0", "--http", "127.0.0.1:0"}, more...)
 }
 
 // New prepares a cluster. The services can be laid out and started before the
@@ -236,6 +237,10 @@ func (c *Cluster) Close() {
 		n.Kill()
 	}
 }
+
+// UnlockTime bounds how long a session stays locked whose holder was killed: the longest
+// lock that the service has is shorter.
+const UnlockTime = 6 * time.Minute
 
 // Stop asks the nodes to stop, all at once, waits for them, and returns an error
 // for each that did not end in good order, with status 0.
