@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/sandboxtest"
 )
 
@@ -13,17 +14,38 @@ import (
 // before it is applied and settled, and an operator is told.
 func TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid(t *testing.T) {
 	t.Parallel()
-	const topic = "undecodable"
+	for name, bad := range map[string]func(t *testing.T, topic string, m contract.Message){
+		"undecodable": func(t *testing.T, topic string, m contract.Message) {
+			sandboxtest.SendUndecodable(t, servers, topic, m)
+		},
+		// A footer with a list for a key, at which go-amqp by itself ends the process.
+		"undecodable-key": func(t *testing.T, topic string, m contract.Message) {
+			sandboxtest.SendWithSections(t, servers, topic, m, []byte{0, 0x53, 0x78, 0xc1, 3, 2, 0x45, 0x40})
+		},
+	} {
+		for _, receiver := range []string{config.ReceiverAMQP, config.ReceiverSDK} {
+			t.Run(name+"-"+receiver, func(t *testing.T) {
+				t.Parallel()
+				undecodable(t, name+"-"+receiver, receiver, bad)
+			})
+		}
+	}
+}
+
+func undecodable(t *testing.T, topic, receiver string, sendBad func(t *testing.T, topic string, m contract.Message)) {
+	t.Helper()
 	_, database := servers.Mongo(t, nil)
 	send(t, topic, happened("a", 1, 2)...)
 	m, err := contract.Encode(event("a", 3, "Happened", `{}`), contract.EncodeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandboxtest.SendUndecodable(t, servers, topic, m)
+	sendBad(t, topic, m)
 	send(t, topic, happened("a", 4, 4)...)
 	send(t, topic, happened("b", 1, 1)...)
-	p := start(t, configured(t, topic, database), parse(t))
+	cfg := configured(t, topic, database)
+	cfg.Receiver = receiver
+	p := start(t, cfg, parse(t))
 	until(t, "what stands before it and others are settled", func() bool { return p.Status().Completed == 3 })
 	until(t, "it is said", func() bool { return slices.Equal(p.Status().Undecodable, []string{"a"}) })
 	until(t, "the session is left alone", func() bool { return p.Status().Resting == 1 })

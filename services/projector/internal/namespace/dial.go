@@ -9,14 +9,22 @@ import (
 	"net/url"
 
 	"github.com/coder/websocket"
+
+	"changerelay/services/projector/internal/decodable"
 )
 
-// Dial opens a stream to the namespace that speaks AMQP.
-func (a *Access) Dial(ctx context.Context) (net.Conn, error) {
+// Dial opens a stream to the namespace that speaks AMQP, to be read by go-amqp. For refused,
+// which may be nil, see decodable.Conn.
+func (a *Access) Dial(ctx context.Context, refused func(sessionID string)) (net.Conn, error) {
+	dial := a.socket
 	if a.WebSockets {
-		return a.webSocket(ctx)
+		dial = a.webSocket
 	}
-	return a.socket(ctx)
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return decodable.Conn(conn, refused), nil
 }
 
 // webSocket opens a websocket, through the proxy that the environment names, if any.

@@ -15,10 +15,27 @@ import (
 // which go-amqp neither writes nor reads.
 func SendUndecodable(t *testing.T, e *Endpoints, topic string, m contract.Message) {
 	t.Helper()
-	const uuid, decimal128, batch = 0x98, 0x94, 0x80013700 // codes of types of 16 bytes, and the format of a batch
+	const uuid, decimal128 = 0x98, 0x94 // codes of types of 16 bytes
+	value := []byte(strings.Repeat("\x07", 16))
+	encoded := encode(t, m, map[string]any{"price": amqp.UUID(value)})
+	sendEncoded(t, e, topic, bytes.Replace(encoded, append([]byte{uuid}, value...), append([]byte{decimal128}, value...), 1))
+}
+
+// SendWithSections sends a message to a topic that has more sections at its end, as they are
+// encoded.
+func SendWithSections(t *testing.T, e *Endpoints, topic string, m contract.Message, sections []byte) {
+	t.Helper()
+	sendEncoded(t, e, topic, append(encode(t, m, m.Properties), sections...))
+}
+
+// encode is a message with properties of an application.
+func encode(t *testing.T, m contract.Message, properties map[string]any) []byte {
+	t.Helper()
 	inner := &amqp.Message{
-		Properties:            &amqp.MessageProperties{MessageID: m.ID, GroupID: &m.SessionID, Subject: &m.Subject},
-		ApplicationProperties: map[string]any{"price": amqp.UUID([]byte(strings.Repeat("\x07", 16)))},
+		Properties: &amqp.MessageProperties{
+			MessageID: m.ID, GroupID: &m.SessionID, Subject: &m.Subject, ContentType: &m.ContentType,
+		},
+		ApplicationProperties: properties,
 		Data:                  [][]byte{m.Body},
 	}
 	if m.PartitionKey != "" {
@@ -28,8 +45,14 @@ func SendUndecodable(t *testing.T, e *Endpoints, topic string, m contract.Messag
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := []byte(strings.Repeat("\x07", 16))
-	encoded = bytes.Replace(encoded, append([]byte{uuid}, value...), append([]byte{decimal128}, value...), 1)
+	return encoded
+}
+
+// sendEncoded sends a message as it is encoded, as the only one of a batch.
+func sendEncoded(t *testing.T, e *Endpoints, topic string, encoded []byte) {
+	t.Helper()
+	const batch = 0x80013700 // the format of its message
+	var err error
 	var endpoint *url.URL
 	for part := range strings.SplitSeq(e.ServiceBus, ";") {
 		if at, found := strings.CutPrefix(part, "Endpoint="); found {

@@ -21,6 +21,9 @@ type singleUse struct {
 	// ended is called when the connection has ended, before anybody who uses it
 	// learns that, and maybe more than once.
 	ended func()
+	// refused is called for sessions of which a message is refused (decodable.Conn); nil
+	// where nobody needs to know.
+	refused func(sessionID string)
 	// used is guarded by the client, which makes one connection at a time.
 	used bool
 }
@@ -39,7 +42,7 @@ func (s *singleUse) connect(ctx context.Context, _ azservicebus.NewWebSocketConn
 	if s.used {
 		return nil, errUsedUp{}
 	}
-	conn, err := s.access.Dial(ctx)
+	conn, err := s.access.Dial(ctx, s.refused)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type receiver struct {
 	rate      *rate
 	each      int64 // what a message may weigh, in bytes
 	leftovers *sync.WaitGroup
+	refused   *refused
 }
 
 func (r *receiver) SessionID() string { return r.sessionID }
@@ -65,7 +66,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.M
 	if err != nil {
 		err = fmt.Errorf("receive from session %q: %w", r.sessionID, err)
 	}
-	return messages, err
+	return messages, r.refused.orUndecodable(r.sessionID, err)
 }
 
 // RenewLock implements session.Receiver. The client writes LockedUntil without
@@ -92,9 +93,12 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	err := r.settle(ctx, handle, v)
 	if ctx.Err() != nil {
 		// Whatever the client says, which may have tried again.
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	return r.refused.orUndecodable(r.sessionID, err)
 }
 
 // errNotSettled ends a settlement that the client may try again.

@@ -61,6 +61,8 @@ type Subscription struct {
 	leftovers sync.WaitGroup
 	// rate is shared by all sessions, which share what the network carries.
 	rate rate
+	// refused are sessions of which a message cannot be decoded.
+	refused refused
 }
 
 var _ session.Acceptor = (*Subscription)(nil)
@@ -85,7 +87,7 @@ func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	way := &singleUse{access: &access, ended: ended}
+	way := &singleUse{access: &access, ended: ended, refused: s.refused.note}
 	options := &azservicebus.ClientOptions{
 		ApplicationID:    "change-relay-projector",
 		NewWebSocketConn: way.connect,
@@ -119,6 +121,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	inner, err := client.AcceptNextSessionForSubscription(ctx, s.cfg.Topic, s.cfg.Subscription, nil)
 	if err == nil {
 		conn.trust()
+		s.refused.forget(inner.SessionID())
 		return &receiver{
 			inner:     inner,
 			sessionID: inner.SessionID(),
@@ -126,6 +129,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 			linger:    s.cfg.Linger,
 			rate:      &s.rate,
 			leftovers: &s.leftovers,
+			refused:   &s.refused,
 		}, nil
 	}
 	switch classify(err) {

@@ -24,7 +24,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "panics", "waiting", "counted")...))
+	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "panics", "waiting", "counted", "peeked")...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -55,7 +55,7 @@ type wire struct {
 
 // openWire connects and proves who comes.
 func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, error) {
-	socket, err := cfg.Access.Dial(ctx)
+	socket, err := cfg.Access.Dial(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Service Bus: %w", err)
 	}

@@ -13,6 +13,7 @@ const (
 
 	session     = internal + "session"
 	sessionlink = internal + "sessionlink"
+	decodable   = internal + "decodable"
 	servicebus  = internal + "servicebus"
 	delivery    = internal + "delivery"
 	readmodel   = internal + "readmodel"
@@ -33,6 +34,7 @@ func Guards() []guard.Guard {
 		sessionGuards(),
 		pauseGuards(),
 		linkGuards(),
+		decodableGuards(),
 		connectionGuards(),
 		deliveryGuards(),
 		brakeGuards(),

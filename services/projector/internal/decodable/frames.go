@@ -1,0 +1,284 @@
+package decodable
+
+import (
+	"encoding/binary"
+	"maps"
+	"net"
+	"strings"
+)
+
+// Conn returns a connection on which AMQP is received, with go-amqp on top of it. One
+// goroutine reads from it. That one calls refused, which may be nil, for each message that is
+// refused of a session of Service Bus, before go-amqp is given it.
+func Conn(conn net.Conn, refused func(sessionID string)) net.Conn {
+	return &guarded{Conn: conn, frames: newFrames(refused)}
+}
+
+type guarded struct {
+	net.Conn
+	frames frames
+}
+
+func (g *guarded) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	g.frames.came(b[:n])
+	return n, err
+}
+
+// Descriptors of performatives (AMQP 1.0, section 2.7).
+const (
+	beginCode    = 0x11
+	attachCode   = 0x12
+	transferCode = 0x14
+	detachCode   = 0x16
+	endCode      = 0x17
+)
+
+// Where a frame has what (AMQP 1.0, section 2.3). go-amqp takes the body for what follows the
+// header, whatever the data offset says.
+const (
+	typeAt    = 5
+	channelAt = 6
+	bodyAt    = 8
+	codeAt    = bodyAt + 2
+	listAt    = bodyAt + 3
+)
+
+// frames follows the frames that come on a connection, and the messages in them.
+type frames struct {
+	head []byte // the frame's header, and its performative as far as it is of use
+	size int    // of the frame; 0 before it is known
+	left int    // how many bytes of the frame have not come
+
+	// message is the one that the frame carries, if it does, of the link.
+	message       *walker
+	link          link
+	more, aborted bool
+
+	present walker // of messages in one frame
+	// kept are messages of which more frames come, and those that were refused, by the link
+	// that they came to.
+	kept map[link]*walker
+	// answering are links on which $management answers, and sessions those of a session.
+	answering map[link]bool
+	sessions  map[link]string
+	refused   func(sessionID string) // may be nil
+}
+
+func newFrames(refused func(sessionID string)) frames {
+	return frames{kept: map[link]*walker{}, answering: map[link]bool{}, sessions: map[link]string{}, refused: refused}
+}
+
+// link is a link as the peer numbers it.
+type link struct {
+	channel uint16
+	handle  uint32
+}
+
+// came follows the next bytes, and overwrites those of them that are not for go-amqp.
+func (f *frames) came(b []byte) {
+	for len(b) > 0 {
+		n := f.missing()
+		if n == 0 {
+			n = min(f.left, len(b))
+			f.left -= n
+			if f.message != nil {
+				f.message.walk(b[:n])
+			}
+			f.end(b[:n])
+			b = b[n:]
+			continue
+		}
+		n = min(n, len(b))
+		f.head = append(f.head, b[:n]...)
+		b = b[n:]
+		switch {
+		case len(f.head) < bodyAt:
+		case f.size == 0:
+			f.begin()
+		default:
+			f.left -= n
+		}
+		if f.size > 0 && f.missing() == 0 {
+			f.tell()
+			if f.left == 0 {
+				f.end(nil)
+			}
+		}
+	}
+}
+
+// begin begins a frame whose header has come.
+func (f *frames) begin() {
+	f.size = bodyAt
+	if string(f.head[:4]) != "AMQP" { // as a protocol header begins, which is no longer
+		f.size = max(int(binary.BigEndian.Uint32(f.head)), bodyAt)
+	}
+	f.left = f.size - bodyAt
+}
+
+// missing is how many bytes of the frame's head have to come before more is known of it.
+func (f *frames) missing() int {
+	wanted := bodyAt
+	if f.size > 0 {
+		wanted = min(f.wanted(), f.size)
+	}
+	return max(wanted-len(f.head), 0)
+}
+
+// wanted is up to where the frame is of use, beside a message.
+func (f *frames) wanted() int {
+	switch {
+	case f.head[typeAt] != 0 || string(f.head[:4]) == "AMQP":
+		return bodyAt
+	case len(f.head) < listAt:
+		return listAt
+	case f.head[bodyAt] != 0 || f.head[bodyAt+1] != smallUlongCode:
+		return listAt
+	}
+	switch f.head[codeAt] {
+	case attachCode, transferCode, detachCode:
+	default:
+		return listAt
+	}
+	if len(f.head) == listAt {
+		return listAt + 1
+	}
+	switch f.head[listAt] {
+	case list8Code:
+		if len(f.head) < listAt+2 {
+			return listAt + 2
+		}
+		return listAt + 2 + int(f.head[listAt+1])
+	case list32Code:
+		if len(f.head) < listAt+5 {
+			return listAt + 5
+		}
+		return listAt + 5 + int(binary.BigEndian.Uint32(f.head[listAt+1:]))
+	}
+	return listAt + 1
+}
+
+// tell finds out what the frame is.
+func (f *frames) tell() {
+	if len(f.head) < listAt || f.head[typeAt] != 0 {
+		return
+	}
+	channel := binary.BigEndian.Uint16(f.head[channelAt:])
+	switch p := list(f.head[listAt:]); f.head[codeAt] {
+	case transferCode:
+		f.transfers(channel, p)
+	case attachCode:
+		f.attaches(channel, p)
+	case detachCode:
+		f.forget(link{channel, p.next().uint()})
+	case beginCode, endCode:
+		f.forgetChannel(channel)
+	}
+}
+
+// transfers finds the message that the frame carries (AMQP 1.0, section 2.7.5).
+func (f *frames) transfers(channel uint16, p parts) {
+	f.link = link{channel, p.next().uint()}
+	for range 4 { // the delivery's id and tag, the format, and whether it is settled
+		p.next()
+	}
+	f.more = p.next().bool()
+	for range 3 { // how it is settled, its state, and whether it is resumed
+		p.next()
+	}
+	f.aborted = p.next().bool()
+	if f.message = f.kept[f.link]; f.message == nil {
+		f.message = &f.present
+		f.message.reset(f.answering[f.link])
+	}
+}
+
+// attaches notes a link that begins (AMQP 1.0, sections 2.7.3 and 3.5.3).
+func (f *frames) attaches(channel uint16, p parts) {
+	p.next() // its name
+	l := link{channel, p.next().uint()}
+	f.forget(l)
+	for range 3 { // the role, and how both ends settle
+		p.next()
+	}
+	source := p.next()
+	if source.code != 0 {
+		return
+	}
+	of := parts(source.content)
+	of.next() // its descriptor
+	of = list(of)
+	if address := of.next(); strings.HasSuffix(string(address.content), "/$management") {
+		f.answering[l] = true
+	}
+	for range 6 { // what becomes of the source, and how it distributes
+		of.next()
+	}
+	if id := sessionOf(of.next()); id != "" {
+		f.sessions[l] = id
+	}
+}
+
+// sessionOf is the session that a link is for by the filters of its source.
+func sessionOf(filters part) string {
+	of := filters.values()
+	for len(of) > 0 {
+		name, filter := of.next(), of.next()
+		if string(name.content) != "com.microsoft:session-filter" {
+			continue
+		}
+		described := parts(filter.content)
+		if filter.code == 0 {
+			described.next() // its descriptor
+			filter = described.next()
+		}
+		return string(filter.content)
+	}
+	return ""
+}
+
+// forgetChannel forgets all links of an AMQP session.
+func (f *frames) forgetChannel(channel uint16) {
+	of := func(l link) bool { return l.channel == channel }
+	maps.DeleteFunc(f.kept, func(l link, _ *walker) bool { return of(l) })
+	maps.DeleteFunc(f.answering, func(l link, _ bool) bool { return of(l) })
+	maps.DeleteFunc(f.sessions, func(l link, _ string) bool { return of(l) })
+}
+
+func (f *frames) forget(l link) {
+	delete(f.kept, l)
+	delete(f.answering, l)
+	delete(f.sessions, l)
+}
+
+// end ends the frame where it has come, with a last piece of its message.
+func (f *frames) end(last []byte) {
+	if f.left > 0 {
+		return
+	}
+	if f.message != nil {
+		f.ends(last)
+	}
+	f.head, f.size, f.message = f.head[:0], 0, nil
+}
+
+// ends ends what the frame has of its message.
+func (f *frames) ends(last []byte) {
+	m := f.message
+	if !f.more && !f.aborted && !m.whole() {
+		m.bad = true
+		overwrite(last)
+		if id := f.sessions[f.link]; id != "" && f.refused != nil {
+			f.refused(id)
+		}
+	}
+	switch {
+	case f.aborted, !f.more && !m.bad: // go-amqp begins anew
+		delete(f.kept, f.link)
+	case m == &f.present:
+		kept := *m
+		f.kept[f.link] = &kept
+		m.within = nil
+	}
+}
