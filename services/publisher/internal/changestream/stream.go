@@ -43,7 +43,8 @@ const (
 	readBytes   = 4 << 20
 	// await is how long the server holds back an empty answer.
 	await = time.Second
-	// answerTimeout is how long an answer may take beyond that.
+	// answerTimeout is how long an answer may take beyond that, unless it comes slowly: see
+	// package slowlink.
 	answerTimeout = 15 * time.Second
 	// silence is how long the token may not move before the stream is opened
 	// anew: a healthy replica set moves it every few seconds.

@@ -12,6 +12,7 @@ import (
 	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/servicebus"
 	"changerelay/services/publisher/internal/settings"
+	"changerelay/services/publisher/internal/slowlink"
 )
 
 // AttemptTimeout bounds one call to a database, outside the loops.
@@ -30,7 +31,8 @@ const CommandSelectTimeout = 15 * time.Second
 // mongoOptions reads a connection string. Its errors do not quote secrets.
 func mongoOptions(uri settings.Secret) (*options.ClientOptions, error) {
 	o := options.Client().ApplyURI(uri.Reveal()).
-		SetAppName("change-relay-publisher")
+		SetAppName("change-relay-publisher").
+		SetDialer(&slowlink.Dialer{})
 	if err := o.Validate(); err != nil {
 		return nil, errors.New(redact.New(uri.Reveal()).Text(err.Error()))
 	}

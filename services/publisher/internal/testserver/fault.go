@@ -33,6 +33,12 @@ func EnterWorld(t *testing.T, servers Servers, name string) {
 	ask(t, servers, http.MethodPut, "/world/"+name, "")
 }
 
+// SetWorld has a sandbox be in a world of the test's own: see PUT /world.
+func SetWorld(t *testing.T, servers Servers, body string) {
+	t.Helper()
+	ask(t, servers, http.MethodPut, "/world", body)
+}
+
 func ask(t *testing.T, servers Servers, method, path, body string) []byte {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, servers.Sandbox+path, strings.NewReader(body))

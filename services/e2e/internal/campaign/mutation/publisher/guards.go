@@ -25,6 +25,7 @@ const (
 	config       = internal + "config"
 	status       = internal + "status"
 	partition    = internal + "partition"
+	slowlink     = internal + "slowlink"
 	mapping      = internal + "mapping"
 	adopt        = internal + "adopt"
 )
