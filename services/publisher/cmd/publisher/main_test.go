@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -35,6 +37,39 @@ func TestPublisher_TheCommandLine(t *testing.T) {
 				t.Errorf("run = %d with %q and %q, want %d with %q and %q", code, &stdout, &stderr, tt.code, tt.stdout, tt.stderr)
 			}
 		})
+	}
+}
+
+// TestRun_RefusesMorePartitionsThanFitInMemory has memory for eleven of them.
+func TestRun_RefusesMorePartitionsThanFitInMemory(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	for name, value := range map[string]string{
+		"MONGODB_URI": "mongodb://127.0.0.1:1", "SOURCE_DATABASE": "shop", "SOURCE_COLLECTION": "events",
+		"SERVICEBUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
+		"SERVICEBUS_TOPIC":             testserver.Topic, "ADMIN_ADDR": "127.0.0.1:0",
+	} {
+		t.Setenv(name, value)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end() // who does not refuse ends at once
+	for partitions, want := range map[string]string{"1": "", "11": "", "12": "PARTITIONS: is 12, and 11 fit in the memory limit of 300 MiB"} {
+		t.Setenv("PARTITIONS", partitions)
+		debug.SetMemoryLimit(300 << 20) // who runs sets his own
+		var stdout, stderr bytes.Buffer
+		code := command.Program(version, config.Load).Run(ended, nil, &stdout, &stderr)
+		if (code == cli.Misused) != (want != "") || !strings.Contains(stderr.String(), want) {
+			t.Errorf("PARTITIONS=%s ends with %d and %q, want %q", partitions, code, &stderr, want)
+		}
+	}
+	t.Setenv("PARTITIONS", "12")
+	debug.SetMemoryLimit(300 << 20)
+	var stdout, stderr bytes.Buffer
+	if code := command.Program(version, config.Load).Run(t.Context(), []string{"health"}, &stdout, &stderr); code == cli.Misused {
+		t.Errorf("a command is refused, too: %q", &stderr)
 	}
 }
 

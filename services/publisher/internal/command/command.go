@@ -36,6 +36,9 @@ func Program(version string, load func() (config.Config, error)) cli.Program {
 			if err != nil {
 				return cli.Misconfigured(err)
 			}
+			if err := config.CheckMemory(); err != nil {
+				return cli.Misconfigured(err)
+			}
 			return app.Publish(ctx, config, version, stderr)
 		},
 		Commands: []*cobra.Command{

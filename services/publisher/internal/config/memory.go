@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"os"
 	"runtime/debug"
+
+	"changerelay/services/publisher/internal/settings"
 )
 
 const (
@@ -35,6 +37,23 @@ func (c *Config) inFlightBytes(limit int64) int64 {
 	partitions := int64(c.Partitions)
 	rest := ours(cmp.Or(limit, usualLimit)) - aside - partitions*eachPartition
 	return partitions * min(max(rest/copies/partitions, leastWindow), usualWindow)
+}
+
+// CheckMemory returns a *settings.Problem where the memory limit is too low for what so many
+// partitions take at the least, which one process leads once it is the last one left. A
+// single partition is left to try: there is nothing to lower.
+func (c *Config) CheckMemory() error { return c.checkMemory(MemoryLimit()) }
+
+func (c *Config) checkMemory(limit int64) error {
+	const least, mib = eachPartition + copies*leastWindow, 1 << 20
+	partitions := int64(c.Partitions)
+	fit := max((ours(limit)-aside)/least, 1)
+	if limit == 0 || partitions <= fit {
+		return nil
+	}
+	needed := (aside+partitions*least)/4*5 + mib - 1
+	return settings.Problemf("PARTITIONS", "is %d, and %d fit in the memory limit of %d MiB (GOMEMLIMIT, or else the container's): allow %d MiB, or split the stream into fewer",
+		partitions, fit, limit/mib, needed/mib)
 }
 
 // ours is the part of a memory limit that the heap may take: what is not Go's needs

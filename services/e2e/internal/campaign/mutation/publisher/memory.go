@@ -30,6 +30,14 @@ func memoryGuards() []guard.Guard {
 			Tests:   []string{"TestCopy_ReadsNoMoreThanAChunkHoldsOfWhatItListed"},
 		},
 		{
+			Name:    "memory: more partitions than fit are refused",
+			File:    command + "/command.go",
+			Cut:     "if err := config.CheckMemory(); err != nil {",
+			With:    "if err := config.CheckMemory(); err != nil && false {",
+			Package: "services/publisher/cmd/publisher",
+			Tests:   []string{"TestRun_RefusesMorePartitionsThanFitInMemory"},
+		},
+		{
 			Name:    "memory: Go's limit has room for what each partition reads",
 			File:    config + "/memory.go",
 			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes",
