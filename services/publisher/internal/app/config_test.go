@@ -54,14 +54,14 @@ func TestConfig_DefaultsAreFilledIn(t *testing.T) {
 }
 
 func TestConfig_BytesInFlightFollowTheMemoryLimit(t *testing.T) {
-	before := debug.SetMemoryLimit(100 << 20)
+	before := debug.SetMemoryLimit(205 << 19)
 	defer debug.SetMemoryLimit(before)
 	environ(t, map[string]string{"PARTITIONS": "2"})
 	c, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Four fifths of the limit, without 32 MiB and 16 MiB a partition, are 16 MiB.
+	// Four fifths of the limit, without 32 MiB and 16 MiB a partition, are 18 MiB.
 	if c.MaxInFlightBytes != 8<<20 || c.WindowBytes() != 4<<20 {
 		t.Errorf("got %d bytes in flight and %d of them in each of two partitions, want 8 and 4 MiB", c.MaxInFlightBytes, c.WindowBytes())
 	}

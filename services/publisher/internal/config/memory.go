@@ -16,6 +16,8 @@ const (
 	// partition does: two answers of the server as they come, with three reads of them,
 	// or a chunk of a copy and the next one.
 	aside, eachPartition = 32 << 20, 16 << 20
+	// mostKept bounds what is kept of a stream's changes while a chunk of a resend is read.
+	mostKept = 16 << 20
 	// mostRead bounds what is read of the source at once, of a stream, a copy or a resend,
 	// and windowShare which part of a partition's window it takes: more of it waits, or
 	// comes beside it.
@@ -36,7 +38,8 @@ func (c *Config) inFlightBytes(limit int64) int64 {
 	}
 	partitions := int64(c.Partitions)
 	rest := ours(cmp.Or(limit, usualLimit)) - aside - partitions*eachPartition
-	return partitions * min(max(rest/copies/partitions, leastWindow), usualWindow)
+	window := rest / partitions * windowShare / (copies*windowShare + 1) // what a resend keeps is part of one more
+	return partitions * min(max(window, leastWindow), usualWindow)
 }
 
 // CheckMemory returns a *settings.Problem where the memory limit is too low for what so many
@@ -45,7 +48,7 @@ func (c *Config) inFlightBytes(limit int64) int64 {
 func (c *Config) CheckMemory() error { return c.checkMemory(MemoryLimit()) }
 
 func (c *Config) checkMemory(limit int64) error {
-	const least, mib = eachPartition + copies*leastWindow, 1 << 20
+	const least, mib = eachPartition + copies*leastWindow + leastWindow/windowShare, 1 << 20
 	partitions := int64(c.Partitions)
 	fit := max((ours(limit)-aside)/least, 1)
 	if limit == 0 || partitions <= fit {
@@ -67,6 +70,10 @@ func (c *Config) WindowBytes() int64 { return c.MaxInFlightBytes / int64(max(c.P
 // of a partition's window.
 func (c *Config) share(most int64) int { return int(min(most, c.WindowBytes()/windowShare)) }
 
+// KeptBytes bounds the bytes of a partition's changes that are kept while a chunk of a
+// resend is read.
+func (c *Config) KeptBytes() int { return c.share(mostKept) }
+
 // PaceCollector lets the heap grow between collections, up to a limit: what is alive
 // is little more than the windows, so at the usual pace a publisher under load would
 // collect dozens of times a second. Who sets GOGC or GOMEMLIMIT decides instead.
@@ -82,7 +89,7 @@ func (c *Config) PaceCollector() {
 // softLimit is where the collector runs as often as it takes, in bytes of the heap. With
 // one partition, aside has been measured to have room for its batch.
 func (c *Config) softLimit(container int64) int64 {
-	alive := aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes
+	alive := aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes + c.MaxInFlightBytes/windowShare
 	if container == 0 {
 		return alive
 	}

@@ -14,10 +14,10 @@ func TestInFlightBytes_FollowTheLimitOfMemory(t *testing.T) {
 		want       int64
 	}{
 		"no limit":                 {0, 0, 1, 32 * mib},
-		"no limit, four":           {0, 0, 4, (256*mib/5*4 - 96*mib) / 2},
+		"no limit, four":           {0, 0, 4, (256*mib/5*4 - 96*mib) * 4 / 9},
 		"the deployment's":         {0, 512 * mib, 1, 32 * mib},
 		"the deployment's, four":   {0, 512 * mib, 4, 128 * mib},
-		"the deployment's, eight":  {0, 512 * mib, 8, (512*mib/5*4 - 160*mib) / 2},
+		"the deployment's, eight":  {0, 512 * mib, 8, (512*mib/5*4 - 160*mib) * 4 / 9},
 		"hardly any memory":        {0, 48 * mib, 1, mib},
 		"hardly any memory, three": {0, 48 * mib, 3, 3 * mib},
 		"set, whatever is there":   {100 * mib, 64 * mib, 8, 100 * mib},
@@ -37,6 +37,18 @@ func TestWindowBytes_OfAllPartitionsAreWhatTheProcessMayHave(t *testing.T) {
 	}
 }
 
+// What a resend keeps of the stream is part of the window's memory.
+func TestKeptBytes_ArePartOfTheWindow(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	for window, want := range map[int64]int{mib: mib / 4, 32 * mib: 8 * mib, 256 * mib: 16 * mib} {
+		c := Config{MaxInFlightBytes: 3 * window, Partitions: 3}
+		if got := c.KeptBytes(); got != want {
+			t.Errorf("of a window of %d bytes, %d are kept beside a resend, want %d", window, got, want)
+		}
+	}
+}
+
 func TestSoftLimit_StaysBelowTheContainers(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -45,10 +57,10 @@ func TestSoftLimit_StaysBelowTheContainers(t *testing.T) {
 		partitions       int
 		want             int64
 	}{
-		"no container":                    {32 * mib, 0, 1, 96 * mib},
-		"no container, eight":             {24 * mib, 0, 8, 192 * mib},
-		"one with room":                   {32 * mib, 512 * mib, 1, 96 * mib},
-		"one with room, four":             {128 * mib, 512 * mib, 4, 336 * mib},
+		"no container":                    {32 * mib, 0, 1, 104 * mib},
+		"no container, eight":             {24 * mib, 0, 8, 198 * mib},
+		"one with room":                   {32 * mib, 512 * mib, 1, 104 * mib},
+		"one with room, four":             {128 * mib, 512 * mib, 4, 368 * mib},
 		"one that the windows would fill": {512 * mib, 512 * mib, 1, 512 * mib / 5 * 4},
 	} {
 		c := Config{MaxInFlightBytes: tt.bytes, Partitions: tt.partitions}

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// mostKept and mostKeptBytes bound the changes that are kept while a chunk is read.
-	mostKept      = 20_000
-	mostKeptBytes = 16 << 20
+	// mostKept bounds the changes that are kept while a chunk is read.
+	mostKept = 20_000
 )
 
 // Beside is a stream with the chunks of a resend between its changes. It implements
@@ -22,6 +21,8 @@ const (
 type Beside struct {
 	stream relay.Source
 	mapper relay.Mapper
+	// mostBytes bounds the bytes of the changes that are kept while a chunk is read.
+	mostBytes int
 
 	asked   chan struct{} // holds one token while the stream is to be read
 	answers chan answer   // has room for the one that was asked for
@@ -46,10 +47,11 @@ type answer struct {
 	err   error
 }
 
-// NewBeside returns a stream, read from a position on, without a resend beside it yet.
-func NewBeside(stream relay.Source, from contract.Position, mapper relay.Mapper) *Beside {
+// NewBeside returns a stream, read from a position on, without a resend beside it yet. While
+// a chunk is read, it keeps up to mostBytes bytes of the changes that pass.
+func NewBeside(stream relay.Source, from contract.Position, mapper relay.Mapper, mostBytes int) *Beside {
 	return &Beside{
-		stream: stream, mapper: mapper, latest: relay.Point{Position: from}, last: timeOf(from),
+		stream: stream, mapper: mapper, mostBytes: mostBytes, latest: relay.Point{Position: from}, last: timeOf(from),
 		asked: make(chan struct{}, 1), answers: make(chan answer, 1), chunks: make(chan *chunk), moved: make(chan struct{}, 1),
 	}
 }
@@ -125,7 +127,7 @@ func (b *Beside) handOn(batch relay.Batch) {
 		b.kept = append(b.kept, change)
 		b.keptBytes += len(change.Raw)
 	}
-	if len(b.kept) > mostKept || b.keptBytes > mostKeptBytes {
+	if len(b.kept) > mostKept || b.keptBytes > b.mostBytes {
 		b.overrun, b.kept = true, nil
 	}
 }

@@ -37,6 +37,9 @@ func (e event) change() relay.Change {
 	return relay.Change{Raw: raw, Token: fmt.Append(nil, e.Aggregate, "/", e.Version), Position: contract.StreamPosition(1, e.At, "82")}
 }
 
+// mostBytes is more than the changes of most tests take.
+const mostBytes = 16 << 20
+
 // mapper reads what change has written. What is of no aggregate is none of ours.
 type mapper struct{}
 
@@ -248,12 +251,17 @@ func (w *world) run(t *testing.T, term int64, done func([]handed) bool) []handed
 }
 
 func (w *world) runWith(t *testing.T, term int64, deps resend.Deps, done func([]handed) bool) []handed {
+	return w.runWithin(t, term, deps, mostBytes, done)
+}
+
+// runWithin is runWith where so many bytes of changes are kept.
+func (w *world) runWithin(t *testing.T, term int64, deps resend.Deps, bytes int, done func([]handed) bool) []handed {
 	ctx, stop := context.WithCancel(t.Context())
 	from := contract.Position("")
 	if w.streams > 0 {
 		from = w.log[w.streams-1].change().Position
 	}
-	both := resend.NewBeside(w, from, mapper{})
+	both := resend.NewBeside(w, from, mapper{}, bytes)
 	var running sync.WaitGroup
 	running.Go(func() { resend.NewRunner(both, 0, term, deps).Run(ctx) })
 	defer running.Wait()
@@ -467,6 +475,31 @@ func TestResend_SaysThatItsChunksAreReadInVain(t *testing.T) {
 	})
 }
 
+// What passes while a chunk is read is kept as far as there is room for its bytes.
+func TestResend_KeepsNoMoreBytesThanItMay(t *testing.T) {
+	t.Parallel()
+	for bytes, want := range map[int]int{mostBytes: 0, 1: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.commit("a")
+			reads, said := 0, 0
+			w.reading = func() {
+				said = max(said, w.part().Overrun)
+				if reads++; reads%2 == 0 && reads <= 4 { // behind the snapshots of two chunks
+					w.now++
+					w.log = append(w.log, event{"a", int64(len(w.log) + 1), w.now})
+					w.moved <- struct{}{}
+				}
+				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+			}
+			w.runWithin(t, 1, w.deps(), bytes, func([]handed) bool { return w.part().Read > 0 })
+			if said != want {
+				t.Errorf("with %d bytes to keep, %d chunks in a row were read in vain, want %d", bytes, said, want)
+			}
+		})
+	}
+}
+
 // A chunk follows another at the rate that is asked for.
 func TestResend_ARateIsKept(t *testing.T) {
 	t.Parallel()
@@ -505,7 +538,7 @@ func TestResend_AChunkWithoutADocumentIsNoEnd(t *testing.T) {
 		deps.Open = func(*resend.Record, []byte) (resend.Reader, error) { return nothing, nil }
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		resend.NewRunner(resend.NewBeside(w, "", mapper{}), 0, 1, deps).Run(ctx)
+		resend.NewRunner(resend.NewBeside(w, "", mapper{}, mostBytes), 0, 1, deps).Run(ctx)
 		if p := w.part(); p.Done || p.Read != 0 || nothing.reads < 2 {
 			t.Errorf("the part is %+v after %d reads, want it read again", p, nothing.reads)
 		}
@@ -522,7 +555,7 @@ func TestResend_OneWhoseCollectionIsAnotherEndsShort(t *testing.T) {
 		deps.Moved = func(context.Context, *resend.Record) (string, error) { return "it is another one", nil }
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		resend.NewRunner(resend.NewBeside(w, "", mapper{}), 0, 1, deps).Run(ctx)
+		resend.NewRunner(resend.NewBeside(w, "", mapper{}, mostBytes), 0, 1, deps).Run(ctx)
 		if p := w.part(); !p.Done || p.Read != 0 || p.Short != "it is another one" {
 			t.Errorf("the part is %+v, want it ended before anything is read", p)
 		}

@@ -32,7 +32,7 @@ func (t *term) fenceResends(ctx context.Context) error {
 // beside returns a stream with what is to be sent again beside it. The returned
 // function ends that.
 func (t *term) beside(ctx context.Context, stream relay.Source) (relay.Source, func()) {
-	both := resend.NewBeside(stream, t.claimed.Position, t.config.Mapper(t.keeps()))
+	both := resend.NewBeside(stream, t.claimed.Position, t.config.Mapper(t.keeps()), t.config.KeptBytes())
 	runner := resend.NewRunner(both, t.index, t.claimed.Term, resend.Deps{
 		Store: &resends{Resends: t.State.Resends(t.whole, t.config.Partitions), t: t, seen: &t.resent},
 		Open:  t.openResend,

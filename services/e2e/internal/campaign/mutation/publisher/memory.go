@@ -30,6 +30,22 @@ func memoryGuards() []guard.Guard {
 			Tests:   []string{"TestCopy_ReadsNoMoreThanAChunkHoldsOfWhatItListed"},
 		},
 		{
+			Name:    "memory: what a resend keeps of the stream is bounded in bytes",
+			File:    resend + "/beside.go",
+			Cut:     " || b.keptBytes > b.mostBytes",
+			With:    "",
+			Package: resend,
+			Tests:   []string{"TestResend_KeepsNoMoreBytesThanItMay"},
+		},
+		{
+			Name:    "memory: what a resend keeps of the stream is part of the window",
+			File:    config + "/memory.go",
+			Cut:     "return c.share(mostKept)",
+			With:    "return mostKept",
+			Package: config,
+			Tests:   []string{"TestKeptBytes_ArePartOfTheWindow"},
+		},
+		{
 			Name:    "memory: more partitions than fit are refused",
 			File:    command + "/command.go",
 			Cut:     "if err := config.CheckMemory(); err != nil {",
@@ -40,8 +56,8 @@ func memoryGuards() []guard.Guard {
 		{
 			Name:    "memory: Go's limit has room for what each partition reads",
 			File:    config + "/memory.go",
-			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes",
-			With:    "aside + copies*c.MaxInFlightBytes",
+			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes +",
+			With:    "aside + copies*c.MaxInFlightBytes +",
 			Package: config,
 			Tests:   []string{"TestSoftLimit_StaysBelowTheContainers"},
 		},
