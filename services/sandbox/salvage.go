@@ -24,9 +24,9 @@ const (
 func Salvage(dataDir string, out io.Writer) error {
 	var errs []error
 	found := false
-	for name, check := range map[string]func(journal.Feed) error{mongoDir: checkMongoDB, serviceBusDir: checkServiceBus} {
+	for name, machine := range map[string]func() (journal.Take, error){mongoDir: mongoDBMachine, serviceBusDir: serviceBusMachine} {
 		dir := filepath.Join(dataDir, name)
-		done, err := journal.Salvage(dir, check)
+		done, err := journal.Salvage(dir, machine)
 		if errors.Is(err, os.ErrNotExist) && done.Backup == "" {
 			continue
 		}
@@ -43,19 +43,19 @@ func Salvage(dataDir string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-func checkMongoDB(feed journal.Feed) error {
-	_, err := engine.Recover(engine.Config{}, func(replay func([]byte) error) (engine.Journal, error) {
-		return nil, feed(replay)
-	})
-	return err
-}
+func mongoDBMachine() (journal.Take, error) { return engine.Salvager(), nil }
 
-func checkServiceBus(feed journal.Feed) error {
+func serviceBusMachine() (journal.Take, error) {
 	b, err := broker.New(broker.Config{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return feed(b.Restore)
+	return func(record []byte, _ bool) ([]byte, error) {
+		if err := b.Restore(record); err != nil {
+			return nil, err
+		}
+		return record, nil
+	}, nil
 }
 
 func report(out io.Writer, dir string, done journal.Salvaged) error {

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,14 +109,14 @@ func TestDamage_TheOnlySegmentIsMissedToo(t *testing.T) {
 }
 
 // machine is a state machine that refuses one record.
-func machine(refuses string) func(journal.Feed) error {
-	return func(feed journal.Feed) error {
-		return feed(func(r []byte) error {
+func machine(refuses string) func() (journal.Take, error) {
+	return func() (journal.Take, error) {
+		return func(r []byte, _ bool) ([]byte, error) {
 			if string(r) == refuses {
-				return errors.New("it makes no sense now")
+				return nil, errors.New("it makes no sense now")
 			}
-			return nil
-		})
+			return r, nil
+		}, nil
 	}
 }
 
@@ -144,6 +145,62 @@ func TestSalvage_KeepsWhatCanBeReadAndSaysWhatIsLost(t *testing.T) {
 	closeJournal(t, j)
 	if kept, err := os.ReadFile(filepath.Join(done.Backup, "segment-0000000000000002")); err != nil || !bytes.Equal(kept, content) {
 		t.Errorf("got %v and %d bytes from the backup, want the damaged file", err, len(kept))
+	}
+}
+
+// A record that is refused is no reason to begin from the start: each of many would be.
+func TestSalvage_OfferedManyThatAreRefusedReadsTwice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _, _ := open(t, dir)
+	const records = 200
+	for i := range records {
+		appendAll(t, j, fmt.Sprint(i))
+	}
+	closeJournal(t, j)
+	taken := 0
+	done, err := journal.Salvage(dir, func() (journal.Take, error) {
+		return func(r []byte, _ bool) ([]byte, error) {
+			if taken++; len(r) == 3 {
+				return nil, errors.New("it makes no sense now")
+			}
+			return r, nil
+		}, nil
+	})
+	must(t, err)
+	if done.Records != 100 || len(done.Lost) != 100 {
+		t.Errorf("got %d records kept and %d lost, want 100 of each", done.Records, len(done.Lost))
+	}
+	if taken > 2*records {
+		t.Errorf("got %d records read, want each of %d twice at most", taken, records)
+	}
+}
+
+// What stands behind a loss is said to do so, also when it is read again.
+func TestSalvage_TellsTheMachineWhereSomethingIsLost(t *testing.T) {
+	t.Parallel()
+	dir, _ := smallDirectory(t)
+	spoiled := filepath.Join(dir, "segment-0000000000000002")
+	content, err := os.ReadFile(spoiled)
+	must(t, err)
+	content[bytes.Index(content, []byte("three"))] ^= 1
+	must(t, os.WriteFile(spoiled, content, 0o600))
+	var heard []string
+	_, err = journal.Salvage(dir, func() (journal.Take, error) {
+		heard = nil
+		return func(r []byte, behind bool) ([]byte, error) {
+			if behind {
+				heard = append(heard, string(r))
+			}
+			if string(r) == "five" {
+				return nil, errors.New("it makes no sense now")
+			}
+			return r, nil
+		}, nil
+	})
+	must(t, err)
+	if want := []string{"four", "six"}; !slices.Equal(heard, want) {
+		t.Errorf("got %q behind a loss, want %q", heard, want)
 	}
 }
 

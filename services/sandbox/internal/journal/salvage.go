@@ -28,11 +28,10 @@ type Salvaged struct {
 }
 
 // Salvage makes a good directory of a damaged one, with every record that can be
-// read and that the state machine takes; the old one stays as a backup. check
-// feeds the records to an empty state machine and returns the error of feed; it
-// is called again after each record that is refused. Where nothing is lost the
-// directory stays as it is.
-func Salvage(dir string, check func(feed Feed) error) (Salvaged, error) {
+// read and that the state machine takes; the old one stays as a backup. machine
+// returns an empty state machine. Where nothing is lost the directory stays as it
+// is.
+func Salvage(dir string, machine func() (Take, error)) (Salvaged, error) {
 	if err := finishSalvage(dir); err != nil {
 		return Salvaged{}, fmt.Errorf("finish an earlier salvage: %w", err)
 	}
@@ -48,8 +47,12 @@ func Salvage(dir string, check func(feed Feed) error) (Salvaged, error) {
 	if err := s.read(); err != nil {
 		return Salvaged{}, err
 	}
-	if err := s.refuse(check); err != nil {
-		return Salvaged{}, err
+	for refused := true; refused; {
+		take, err := machine()
+		if err != nil {
+			return Salvaged{}, err
+		}
+		refused = s.refuse(take)
 	}
 	out := Salvaged{Records: len(s.kept), Lost: s.lost}
 	if len(s.lost) == 0 {
@@ -59,24 +62,37 @@ func Salvage(dir string, check func(feed Feed) error) (Salvaged, error) {
 	return out, err
 }
 
-// Feed replays records until one is refused.
-type Feed func(replay func(record []byte) error) error
+// Take is a state machine that replays records. behind tells one with a loss
+// between it and the record before. kept is what of the record can be kept, and
+// why says what was lost of it: all, where kept is empty. The machine goes on after
+// a record that it has refused, of which it may have done a part.
+type Take func(record []byte, behind bool) (kept []byte, why error)
 
 type salvage struct {
 	j    *Journal
 	kept []found
 	lost []Lost
+	// behind tells that something is lost after the last record kept.
+	behind bool
 }
 
-// found is a record and where it was.
+// found is a record, where it was, and whether something is lost before it.
 type found struct {
 	file   string
 	offset int64
 	record []byte
+	behind bool
 }
 
 func (s *salvage) lose(file string, offset, bytes int64, why error) {
 	s.lost = append(s.lost, Lost{file, offset, bytes, why.Error()})
+	s.behind = true
+}
+
+func (s *salvage) keep(r found) {
+	r.behind = r.behind || s.behind
+	s.kept = append(s.kept, r)
+	s.behind = false
 }
 
 // read takes all records that are whole, in order.
@@ -132,7 +148,7 @@ func (s *salvage) file(path string, snapshot bool) error {
 			return nil
 		}
 		if size > 0 && len(record) > 0 {
-			s.kept = append(s.kept, found{path, int64(at), record})
+			s.keep(found{file: path, offset: int64(at), record: record})
 			at += size
 			continue
 		}
@@ -151,26 +167,25 @@ func (s *salvage) file(path string, snapshot bool) error {
 }
 
 // refuse leaves out the records that the state machine does not take without
-// those that are lost.
-func (s *salvage) refuse(check func(feed Feed) error) error {
-	for {
-		refused := -1
-		err := check(func(replay func([]byte) error) error {
-			for i, r := range s.kept {
-				if err := replay(r.record); err != nil {
-					refused = i
-					return err
-				}
-			}
-			return nil
-		})
-		if err == nil || refused < 0 {
-			return err
+// those that are lost. It reports whether there was one: the machine may have done
+// a part of it, so that what came after is to be tried again, by a new machine.
+// What only such a part stood in the way of is left out as well.
+func (s *salvage) refuse(take Take) (refused bool) {
+	offered := s.kept
+	s.kept, s.behind = make([]found, 0, len(offered)), false
+	for _, r := range offered {
+		kept, why := take(r.record, r.behind || s.behind)
+		if why != nil {
+			s.lose(r.file, r.offset, int64(frameHeader+len(r.record)-len(kept)), why)
 		}
-		r := s.kept[refused]
-		s.lose(r.file, r.offset, int64(frameHeader+len(r.record)), err)
-		s.kept = slices.Delete(s.kept, refused, refused+1)
+		if len(kept) == 0 {
+			refused = true
+			continue
+		}
+		r.record = kept
+		s.keep(r)
 	}
+	return refused
 }
 
 // replace writes what was kept into a new directory and puts that in the place

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"pgregory.net/rapid"
 
@@ -197,6 +198,101 @@ func TestJournal_AStreamResumesAfterARestart(t *testing.T) {
 	must(t, j.Close())
 }
 
+// salvageWithout damages the record of a snapshot that holds mark first, and salvages what is left.
+func salvageWithout(t *testing.T, dir, mark string) journal.Salvaged {
+	t.Helper()
+	snapshots, err := filepath.Glob(filepath.Join(dir, "snapshot-*"))
+	must(t, err)
+	content, err := os.ReadFile(snapshots[0])
+	must(t, err)
+	content[bytes.Index(content, []byte(mark))] ^= 1
+	must(t, os.WriteFile(snapshots[0], content, 0o600))
+	done, err := journal.Salvage(dir, func() (journal.Take, error) { return Salvager(), nil })
+	must(t, err)
+	return done
+}
+
+// largePicture writes three collections; the record that ends the first begins the second, which goes on
+// in the next, where the third begins. older writes it as it was before records named their collection.
+func largePicture(t *testing.T, dir string, older bool) (first, second, third oplog.Namespace) {
+	t.Helper()
+	e, j := recovered(t, dir)
+	name := func(coll string) oplog.Namespace { return oplog.Namespace{DB: things.DB, Collection: coll} }
+	first, second, third = name("a"), name("b"), name("c")
+	for _, fill := range []struct {
+		ns   oplog.Namespace
+		docs int
+	}{{first, 5}, {second, 5}, {third, 1}} {
+		for i := range fill.docs {
+			text := fill.ns.Collection + fmt.Sprint(i) + strings.Repeat("-", pictureRecord/3)
+			_, err := e.Insert(t.Context(), Write{}, fill.ns, []bson.Raw{doc(t, "_id", fill.ns.Collection+fmt.Sprint(i), "text", text)})
+			must(t, err)
+		}
+	}
+	segment, err := j.Cut()
+	must(t, err)
+	p := e.picture()
+	must(t, j.Compact(segment, func(emit func([]byte) error) error {
+		return p.emit(func(record []byte) error {
+			if older && record[0] == itemContinue {
+				record = record[1+len(uuid.UUID{}):]
+			}
+			return emit(record)
+		})
+	}))
+	must(t, j.Close())
+	return first, second, third
+}
+
+// ids are the keys of what is in a collection.
+func (e *Engine) ids(t *testing.T, ns oplog.Namespace) string {
+	t.Helper()
+	var ids []string
+	for _, doc := range e.contents(t, nil, ns) {
+		var of struct {
+			ID string `bson:"_id"`
+		}
+		must(t, bson.UnmarshalExtJSON([]byte(doc), false, &of))
+		ids = append(ids, of.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestJournal_ASalvagePutsNoDocumentIntoAnotherCollection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, damaged        string
+		older                bool
+		first, second, third string
+	}{
+		{"the name of a collection is lost", "b0", false, "a0 a1 a2", "", "c0"},
+		{"the first record is lost", "a0", false, "", "b0 b1 b2 b3 b4", "c0"},
+		{"a collection goes on behind what is lost", "b1", false, "a0 a1 a2 a3 a4", "b0 b4", "c0"},
+		{"the name is lost from an older snapshot", "b0", true, "a0 a1 a2", "", "c0"},
+		{"the first record is lost from an older snapshot", "a0", true, "", "b0 b1 b2 b3 b4", "c0"},
+		{"an older snapshot goes on behind what is lost", "b1", true, "a0 a1 a2 a3 a4", "b0", "c0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			first, second, third := largePicture(t, dir, c.older)
+			e, j := recovered(t, dir)
+			if got, want := e.ids(t, second), "b0 b1 b2 b3 b4"; got != want {
+				t.Errorf("got %s before the damage, want %s", got, want)
+			}
+			must(t, j.Close())
+			done := salvageWithout(t, dir, c.damaged+"---")
+			e, j = recovered(t, dir)
+			for ns, want := range map[oplog.Namespace]string{first: c.first, second: c.second, third: c.third} {
+				if got := e.ids(t, ns); got != want {
+					t.Errorf("got %q in %s, want %q; lost: %+v", got, ns, want, done.Lost)
+				}
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
 // A snapshot's first record holds the counters. What was read without it keeps its ids.
 func TestJournal_ASalvageWithoutTheCountersOverwritesNothing(t *testing.T) {
 	t.Parallel()
@@ -209,14 +305,7 @@ func TestJournal_ASalvageWithoutTheCountersOverwritesNothing(t *testing.T) {
 	e.mustInsert(t, Write{}, doc(t, "_id", 1), doc(t, "_id", 2), doc(t, "_id", 3))
 	must(t, e.compact())
 	must(t, j.Close())
-	snapshots, err := filepath.Glob(filepath.Join(dir, "snapshot-*"))
-	must(t, err)
-	content, err := os.ReadFile(snapshots[0])
-	must(t, err)
-	content[bytes.Index(content, []byte(mark))] ^= 1
-	must(t, os.WriteFile(snapshots[0], content, 0o600))
-	_, err = journal.Salvage(dir, func(feed journal.Feed) error { return feed(newEngine(Config{}).restore) })
-	must(t, err)
+	salvageWithout(t, dir, mark)
 
 	e, j = recovered(t, dir)
 	e.mustInsert(t, Write{}, doc(t, "_id", 4), doc(t, "_id", 5), doc(t, "_id", 6), doc(t, "_id", 7))

@@ -66,7 +66,8 @@ func (e *Engine) picture() *picture {
 // pictureRecord is about how large the records of a picture are.
 const pictureRecord = 256 << 10
 
-// emit writes the picture in records that restore understands.
+// emit writes the picture in records that restore understands. A record names
+// the collection of its documents, so that it can be read without those before it.
 func (p *picture) emit(emit func([]byte) error) error {
 	w := &encoder{}
 	flush := func(above int) error {
@@ -81,6 +82,10 @@ func (p *picture) emit(emit func([]byte) error) error {
 	for _, c := range p.collections {
 		w.collection(c)
 		for records := c.table.Records.Iter(); records.Next(); {
+			if len(w.buf) == 0 {
+				w.uint(itemContinue)
+				w.id(c.uuid)
+			}
 			w.uint(itemDocument)
 			w.uint(uint64(records.Key()))
 			w.bytes(records.Value().Doc)

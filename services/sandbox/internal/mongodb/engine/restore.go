@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
@@ -19,6 +20,68 @@ func (e *Engine) restore(record []byte) error {
 		}
 	}
 	return r.err
+}
+
+// Salvager returns a state machine for journal.Salvage: what it keeps is what an
+// engine takes that is to begin. Documents at the beginning of a record are left
+// out where it is not known what collection they are of.
+func Salvager() func(record []byte, behind bool) (kept []byte, why error) {
+	e := newEngine(Config{})
+	return func(record []byte, behind bool) ([]byte, error) {
+		if behind {
+			e.filling = nil
+		}
+		kept, why := e.withoutStrays(record)
+		if err := e.restore(kept); err != nil {
+			e.filling = nil
+			return nil, err
+		}
+		return kept, why
+	}
+}
+
+// withoutStrays leaves the documents out at the beginning of a record, a picture's,
+// whose collection is not there; why is nil where there are none.
+func (e *Engine) withoutStrays(record []byte) (rest []byte, why error) {
+	r := &decoder{rest: record}
+	name, documents := "a collection whose name is lost", 0
+	known := e.filling != nil
+	for rest = record; len(rest) > 0; rest = r.rest {
+		switch kind := r.uint(); {
+		case kind == itemContinue:
+			id := r.id()
+			name, known = fmt.Sprintf("the collection with the UUID %s, which is lost", id), e.collectionOf(id) != nil
+		case kind == itemDocument && !known:
+			r.uint()
+			r.raw(r.uint())
+			documents++
+		default:
+			known = true
+		}
+		if r.err != nil {
+			return record, nil // restore says why
+		}
+		if known {
+			break
+		}
+	}
+	if documents == 0 {
+		return record, nil
+	}
+	return rest, fmt.Errorf("%w: %d documents are of %s", errRecord, documents, name)
+}
+
+// collectionOf returns the collection with a UUID, nil for none.
+func (e *Engine) collectionOf(id uuid.UUID) *collection {
+	if e.filling != nil && e.filling.uuid == id {
+		return e.filling
+	}
+	for _, coll := range e.collections {
+		if coll.uuid == id {
+			return coll
+		}
+	}
+	return nil
 }
 
 // restoration carries what one item of a record means for the next.
@@ -47,6 +110,8 @@ func (s *restoration) item(r *decoder) error {
 		}
 	case itemCollection:
 		return e.restoreCollection(r)
+	case itemContinue:
+		return e.continueCollection(r)
 	case itemDocument:
 		return e.restoreDocument(r)
 	case itemCounters:
@@ -86,6 +151,17 @@ func (e *Engine) restoreCollection(r *decoder) error {
 	e.install(coll)
 	e.filling = coll
 	return coll.table.AddListed(listed)
+}
+
+func (e *Engine) continueCollection(r *decoder) error {
+	id := r.id()
+	if r.err != nil {
+		return r.err
+	}
+	if e.filling = e.collectionOf(id); e.filling == nil {
+		return fmt.Errorf("%w: the collection with the UUID %s is not there", errRecord, id)
+	}
+	return nil
 }
 
 func restoredCollection(ns oplog.Namespace, listed bson.Raw) (*collection, error) {

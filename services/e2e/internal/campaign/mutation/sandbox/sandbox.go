@@ -13,6 +13,7 @@ const (
 	engine  = mongodb + "engine"
 	command = mongodb + "command"
 	server  = mongodb + "mongoserver"
+	journal = "services/sandbox/internal/journal"
 )
 
 // Guards are all guards of the sandbox.
@@ -36,6 +37,30 @@ func clientGuards() []guard.Guard {
 			With:    "",
 			Package: engine,
 			Tests:   []string{"TestJournal_ASalvageWithoutTheCountersOverwritesNothing"},
+		},
+		{
+			Name:    "sandbox: a salvage does not guess whose documents stand behind a loss",
+			File:    engine + "/restore.go",
+			Cut:     "		if behind {\n",
+			With:    "		if behind && false {\n",
+			Package: engine,
+			Tests:   []string{"TestJournal_ASalvagePutsNoDocumentIntoAnotherCollection"},
+		},
+		{
+			Name:    "sandbox: a record of a snapshot names the collection of its documents",
+			File:    engine + "/picture.go",
+			Cut:     "if len(w.buf) == 0 {",
+			With:    "if false {",
+			Package: engine,
+			Tests:   []string{"TestJournal_ASalvagePutsNoDocumentIntoAnotherCollection"},
+		},
+		{
+			Name:    "sandbox: a salvage tells where something is lost",
+			File:    journal + "/salvage.go",
+			Cut:     "r.behind = r.behind || s.behind",
+			With:    "",
+			Package: journal,
+			Tests:   []string{"TestSalvage_TellsTheMachineWhereSomethingIsLost"},
 		},
 		{
 			Name:    "sandbox: a new document does not take the place of another",
