@@ -8,6 +8,14 @@ func queryGuards() []guard.Guard {
 	const query = mongodb + "query"
 	return []guard.Guard{
 		{
+			Name:    "sandbox: an element that is unset is told as 5.0 and later tell it",
+			File:    query + "/modify/walk.go",
+			Cut:     "case element && a.nulls:",
+			With:    "case element && a.nulls && false:",
+			Package: query + "/modify",
+			Tests:   []string{"TestDelta_OfAnElementThatIsUnset"},
+		},
+		{
 			Name:    "sandbox: constants of a filter that cannot be computed refuse it",
 			File:    query + "/match/filter.go",
 			Cut:     "err = env.Folding.Err()",

@@ -20,6 +20,8 @@ type operatorUpdate struct {
 	positional bool
 	// several says that a path can mean several elements.
 	several bool
+	// nulls tells a change stream of an element that is unset as set to null.
+	nulls bool
 	// interrupted, if not nil, is asked between elements; an error ends the update.
 	interrupted func() error
 }
@@ -40,7 +42,9 @@ func compileOperators(spec bson.Raw, o Options) (*operatorUpdate, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &operatorUpdate{filters: filters, interrupted: o.Env.Interrupted, changes: make([]pathChange, 0, fieldsIn(spec))}
+	u := &operatorUpdate{
+		filters: filters, interrupted: o.Env.Interrupted, nulls: o.SinceFive, changes: make([]pathChange, 0, fieldsIn(spec)),
+	}
 	for it := bsonkit.Iterate(spec); it.Next(); {
 		if err := u.operator(string(it.Key()), it.Value(), o); err != nil {
 			return nil, err

@@ -171,6 +171,32 @@ func TestDelta_OfAnArrayIsOfItWhereFieldsBeforeItGo(t *testing.T) {
 	}
 }
 
+// An element that is unset becomes null. That is told as removed, from 5.0 on as set to null.
+func TestDelta_OfAnElementThatIsUnset(t *testing.T) {
+	t.Parallel()
+	doc := querytest.Document(t, `{"_id":1,"l":[3,1,2],"o":[{"k":[1]}],"f":5}`)
+	for _, c := range []struct{ update, old, since5 string }{
+		{`{"$unset":{"l.1":1}}`, `{} -l.1`, `{"l.1":null} -`},
+		{`{"$unset":{"o.0.k.0":1,"f":1}}`, `{} -f,o.0.k.0`, `{"o.0.k.0":null} -f`},
+		{`{"$unset":{"o.0.k":1}}`, `{} -o.0.k`, `{} -o.0.k`},
+		{`{"$unset":{"l.$[]":1}}`, `{"l":[null,null,null]} -`, `{"l":[null,null,null]} -`},
+	} {
+		for since5, want := range map[bool]string{false: c.old, true: c.since5} {
+			u, err := modify.Compile(querytest.Value(t, c.update), modify.Options{SinceFive: since5, Env: querytest.Env()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := u.Apply(doc, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := deltaText(got.Delta); text != want {
+				t.Errorf("%s, since 5.0 %t: got %s, want %s", c.update, since5, text, want)
+			}
+		}
+	}
+}
+
 // sortedFields writes a document with the fields of each level in order: a
 // delta says what the fields are, not where.
 func sortedFields(t *rapid.T, doc bson.Raw) string {

@@ -25,7 +25,8 @@ type Update struct {
 // Options go with an update.
 type Options struct {
 	// SinceFive is for servers of 5.0 and later: what pipelines change is told by
-	// path and not as a replacement, and an operator may be without fields.
+	// path and not as a replacement, an element that is unset as set to null, and an
+	// operator may be without fields.
 	SinceFive bool
 	// ArrayFilters say which elements $[name] means.
 	ArrayFilters []bson.Raw
@@ -81,7 +82,7 @@ type Delta struct {
 	// Updated are the fields that were set: {dotted path: value, …}.
 	Updated bson.Raw
 	// Removed are the paths that are gone. One that ends at an array's element
-	// has become null.
+	// has become null; it is there without Options.SinceFive alone.
 	Removed []string
 	// Truncated are the arrays that lost their end.
 	Truncated []Truncation

@@ -131,14 +131,7 @@ func (a *application) change(parent *bsonkit.Node, i int, path string, do mutati
 	}
 	a.changed = true
 	if out.kind == removed {
-		if parent.Type() == bson.TypeArray {
-			child.Set(bsonkit.Null())
-		} else {
-			parent.Remove(i)
-		}
-		if !a.inside {
-			a.removed = append(a.removed, path)
-		}
+		a.remove(parent, i, path)
 		return nil
 	}
 	if err := checkStorableValue(out.value, path); err != nil {
@@ -147,6 +140,24 @@ func (a *application) change(parent *bsonkit.Node, i int, path string, do mutati
 	child.Set(out.value)
 	a.log(path, out)
 	return nil
+}
+
+// remove takes a field away. An element of an array becomes null, which a change
+// stream tells as removed, and from 5.0 on as set to null (the server's
+// UnsetNode::logUpdate).
+func (a *application) remove(parent *bsonkit.Node, i int, path string) {
+	element := parent.Type() == bson.TypeArray
+	if element {
+		parent.At(i).Set(bsonkit.Null())
+	} else {
+		parent.Remove(i)
+	}
+	switch {
+	case element && a.nulls:
+		a.log(path, outcome{value: bsonkit.Null()})
+	case !a.inside:
+		a.removed = append(a.removed, path)
+	}
 }
 
 // create applies a mutation to a path that ends before its last part, and makes
