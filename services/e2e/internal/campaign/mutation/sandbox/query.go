@@ -16,6 +16,14 @@ func queryGuards() []guard.Guard {
 			Tests:   []string{"TestDelta_OfAnElementThatIsUnset"},
 		},
 		{
+			Name:    "sandbox: sets of an update can be interrupted",
+			File:    query + "/modify/mutation_set.go",
+			Cut:     "if err := interrupted(s.env); err != nil {",
+			With:    "if err := interrupted(s.env); err != nil && false {",
+			Package: query + "/modify",
+			Tests:   []string{"TestUpdate_SetsCanBeInterrupted"},
+		},
+		{
 			Name:    "sandbox: constants of a filter that cannot be computed refuse it",
 			File:    query + "/match/filter.go",
 			Cut:     "err = env.Folding.Err()",

@@ -172,10 +172,9 @@ func (c *Collation) Fold(v bson.RawValue) bson.RawValue {
 // Compare orders two values of any type.
 func (c *Collation) Compare(a, b bson.RawValue) int { return bsonkit.Compare(c.Fold(a), c.Fold(b)) }
 
-// Contains finds a value among others.
-func (c *Collation) Contains(values []bson.RawValue, v bson.RawValue) bool {
-	return slices.ContainsFunc(values, func(other bson.RawValue) bool { return c.Compare(other, v) == 0 })
-}
+// Key is the same for values that compare as equal, of whatever types, and for no
+// others.
+func (c *Collation) Key(v bson.RawValue) string { return string(bsonkit.AppendKey(nil, c.Fold(v))) }
 
 func (c *Collation) key(text string) string {
 	c.mu.Lock()

@@ -5,7 +5,6 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
-	"changerelay/services/sandbox/internal/mongodb/query/collation"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 )
@@ -14,7 +13,7 @@ import (
 type addToSet struct {
 	creates
 	values []bson.RawValue
-	by     *collation.Collation
+	env    expression.Env
 }
 
 func newAddToSet(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
@@ -33,13 +32,8 @@ func newAddToSet(_ string, v bson.RawValue, env expression.Env) (mutation, error
 			values = bsonkit.Values(each)
 		}
 	}
-	var distinct []bson.RawValue
-	for _, v := range values {
-		if !env.Collation.Contains(distinct, v) {
-			distinct = append(distinct, v)
-		}
-	}
-	return addToSet{values: distinct, by: env.Collation}, nil
+	distinct, err := newSet(env).missing(values)
+	return addToSet{values: distinct, env: env}, err
 }
 
 func (m addToSet) apply(present bson.RawValue, at place) (outcome, error) {
@@ -52,16 +46,52 @@ func (m addToSet) apply(present bson.RawValue, at place) (outcome, error) {
 		return outcome{}, mongoerr.New(mongoerr.BadValue,
 			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", at.field(), bsonkit.TypeName(present.Type))
 	}
-	before := len(made)
-	for _, v := range m.values {
-		if !m.by.Contains(made, v) {
-			made = append(made, v)
+	there := newSet(m.env)
+	if _, err := there.missing(made); err != nil {
+		return outcome{}, err
+	}
+	added, err := there.missing(m.values)
+	if err != nil || present.Type == bson.TypeArray && len(added) == 0 {
+		return outcome{}, err
+	}
+	return outcome{kind: set, value: bsonkit.Array(append(made, added...))}, nil
+}
+
+// valueSet has each value once, as a collation compares them.
+type valueSet struct {
+	env  expression.Env
+	keys map[string]struct{}
+}
+
+func newSet(env expression.Env) valueSet { return valueSet{env, map[string]struct{}{}} }
+
+// missing adds values and returns those that were not there, in order.
+func (s valueSet) missing(values []bson.RawValue) ([]bson.RawValue, error) {
+	var added []bson.RawValue
+	for _, v := range values {
+		if err := interrupted(s.env); err != nil {
+			return nil, err
+		}
+		key := s.env.Collation.Key(v)
+		if _, there := s.keys[key]; !there {
+			s.keys[key] = struct{}{}
+			added = append(added, v)
 		}
 	}
-	if present.Type == bson.TypeArray && len(made) == before {
-		return outcome{}, nil
+	return added, nil
+}
+
+func (s valueSet) contains(v bson.RawValue) bool {
+	_, there := s.keys[s.env.Collation.Key(v)]
+	return there
+}
+
+// interrupted asks whether the statement is to end.
+func interrupted(env expression.Env) error {
+	if env.Interrupted == nil {
+		return nil
 	}
-	return outcome{kind: set, value: bsonkit.Array(made)}, nil
+	return env.Interrupted()
 }
 
 // pop is $pop.
@@ -105,14 +135,16 @@ func (m pop) apply(present bson.RawValue, at place) (outcome, error) {
 type pull struct {
 	viable
 	fits func(element bson.RawValue) bool
+	env  expression.Env
 }
 
 func newPullAll(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
 	if v.Type != bson.TypeArray {
 		return nil, mongoerr.New(mongoerr.BadValue, "$pullAll requires an array argument but was given a %s", bsonkit.TypeName(v.Type))
 	}
-	unwanted := bsonkit.Values(v)
-	return pull{fits: func(element bson.RawValue) bool { return env.Collation.Contains(unwanted, element) }}, nil
+	unwanted := newSet(env)
+	_, err := unwanted.missing(bsonkit.Values(v))
+	return pull{fits: unwanted.contains, env: env}, err
 }
 
 // newPull reads what an element has to be to go.
@@ -121,7 +153,7 @@ func newPull(_ string, v bson.RawValue, env expression.Env) (mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pull{fits: fits}, nil
+	return pull{fits: fits, env: env}, nil
 }
 
 func (m pull) apply(present bson.RawValue, _ place) (outcome, error) {
@@ -134,6 +166,9 @@ func (m pull) apply(present bson.RawValue, _ place) (outcome, error) {
 	var kept []bson.RawValue
 	total := 0
 	for it := bsonkit.Iterate(present.Value); it.Next(); total++ {
+		if err := interrupted(m.env); err != nil {
+			return outcome{}, err
+		}
 		if !m.fits(it.Value()) {
 			kept = append(kept, it.Value())
 		}
