@@ -104,7 +104,7 @@ const preparedTransactionInProgress mongoerr.Code = 267
 // A commit or abort that meets a retryable error is retried by itself.
 func IsTransient(code mongoerr.Code, ends bool) bool {
 	switch code {
-	case mongoerr.WriteConflict, mongoerr.SnapshotUnavailable, mongoerr.NoSuchTransaction, mongoerr.LockTimeout,
+	case mongoerr.WriteConflict, mongoerr.SnapshotTooOld, mongoerr.SnapshotUnavailable, mongoerr.NoSuchTransaction, mongoerr.LockTimeout,
 		preparedTransactionInProgress:
 		return true
 	}

@@ -134,7 +134,8 @@ func (rc readConcern) majority() bool {
 	return rc.Level == "majority" || rc.Level == "linearizable" || rc.Level == "snapshot"
 }
 
-// reached refuses a time to wait for that has not been given out yet.
+// reached refuses a time to wait for that has not been given out yet, and one to
+// read at that has passed: there is no history to read.
 func (c *Call) reached() error {
 	now := c.Server.Engine.OperationTime()
 	for _, wanted := range []*oplog.Timestamp{c.Generic.ReadConcern.after, c.Generic.ReadConcern.at} {
@@ -143,6 +144,9 @@ func (c *Call) reached() error {
 				"readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 					"Requested clusterTime: %s; current clusterTime: %s", *wanted, now)
 		}
+	}
+	if at := c.Generic.ReadConcern.at; at != nil && *at < now {
+		return mongoerr.New(mongoerr.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", *at)
 	}
 	return nil
 }

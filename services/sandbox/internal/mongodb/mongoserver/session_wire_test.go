@@ -85,6 +85,18 @@ func TestTransactions_RefuseWhatTheServerDoes(t *testing.T) {
 	}
 }
 
+// What was there at an earlier time is not kept: the present state would be a wrong answer.
+func TestTransactions_ReadAtNoTimeThatHasPassed(t *testing.T) {
+	t.Parallel()
+	replies := converse(t, []inSession{
+		{`{"insert": "c", "documents": [{"_id": 1}]}`, 0},
+		{`{"find": "c", "readConcern": {"level": "snapshot", "atClusterTime": {"$timestamp": {"t": 1, "i": 1}}}, B1}`, 239},
+	})
+	if label, err := replies[1].LookupErr("errorLabels", "0"); err != nil || label.StringValue() != "TransientTransactionError" {
+		t.Errorf("got %s, want the label of a transaction that can be run again", replies[1])
+	}
+}
+
 func TestTransactions_KillCursorsMayFollowAnotherStatement(t *testing.T) {
 	t.Parallel()
 	converse(t, []inSession{

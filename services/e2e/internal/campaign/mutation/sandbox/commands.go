@@ -7,6 +7,14 @@ func Commands() []guard.Guard {
 	const data, schema = mongodb + "commands/data", mongodb + "commands/schema"
 	return []guard.Guard{
 		{
+			Name:    "sandbox: a transaction reads at no time that has passed",
+			File:    command + "/readconcern.go",
+			Cut:     "at != nil && *at < now {",
+			With:    "at != nil && *at < now && false {",
+			Package: server,
+			Tests:   []string{"TestTransactions_ReadAtNoTimeThatHasPassed"},
+		},
+		{
 			Name:    "sandbox: cursors end with a session that nobody uses",
 			File:    command + "/cursors.go",
 			Cut:     "return now.Sub(c.lastUse) > SessionMinutes*time.Minute && now.Sub",
