@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,53 @@ func TestResend_OneWhoseDocumentsGoAwayIsIncomplete(t *testing.T) {
 			source.write(t, 1, 1)
 			if next, err := resends(t, c, "--all", "--why", "what was short"); err != nil || next.Number != 2 {
 				t.Errorf("the next one is begun as %+v, %v", next, err)
+			}
+		})
+	}
+}
+
+// TestResend_OfDocumentsIsDoneAlthoughSomeAreDeletedMeanwhile deletes some in the middle. The
+// stream tells of that, so nothing is missing; a filter may leave out what is still there.
+func TestResend_OfDocumentsIsDoneAlthoughSomeAreDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		selection []string
+		state     resend.State
+	}{
+		"of everything": {[]string{"--all"}, resend.Done},
+		"of a filter":   {[]string{"--where", `{"n":{"$gte":0}}`}, resend.Incomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			c := configured(servers, documents)
+			p := run(t, c)
+			p.await(t, "the publisher to lead", leading)
+			source := events(t, servers)
+			for n := range 100 {
+				if _, err := source.InsertOne(t.Context(), bson.D{{Key: "_id", Value: fmt.Sprintf("c%03d", n)}, {Key: "n", Value: n}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.await(t, "the documents to be sent", sent(100))
+			if _, err := resends(t, c, append(tt.selection, "--why", "a test", "--rate", "10")...); err != nil {
+				t.Fatal(err)
+			}
+			awaitResend(t, c, "some to be sent again", func(v command.ResendView) bool { return v.Sent > 0 })
+			if _, err := resends(t, c, "pause"); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"c097", "c099"} {
+				if _, err := source.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: id}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := resends(t, c, "resume"); err != nil {
+				t.Fatal(err)
+			}
+			end := awaitResend(t, c, "the resend to end", func(v command.ResendView) bool { return v.State.Ended() })
+			if end.State != tt.state || end.Sent != 98 || end.State == resend.Done && end.Removed != 2 {
+				t.Errorf("the resend has ended as %+v, want it %s, with two removed", end, tt.state)
 			}
 		})
 	}

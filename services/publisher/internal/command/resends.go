@@ -35,6 +35,9 @@ type ResendView struct {
 	Sent     int64            `json:"sent"`
 	Failed   int64            `json:"failed"`
 	Failures []resend.Failure `json:"failures,omitempty"`
+	// Removed is how many documents fewer than were selected there were to read of one that
+	// is done: the stream tells of their deletion.
+	Removed int64 `json:"removed,omitempty"`
 	// SecondsLeft is an estimate by the documents read so far.
 	SecondsLeft *float64     `json:"seconds_left,omitempty"`
 	Partitions  []ResendPart `json:"partitions"`
@@ -81,6 +84,9 @@ func viewResend(r *resend.Record) ResendView {
 		view.Failures = append(view.Failures, p.Failures...)
 		if p.Short != "" && !slices.Contains(view.Short, p.Short) {
 			view.Short = append(view.Short, p.Short)
+		}
+		if r.State == resend.Done {
+			view.Removed = max(view.Removed, r.Total-p.Read)
 		}
 		if !p.Done {
 			left += max(r.Total-p.Read, 0)

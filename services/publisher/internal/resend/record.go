@@ -40,6 +40,11 @@ type Selection struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// Filtered tells whether a document may change so that it is not selected any more.
+func (s *Selection) Filtered() bool {
+	return s.Where != "" || !s.Since.IsZero() || !s.Until.IsZero()
+}
+
 // Record is one resend of a stream, as it is kept.
 type Record struct {
 	// ID names it in messages, and nothing else ever.

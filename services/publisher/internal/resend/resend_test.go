@@ -587,6 +587,39 @@ func TestResend_OneWhoseCollectionIsReplacedSendsNothingOfTheOther(t *testing.T)
 	})
 }
 
+// Documents that are not found any more are missing, unless the stream has their removal, they
+// are of the collection that they were selected from, and no filter leaves them out.
+func TestResend_FewerDocumentsAreAllWhereTheStreamHasRemovals(t *testing.T) {
+	t.Parallel()
+	const of = "id of the collection"
+	for name, tt := range map[string]struct {
+		removals   bool
+		collection string
+		selection  resend.Selection
+		short      bool
+	}{
+		"documents":                     {true, of, resend.Selection{}, false},
+		"documents of aggregates":       {true, of, resend.Selection{Aggregates: []string{"a"}}, false},
+		"documents of a filter":         {true, of, resend.Selection{Where: "{}"}, true},
+		"documents since a time":        {true, of, resend.Selection{Since: time.Unix(1, 0)}, true},
+		"documents until a time":        {true, of, resend.Selection{Until: time.Unix(1, 0)}, true},
+		"documents of who knows whence": {true, "", resend.Selection{}, true},
+		"events, of which none may go":  {false, of, resend.Selection{}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.commit("a")
+			w.record.Total, w.record.Collection, w.record.Selection = 2, tt.collection, tt.selection
+			deps := w.deps()
+			deps.Removals = tt.removals
+			w.runWith(t, 1, deps, never)
+			if p := w.part(); !p.Done || p.Read != 1 || (p.Short != "") != tt.short {
+				t.Errorf("%s: the part is %+v, want it short: %v", name, p, tt.short)
+			}
+		})
+	}
+}
+
 // Nothing is saved under an earlier term, and what it does then is nothing.
 func TestResend_AnEarlierTermSavesNothing(t *testing.T) {
 	t.Parallel()

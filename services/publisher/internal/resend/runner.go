@@ -52,6 +52,9 @@ type Deps struct {
 	// Moved returns how the collection is another one than it was when the resend
 	// began, or that it is gone; empty where neither is known.
 	Moved func(ctx context.Context, r *Record) (string, error)
+	// Removals tells that the stream has the removals of documents: those that a resend does
+	// not find any more are not missing.
+	Removals bool
 	// Quiet reports whether the stream has nothing behind a token that was committed
 	// before a time.
 	Quiet func(ctx context.Context, token []byte, before checkpoint.ClusterTime) (bool, error)
@@ -142,7 +145,7 @@ func (r *Runner) step(ctx context.Context) error {
 		return err
 	}
 	if ended || moved != "" {
-		return r.end(ctx, &record, part, cmp.Or(moved, part.short(record.Total)))
+		return r.end(ctx, &record, part, cmp.Or(moved, r.short(&record, &part)))
 	}
 	if record.Rate > 0 {
 		r.paced = began.Add(time.Duration(len(changes)) * time.Second / time.Duration(record.Rate))
@@ -297,6 +300,16 @@ func (r *Runner) send(ctx context.Context, record *Record, part Part, changes []
 	}
 	part.Place, part.Read, part.Awaits, part.Overrun = place, part.Read+int64(len(changes)), checkpoint.ClusterTime{}, 0
 	return part, nil
+}
+
+// short says what is missing of a part that has come to the end of what there is to read.
+// Fewer documents of a collection that is known to be the same, without a filter that they
+// may not match any more, were removed, which the stream tells.
+func (r *Runner) short(record *Record, part *Part) string {
+	if r.deps.Removals && record.Collection != "" && !record.Selection.Filtered() {
+		return ""
+	}
+	return part.short(record.Total)
 }
 
 // end keeps that there is no more to read for a part: all of it was, unless it is

@@ -37,7 +37,7 @@ func (t *term) beside(ctx context.Context, stream relay.Source) (relay.Source, f
 		Store: &resends{Resends: t.State.Resends(t.whole, t.config.Partitions), t: t, seen: &t.resent},
 		Open:  t.openResend,
 		Ended: func(err error) bool { return errors.Is(err, backfill.ErrDone) },
-		Moved: t.movedResend,
+		Moved: t.movedResend, Removals: t.config.Mode == config.ModeDocuments,
 		Quiet: t.config.Stream(t.Source).Quiet,
 		Now: func(ctx context.Context) (checkpoint.ClusterTime, error) {
 			return changestream.Now(ctx, t.Source)

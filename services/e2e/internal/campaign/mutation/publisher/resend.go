@@ -111,7 +111,7 @@ func resendGuards() []guard.Guard {
 		{
 			Name:    "resend: less than was selected is not all",
 			File:    resend + "/runner.go",
-			Cut:     "cmp.Or(moved, part.short(record.Total))",
+			Cut:     "cmp.Or(moved, r.short(&record, &part))",
 			With:    "cmp.Or(moved, part.Short)",
 			Package: app,
 			Tests:   []string{short},

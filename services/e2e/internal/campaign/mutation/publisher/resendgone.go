@@ -2,10 +2,38 @@ package publisher
 
 import "changerelay/services/e2e/internal/campaign/mutation/guard"
 
-// resendGoneGuards are the guards that notice what became of the record of a resend.
+// resendGoneGuards are the guards that notice what became of the record of a resend, or of
+// its documents.
 func resendGoneGuards() []guard.Guard {
-	const file = stream + "/resendgone.go"
+	const (
+		file  = stream + "/resendgone.go"
+		fewer = "TestResend_FewerDocumentsAreAllWhereTheStreamHasRemovals"
+	)
 	return []guard.Guard{
+		{
+			Name:    "resend: documents that the stream tells to be removed are not missing",
+			File:    stream + "/resend.go",
+			Cut:     "Removals: t.config.Mode == config.ModeDocuments",
+			With:    "Removals: false",
+			Package: app,
+			Tests:   []string{"TestResend_OfDocumentsIsDoneAlthoughSomeAreDeletedMeanwhile"},
+		},
+		{
+			Name:    "resend: documents that a filter leaves out by now are missing",
+			File:    resend + "/runner.go",
+			Cut:     " && !record.Selection.Filtered()",
+			With:    "",
+			Package: resend,
+			Tests:   []string{fewer},
+		},
+		{
+			Name:    "resend: documents of a collection that may be another one are missing",
+			File:    resend + "/runner.go",
+			Cut:     ` && record.Collection != "" && !record`,
+			With:    " && !record",
+			Package: resend,
+			Tests:   []string{fewer},
+		},
 		{
 			Name:    "resend: one that ended is known to have ended where another one runs",
 			File:    file,
