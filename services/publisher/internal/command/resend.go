@@ -164,7 +164,7 @@ func (l loader) decideResend(name, does string, to resend.State, from ...resend.
 			if last, err = resends.Latest(ctx); err != nil {
 				return err
 			}
-			view := viewResend(&last)
+			view := viewResend(&last, &call.Config)
 			view.DryRun = dry
 			return printView(call.Stdout, call.JSON, view)
 		})

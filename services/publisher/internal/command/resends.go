@@ -8,16 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/resend"
 )
 
-// ResendView is what publisher resend prints of a resend.
+// ResendView is what publisher resend prints of a resend. What others read of it is that of
+// contract.ResendStatus.
 type ResendView struct {
-	ID     string       `json:"id"`
-	Number int64        `json:"number,omitempty"`
+	ID     string `json:"id"`
+	Number int64  `json:"number,omitempty"`
+	// Stream is the name of its stream, Source that of the events, Mode that of the stream.
+	Stream string       `json:"stream"`
+	Source string       `json:"source,omitempty"`
+	Mode   string       `json:"mode"`
 	DryRun bool         `json:"dry_run,omitempty"`
 	State  resend.State `json:"state"`
 	// Group is whom it is for; absent where that is everybody.
@@ -28,6 +34,8 @@ type ResendView struct {
 	Why       string           `json:"why,omitempty"`
 	BeganAt   time.Time        `json:"began_at"`
 	EndedAt   time.Time        `json:"ended_at,omitzero"`
+	// ReportedAt is when it was looked at.
+	ReportedAt time.Time `json:"reported_at"`
 	// Documents is how many were selected when it began; absent where that is not known.
 	Documents *int64 `json:"documents,omitempty"`
 	// Sent and Failed count messages; Sent those, too, that were sent once more since
@@ -65,10 +73,14 @@ type ResendPart struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 }
 
-func viewResend(r *resend.Record) ResendView {
+func viewResend(r *resend.Record, c *config.Config) ResendView {
 	view := ResendView{
+		Stream: c.StreamName, Mode: c.Mode, ReportedAt: time.Now().UTC().Truncate(time.Millisecond),
 		ID: r.ID, Number: r.Number, State: r.State, Group: r.Group, Selection: r.Selection, Rate: r.Rate, Who: r.Who, Why: r.Why,
 		BeganAt: r.BeganAt, EndedAt: r.EndedAt, Partitions: make([]ResendPart, len(r.Parts)),
+	}
+	if of := c.Collections(); len(of) == 1 {
+		view.Source = contract.Source(c.SourceDatabase, of[0])
 	}
 	if r.Total >= 0 {
 		view.Documents = &r.Total
@@ -162,7 +174,7 @@ func shortResend(ctx context.Context, state *mongostate.Database, c config.Confi
 		return nil, err
 	}
 	return []string{fmt.Sprintf("resend %s has ended without all that was selected: %s; begin another once that is seen to",
-		last.ID, strings.Join(viewResend(&last).Short, "; "))}, nil
+		last.ID, strings.Join(viewResend(&last, &c).Short, "; "))}, nil
 }
 
 // showResends prints the last resend, or all of them.
@@ -190,7 +202,7 @@ func showResends(ctx context.Context, call Call, all bool) error {
 			return errors.New("nothing of the stream was sent again yet")
 		}
 		for i := range found {
-			view := viewResend(&found[i])
+			view := viewResend(&found[i], &c)
 			view.waits(&found[i], c, scope)
 			if err := printView(call.Stdout, call.JSON, view); err != nil {
 				return err
@@ -217,7 +229,7 @@ func showResendsSince(ctx context.Context, call Call, since time.Time) error {
 			if found[i].State.Ended() && found[i].EndedAt.Before(since) {
 				continue
 			}
-			view := viewResend(&found[i])
+			view := viewResend(&found[i], &call.Config)
 			view.Again = found[i].Command()
 			if err := printView(call.Stdout, call.JSON, view); err != nil {
 				return err
@@ -264,7 +276,7 @@ func beginResend(ctx context.Context, call Call, f resendFlags) error {
 				return err
 			}
 		}
-		view := viewResend(&record)
+		view := viewResend(&record, &c)
 		view.DryRun, view.Warnings = f.dry, of.warnings
 		view.waits(&record, c, scope)
 		return printView(call.Stdout, call.JSON, view)
