@@ -389,7 +389,7 @@ func TestRebuild_TakesNoOtherResendForItsOwn(t *testing.T) {
 	r := newRebuilding(t, "rebuild-own")
 	send(t, r.topic, happens("a", 1, 2)...)
 	r.awaitSees(t, "orders", "a", "2 3 [1 2]")
-	const last = `{"id":"r0","state":"done","group":"/orders_v2","why":"rebuild of projection orders, begun at 2025-01-01T00:00:00.000Z: a test","sent":1,"failed":0}` + "\n"
+	const last = `{"id":"r0","state":"done","group":"/orders_v2","why":"rebuild of projection orders, begun at 2025-01-01T00:00:00.000Z: a test","ended_at":"2025-01-01T00:01:00Z","sent":1,"failed":0}` + "\n"
 	r.write(t, last)
 	done := r.begin(t, "--grace", "0s")
 	until(t, "the publisher is asked", func() bool { return r.asked() != "" })

@@ -1,8 +1,6 @@
 package app_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -176,23 +174,5 @@ func TestRebuild_OfATrackedCollectionThatIsNotShardedBegins(t *testing.T) {
 	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--why", "a test", "--publisher", r.publisher, "--dry-run")
 	if err != nil || lines[len(lines)-1]["to"] != 2.0 || lines[len(lines)-1]["refused"] != nil {
 		t.Errorf("a rebuild of a collection that is not sharded: got %v and %v, want it to begin", lines, err)
-	}
-}
-
-// Whoever runs the publisher's command line by hand looks at all resends for the version
-// themselves: no later one fills what one has left out.
-func TestRebuild_WithoutThePublishersCommandLineSaysWhenToBeginAgain(t *testing.T) {
-	r := newRebuilding(t, "rebuild-by-operator")
-	send(t, r.topic, happens("a", 1)...)
-	r.awaitSees(t, "orders", "a", "1 1 [1]")
-	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--why", "a test")
-	if err == nil || len(lines) == 0 {
-		t.Fatalf("rebuild: got %v and %v, want it unfinished", lines, err)
-	}
-	last := lines[len(lines)-1]
-	for _, want := range []string{"again with --resent", "incomplete", "--cancel", "also where a later resend", "publisher resend status --all"} {
-		if !strings.Contains(fmt.Sprint(last["waiting_for"]), want) {
-			t.Errorf("got %v, want it to say %q", last, want)
-		}
 	}
 }

@@ -1,15 +1,19 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -35,7 +39,9 @@ type rebuildOptions struct {
 	rate                 int
 	grace, wait          time.Duration
 	cancel, force        bool
-	resent               bool
+	// resent is the file of what the publisher says of its resends, - for stdin.
+	resent string
+	stdin  io.Reader
 }
 
 // rebuildStep is a line that a rebuild prints.
@@ -50,7 +56,7 @@ type rebuildStep struct {
 	// Waiting are what is waited for.
 	Waiting []string `json:"waiting_for,omitempty"`
 	// Resend is what the publisher says of the resend.
-	Resend *resendStatus `json:"resend,omitempty"`
+	Resend *contract.ResendStatus `json:"resend,omitempty"`
 	// Command is what is to be run in the publisher's environment.
 	Command string `json:"command,omitempty"`
 	// Refused says what speaks against the step.
@@ -61,7 +67,8 @@ type rebuildStep struct {
 
 func rebuildCommand() *cobra.Command {
 	var o rebuildOptions
-	c := admitted(&cobra.Command{
+	var c *cobra.Command
+	c = admitted(&cobra.Command{
 		Use: "rebuild --projection NAME | --aggregate ID...", Short: "build the documents of a projection, or of aggregates, anew beside those that readers see",
 		Long: `Build a projection's documents anew beside those that readers see, from events that
 the publisher resends for that, and have readers see them once they are complete. The
@@ -70,7 +77,8 @@ old ones are dropped after --grace. Live events flow into both meanwhile.
 It may be stopped at any time, and goes on when it is run again. --cancel ends it, and
 until the old documents are dropped readers see those again. With --publisher, the
 publisher's command line in the publisher's environment, it asks for the resend itself
-and follows it; without, it says which command to run.
+and follows it; without, it says which command to run. Once that has resent everything,
+--resent takes what publisher resend status --all --json prints there.
 
 With --aggregate, as often as needed, the documents of these aggregates alone are
 recomputed from the events that the publisher prints, and each that differs is
@@ -80,6 +88,7 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 		if len(o.aggregates) > 0 {
 			return s.rebuildAggregates(ctx, o)
 		}
+		o.stdin = c.InOrStdin()
 		return s.rebuild(ctx, o)
 	})
 	flags := c.Flags()
@@ -90,7 +99,7 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 	flags.IntVar(&o.rate, "rate", defaultResendRate, "most events a second that the publisher resends, of each partition; 0 is as fast as it goes")
 	flags.DurationVar(&o.grace, "grace", defaultGrace, "how long the old documents are kept after the switch")
 	flags.DurationVar(&o.wait, "wait", defaultLook, "how long the new documents may take to catch up with the old ones before the switch")
-	flags.BoolVar(&o.resent, "resent", false, "publisher resend status says that everything was resent; instead of --publisher")
+	flags.StringVar(&o.resent, "resent", "", "the file of what publisher resend status --all --json has printed, - for stdin; instead of --publisher")
 	flags.BoolVar(&o.force, "force", false, "whatever speaks against the switch; with --aggregate, also where the source does not have all of it")
 	flags.BoolVar(&o.cancel, "cancel", false, "end it, with the old documents")
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -99,7 +108,11 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 			return cli.Usagef("rebuild needs --projection NAME, or --aggregate ID")
 		case slices.Contains(o.aggregates, ""):
 			return cli.Usagef("rebuild: --aggregate is empty")
-		case len(o.aggregates) > 0 && (o.cancel || o.resent):
+		case c.Flags().Changed("resent") && !reportNamed(o.resent):
+			return resentUsage(o.name)
+		case o.resent != "" && o.publisher != "":
+			return cli.Usagef("rebuild takes one of --publisher and --resent")
+		case len(o.aggregates) > 0 && (o.cancel || o.resent != ""):
 			return cli.Usagef("rebuild --aggregate takes neither --cancel nor --resent")
 		case len(o.aggregates) > 0 && o.publisher == "":
 			return cli.Usagef("rebuild --aggregate needs --publisher COMMAND: it recomputes documents from the events that publisher events prints")
@@ -108,7 +121,24 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 		}
 		return cli.Takes(0, 0)(c, args)
 	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) && missing.GetSpecifiedName() == "resent" {
+			return resentUsage(o.name)
+		}
+		return c.Root().FlagErrorFunc()(c, err)
+	})
 	return c
+}
+
+// reportNamed tells whether the value of --resent is a file, and no word of an operator's nor
+// the next flag.
+func reportNamed(file string) bool {
+	return file == "-" || file != "" && file != "true" && file != "false" && !strings.HasPrefix(file, "-")
+}
+
+// resentUsage says what --resent takes.
+func resentUsage(projection string) error {
+	return cli.Usagef("rebuild --resent takes what the publisher says of its resends, as a file or from stdin: %s", reportLine(cmp.Or(projection, "NAME")))
 }
 
 // beginsAnew is how long projectors may take to begin anew once a rebuild has gone on.
@@ -141,6 +171,7 @@ type rebuilding struct {
 	rules    projection.Projection // what the environment says of it
 	record   rebuild.Record
 	said     string // the last line, which is not printed twice
+	report   []contract.ResendStatus
 }
 
 // rebuild begins a rebuild of a projection, or goes on with the one under way, until its
@@ -172,6 +203,12 @@ func (s *scope) rebuild(ctx context.Context, o rebuildOptions) error {
 	}
 	if err := r.same(ctx); err != nil {
 		return err
+	}
+	if o.resent != "" {
+		var err error
+		if r.report, err = readReport(o.resent, o.stdin); err != nil {
+			return err
+		}
 	}
 	for {
 		done, err := r.step(ctx)
@@ -233,6 +270,9 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	refused, highest, err := r.againstBegin(ctx)
 	if err != nil {
 		return err
+	}
+	if r.o.resent != "" {
+		refused = append(refused, "no rebuild is under way for which something could have been resent: begin one without --resent")
 	}
 	if r.o.why == "" {
 		refused = append(refused, "say why, with --why TEXT: it is kept")
@@ -311,7 +351,15 @@ func (r *rebuilding) rehearse(ctx context.Context) error {
 	case reason != "" && !r.o.force:
 		step.Step, step.Refused = string(r.record.State), []string{reason}
 	case r.record.State == rebuild.Filling:
-		step.Step, step.Command = "fill", r.asked()
+		// What is resent before the projectors know of the version is nobody's.
+		step.Step = "fill"
+		others, err := r.lagging(ctx, r.records)
+		if err != nil {
+			return err
+		}
+		if step.Waiting = others; len(others) == 0 {
+			step.Command = r.asked()
+		}
 	case r.record.State == rebuild.Following:
 		step.Step = "switch"
 	default:

@@ -46,18 +46,24 @@ func (r *rebuilding) whenFree(ctx context.Context, change func() error) error {
 // known waits until every projector that lives works by the record.
 func (r *rebuilding) known(ctx context.Context) error {
 	return r.while(ctx, func(records rebuild.Records) (bool, *rebuildStep, error) {
-		others, all, err := r.store.Elsewhere(ctx, records.Signature(r.scope.declared))
-		if err != nil {
-			return false, nil, err
-		}
-		if all == 0 {
-			others = []string{"any projector"}
-		}
-		for i := range others {
-			others[i] += " to begin anew"
-		}
-		return len(others) == 0, &rebuildStep{Step: string(r.record.State), Waiting: others}, nil
+		others, err := r.lagging(ctx, records)
+		return len(others) == 0, &rebuildStep{Step: string(r.record.State), Waiting: others}, err
 	})
+}
+
+// lagging are the projectors that live and do not work by the records, as what is waited for.
+func (r *rebuilding) lagging(ctx context.Context, records rebuild.Records) ([]string, error) {
+	others, all, err := r.store.Elsewhere(ctx, records.Signature(r.scope.declared))
+	if err != nil {
+		return nil, err
+	}
+	if all == 0 {
+		others = []string{"any projector"}
+	}
+	for i := range others {
+		others[i] += " to begin anew"
+	}
+	return others, nil
 }
 
 // stored are the records; readmodel.ErrRevised where somebody else has gone on with this

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/rebuild"
@@ -25,51 +25,6 @@ const (
 	// mostSessions bounds the sessions that are looked at.
 	mostSessions = 20_000
 )
-
-// resendStatus is what is read of what publisher resend prints.
-type resendStatus struct {
-	ID          string   `json:"id"`
-	State       string   `json:"state"`
-	Group       string   `json:"group,omitempty"`
-	Why         string   `json:"why,omitempty"`
-	Documents   *int64   `json:"documents,omitempty"`
-	Sent        int64    `json:"sent"`
-	Failed      int64    `json:"failed"`
-	SecondsLeft *float64 `json:"seconds_left,omitempty"`
-	Warnings    []string `json:"warnings,omitempty"`
-	// BeganAt is by the clock of the publisher's command line.
-	BeganAt time.Time `json:"began_at,omitzero"`
-	// Selection is what it is of; absent where that is everything.
-	Selection json.RawMessage `json:"selection,omitempty"`
-}
-
-// partial tells whether the resend may have had events of an aggregate, and not those before
-// them.
-func (s *resendStatus) partial() bool {
-	var of map[string]json.RawMessage
-	if len(s.Selection) == 0 || s.Sent == 0 {
-		return false
-	}
-	if err := json.Unmarshal(s.Selection, &of); err != nil {
-		return true
-	}
-	delete(of, "aggregates")
-	return len(of) > 0
-}
-
-// States of a resend: one that its command has not yet left to the publisher, and those
-// that the publisher has ended.
-const (
-	resendBeginning  = "beginning"
-	resendDone       = "done"
-	resendIncomplete = "incomplete"
-	resendCancelled  = "cancelled"
-)
-
-// ended tells whether there is nothing more to come of it.
-func (s *resendStatus) ended() bool {
-	return s.State == resendDone || s.State == resendIncomplete || s.State == resendCancelled
-}
 
 // address is whom the resend is for.
 func (r *rebuilding) address() string { return rebuild.Address(r.cfg.Group, r.next()) }
@@ -100,12 +55,11 @@ func quoted(word string) string {
 // it to where nobody has. It returns what was not sent.
 func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	switch {
-	case r.o.resent:
-		return nil, nil
+	case r.o.resent != "":
+		return r.reported(ctx)
 	case r.o.publisher == "":
 		if err := r.say(&rebuildStep{Step: "resend", Command: r.asked(), Waiting: []string{
-			"the publisher: run the command in its environment, and once publisher resend status says that it is done, and that none has failed, this one again with --resent; " +
-				"where a resend for the version has failed events or has ended incomplete, end the rebuild with --cancel and begin again, also where a later resend has neither: publisher resend status --all says it of each",
+			"the publisher: run the command in its environment, and once publisher resend status says that it has ended, hand on what it prints of all resends: " + r.reports(),
 		}}); err != nil {
 			return nil, err
 		}
@@ -113,10 +67,11 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	}
 	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
-		own, err := r.resent(ctx)
-		var status *resendStatus
+		all, err := r.resends(ctx)
+		sent := r.meant(all)
+		var status *contract.ResendStatus
 		if err == nil {
-			status, err = r.carriedOut(ctx, lastWhole(own))
+			status, err = r.carriedOut(ctx, lastWhole(sent.own))
 		}
 		switch {
 		case err != nil && answered: // a resend may take days, and outlasts an answer that fails
@@ -125,7 +80,7 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 			return false, nil, err
 		}
 		answered = true
-		if status == nil || status.State == resendCancelled {
+		if status == nil || status.State == contract.ResendCancelled {
 			if _, err := r.stored(ctx); err != nil {
 				return false, nil, err // it was cancelled with the rebuild
 			}
@@ -133,64 +88,17 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 				return false, nil, err
 			}
 		}
-		refused = r.leftOut(own)
-		return status.ended(), &rebuildStep{Step: "resend", Resend: status}, nil
+		refused = r.leftOut(sent)
+		status.ReportedAt = time.Time{} // the line is new only where the resend has gone on
+		return status.Ended(), &rebuildStep{Step: "resend", Resend: status}, nil
 	})
 	return refused, err
 }
 
-// resent are the resends for the next version, of everything or of a part, from the first
-// one on that this rebuild has asked for, whoever has asked for them; the last one first.
-func (r *rebuilding) resent(ctx context.Context) ([]resendStatus, error) {
-	all, err := r.resends(ctx)
-	if err != nil {
-		return nil, err
-	}
-	own := slices.DeleteFunc(all, func(s resendStatus) bool { return s.Group != r.address() })
-	for len(own) > 0 && own[len(own)-1].Why != r.record.Purpose() {
-		own = own[:len(own)-1]
-	}
-	return own, nil
-}
-
-// lastWhole is the last resend of everything; nil where there is none.
-func lastWhole(own []resendStatus) *resendStatus {
-	for i := range own {
-		if len(own[i].Selection) == 0 {
-			return &own[i]
-		}
-	}
-	return nil
-}
-
-// leftOut says what resends for the next version have left out. The version takes what comes
-// after that, and then has it from no later resend.
-func (r *rebuilding) leftOut(own []resendStatus) (holes []string) {
-	var failed int64
-	short, some, whole := false, false, false
-	for i := len(own) - 1; i >= 0; i-- { // the first one first
-		failed += own[i].Failed
-		short = short || own[i].State == resendIncomplete
-		some = some || !whole && own[i].partial()
-		whole = whole || len(own[i].Selection) == 0 && own[i].State == resendDone
-	}
-	again := fmt.Sprintf("version %d may be past what is missing, and then takes it from no later resend: correct what publisher resend status says, end the rebuild with --cancel, and begin again", r.record.Next)
-	if short {
-		holes = append(holes, "a resend has ended without all that was selected: "+again)
-	}
-	if some {
-		holes = append(holes, "a resend for the version had some events of an aggregate and not others, before one had them all: "+again)
-	}
-	if failed > 0 {
-		holes = append(holes, fmt.Sprintf("%d events could not be resent: %s", failed, again))
-	}
-	return holes
-}
-
 // carriedOut is a resend, but nil where the command is gone that began it: nobody else goes
 // on with that, so it is cancelled.
-func (r *rebuilding) carriedOut(ctx context.Context, status *resendStatus) (*resendStatus, error) {
-	if status == nil || status.State != resendBeginning || time.Since(status.BeganAt) < publisherTime {
+func (r *rebuilding) carriedOut(ctx context.Context, status *contract.ResendStatus) (*contract.ResendStatus, error) {
+	if status == nil || status.State != contract.ResendBeginning || time.Since(status.BeganAt) < publisherTime {
 		return status, nil
 	}
 	_, err := r.publisher(ctx, "resend", "cancel", "--why", "the command that began it has ended before it had")
@@ -198,22 +106,22 @@ func (r *rebuilding) carriedOut(ctx context.Context, status *resendStatus) (*res
 }
 
 // resends are all resends of the publisher's stream, the last one first.
-func (r *rebuilding) resends(ctx context.Context) ([]resendStatus, error) {
+func (r *rebuilding) resends(ctx context.Context) ([]contract.ResendStatus, error) {
 	// Without a time, that there are none would be an error among others.
 	output, err := r.publisher(ctx, "resend", "status", "--since", time.Time{}.Format(time.RFC3339), "--json")
 	if err != nil {
 		return nil, err
 	}
-	return readStatus(output)
+	return contract.ReadResendStatus(bytes.NewReader(output))
 }
 
 // askFor asks for the resend.
-func (r *rebuilding) askFor(ctx context.Context) (*resendStatus, error) {
+func (r *rebuilding) askFor(ctx context.Context) (*contract.ResendStatus, error) {
 	output, err := r.publisher(ctx, r.ask()...)
 	if err != nil {
 		return nil, r.busy(ctx, err)
 	}
-	all, err := readStatus(output)
+	all, err := contract.ReadResendStatus(bytes.NewReader(output))
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("the publisher's command line has printed %d resends, not one", len(all))
 	}
@@ -231,7 +139,7 @@ func (r *rebuilding) busy(ctx context.Context, refusal error) error {
 	if err != nil {
 		return refusal
 	}
-	at := slices.IndexFunc(all, func(s resendStatus) bool { return !s.ended() })
+	at := slices.IndexFunc(all, func(s contract.ResendStatus) bool { return !s.Ended() })
 	if at < 0 {
 		return refusal
 	}
@@ -256,8 +164,8 @@ func (r *rebuilding) cancelResend(ctx context.Context) error {
 	if r.o.publisher == "" {
 		return nil
 	}
-	own, err := r.resent(ctx)
-	if status := lastWhole(own); err != nil || status == nil || status.ended() {
+	all, err := r.resends(ctx)
+	if status := lastWhole(r.meant(all).own); err != nil || status == nil || status.Ended() {
 		return err
 	}
 	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the rebuild of projection "+r.o.name+" is cancelled")
@@ -277,17 +185,6 @@ func (r *rebuilding) publisher(ctx context.Context, args ...string) ([]byte, err
 		return stdout.Bytes(), fmt.Errorf("run %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.Bytes(), nil
-}
-
-func readStatus(output []byte) (all []resendStatus, err error) {
-	for line := range bytes.Lines(output) {
-		var status resendStatus
-		if err := json.Unmarshal(line, &status); err != nil {
-			return nil, fmt.Errorf("the publisher's command line has not printed the state of a resend: %w", err)
-		}
-		all = append(all, status)
-	}
-	return all, nil
 }
 
 // arrived waits until nothing of what was resent is left in the subscription: each

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -170,6 +171,40 @@ func continuations(ctx context.Context, notes *mongo.Collection) (all []Continua
 // Continuations are what operators have said of the sources of the store's group.
 func (s *Store) Continuations(ctx context.Context) ([]Continuation, error) {
 	return continuations(ctx, s.Writes.sources.notes)
+}
+
+// OtherSource is a source of the documents of a version that has none of a given one, and none
+// that it continues; empty where there is none, or that is not known.
+func (s *Store) OtherSource(ctx context.Context, v *projection.Version, source string) (other string, err error) {
+	said, err := s.Continuations(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := bson.A{source}
+	for i := 0; i < len(own); i++ {
+		for _, c := range said {
+			if c.To == own[i] && !slices.Contains(own, any(c.From)) {
+				own = append(own, c.From)
+			}
+		}
+	}
+	var found struct {
+		Relay place `bson:"_relay"`
+	}
+	for _, of := range []bson.D{{{Key: "$in", Value: own}}, {{Key: "$gt", Value: ""}}} {
+		found.Relay = place{}
+		err = s.db.Collection(v.Collection()).FindOne(ctx, bson.D{{Key: bookkeeping + ".source", Value: of}}).Decode(&found)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return "", fmt.Errorf("look for the sources of %q: %w", v.Collection(), err)
+		}
+	}
+	if slices.Contains(own, any(found.Relay.Source)) {
+		return "", nil
+	}
+	return found.Relay.Source, nil
 }
 
 // Continue notes that one source continues another, and tells whether that is new.

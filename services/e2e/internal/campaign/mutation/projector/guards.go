@@ -60,6 +60,7 @@ func Guards() []guard.Guard {
 		codedGuards(),
 		sourceGuards(),
 		rebuildGuards(),
+		rebuildProofGuards(),
 		likeGuards(),
 		verifyGuards(),
 		progressGuards(),

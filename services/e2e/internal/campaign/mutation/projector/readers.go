@@ -201,9 +201,9 @@ func readerGuards() []guard.Guard {
 		},
 		{
 			Name:    "rebuild: a short resend is not everything",
-			File:    command + "/rebuildresend.go",
-			Cut:     "if short {",
-			With:    "if short && failed < 0 {",
+			File:    command + "/rebuildproof.go",
+			Cut:     "if s.State == contract.ResendIncomplete {",
+			With:    "if s.State == contract.ResendIncomplete && failed < 0 {",
 			Package: app,
 			Tests:   []string{"TestRebuild_IsSwitchedToOnceNothingSpeaksAgainstIt"},
 		},
