@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/commandline"
 )
 
@@ -40,9 +41,6 @@ func Parse(args []string, usage io.Writer) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	if c.Dir == "" {
-		c.Dir = filepath.Join(".run", "long-"+time.Now().Format("20060102-150405"))
-	}
 	var errs []error
 	if c.Duration < time.Second {
 		errs = append(errs, fmt.Errorf("--duration is %v, below 1s", c.Duration))
@@ -65,13 +63,18 @@ type done struct {
 // Run runs campaigns until the time is over, in the root of the repository, and says
 // whether all passed. What a campaign says goes to a file of its own.
 func Run(ctx context.Context, cfg Config, out io.Writer) (passed bool, err error) {
+	began := time.Now()
+	if cfg.Dir == "" {
+		if cfg.Dir, err = cluster.RunDir("", "long"); err != nil {
+			return false, err
+		}
+	}
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return false, err
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return false, fmt.Errorf("make directory of the run: %w", err)
 	}
-	began := time.Now()
 	var all []done
 	passed = true
 	for n := uint64(0); time.Since(began) < cfg.Duration && ctx.Err() == nil; n++ {

@@ -1,8 +1,10 @@
 package long
 
 import (
+	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,24 @@ func TestSummary_SaysWhatFailedAndWhatWasNotDone(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want it to say %q", text, want)
 		}
+	}
+}
+
+func TestRun_TwoOfOneSecondHaveDirectoriesOfTheirOwn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // before the first campaign
+	for range 2 {
+		cfg, err := Parse(nil, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(over, cfg, io.Discard); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if reports, err := filepath.Glob(".run/long-*/report.md"); err != nil || len(reports) != 2 {
+		t.Errorf("got %q, %v, want two", reports, err)
 	}
 }
 

@@ -37,8 +37,8 @@ func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 	}
 	p := Place{Root: root, Dir: w.Dir}
 	if p.Dir == "" {
-		if p.Dir, err = newDir(filepath.Join(root, ".run"), kind+"-"+time.Now().Format("20060102-150405")); err != nil {
-			return Place{}, fmt.Errorf("make directory of the run: %w", err)
+		if p.Dir, err = RunDir(root, kind); err != nil {
+			return Place{}, err
 		}
 	}
 	// What is printed, and written into scripts, holds in other directories, too.
@@ -59,6 +59,16 @@ func Prepare(ctx context.Context, kind string, w Wish) (Place, error) {
 		p.Binaries, err = Build(ctx, root, filepath.Join(root, ".run", "bin"), w.Version)
 	}
 	return p, err
+}
+
+// RunDir makes a directory for one run alone under .run of the repository at root, named
+// for its kind and time.
+func RunDir(root, kind string) (string, error) {
+	dir, err := newDir(filepath.Join(root, ".run"), kind+"-"+time.Now().Format("20060102-150405"))
+	if err != nil {
+		return "", fmt.Errorf("make directory of the run: %w", err)
+	}
+	return dir, nil
 }
 
 // newDir makes a directory that was not there before: of that name, or with a number

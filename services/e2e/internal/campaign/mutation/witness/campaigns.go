@@ -223,6 +223,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestUpgrades_WhatWasNotRunHasNotPassed"},
 		},
 		{
+			Name:    "long: no two runs share a directory",
+			File:    long + "/long.go",
+			Cut:     "cluster.RunDir(\"\", \"long\")",
+			With:    "filepath.Join(\".run\", \"long-\"+began.Format(cluster.DefaultNames().Topic)), nil",
+			Package: long,
+			Tests:   []string{"TestRun_TwoOfOneSecondHaveDirectoriesOfTheirOwn"},
+		},
+		{
 			Name:    "accept: a failure is not lost among what tells nothing",
 			File:    accept + "/report.go",
 			Cut:     "slices.DeleteFunc(strings.Split(strings.TrimSpace(r.output), \"\\n\"), tellsNothing)",
