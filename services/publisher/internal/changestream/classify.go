@@ -118,8 +118,10 @@ var advice = map[Reason]string{
 	Refused:       "check the source's version, SOURCE_FILTER, FULL_DOCUMENT and FULL_DOCUMENT_BEFORE_CHANGE",
 }
 
-// Remedies for a record that is lost, where not even a checkpoint is there.
+// Remedies for a record that is lost, where there is no checkpoint to accept.
 const (
+	// NoPlace is for a checkpoint that has no place.
+	NoPlace = "the state database was emptied or restored, and the checkpoint that is there has no place: decide where to go on with " + set + " or " + reset
 	// NoCheckpoint is for a record that went back.
 	NoCheckpoint = "the state database was restored in part, without the checkpoint: decide where to go on with " + set + " or " + reset
 	// NothingLeft is for a stream of which nothing is known any more.

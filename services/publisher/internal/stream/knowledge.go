@@ -90,6 +90,8 @@ func (w *knowledge) contradicts(k kept) *changestream.HaltError {
 		remedy = changestream.NoCheckpoint
 	case !k.exists:
 		remedy = changestream.NothingLeft
+	case !k.checkpoint.Pinned():
+		remedy = changestream.NoPlace
 	}
 	switch {
 	case !k.recorded:

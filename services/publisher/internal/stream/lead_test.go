@@ -1,11 +1,14 @@
 package stream
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/testserver"
@@ -44,4 +47,32 @@ func TestLead_AHaltIsLookedAtAgainWhenTheCheckpointIsGone(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// Whoever types what a halt names is refused where there is no place to accept.
+func TestLead_NoHaltNamesACheckpointWithoutAPlaceToAccept(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		place    checkpoint.Place
+		recorded bool
+		accepts  bool
+	}{
+		"a record of before, and a reset":    {place: checkpoint.Place{Anew: true}, recorded: true},
+		"no record, and a reset":             {place: checkpoint.Place{Anew: true}},
+		"a record of before, and a position": {place: checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 1}}, recorded: true, accepts: true},
+		"no record, and a position":          {place: checkpoint.Place{Start: checkpoint.ClusterTime{Seconds: 1}}, accepts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &knowledge{known: true, term: 6}
+			found := kept{recorded: tt.recorded, record: checkpoint.Record{Term: 5}, exists: true, checkpoint: checkpoint.Checkpoint{Term: 5, Place: tt.place}}
+			lost := w.contradicts(found)
+			if lost == nil || lost.Reason != changestream.RecordLost {
+				t.Fatalf("got %v, want the record lost", lost)
+			}
+			if got := strings.Contains(lost.Error(), "publisher checkpoint accept"); got != tt.accepts || !strings.Contains(lost.Error(), "publisher checkpoint reset") {
+				t.Errorf("got %v, want a reset named, and to accept: %t", lost, tt.accepts)
+			}
+		})
+	}
 }

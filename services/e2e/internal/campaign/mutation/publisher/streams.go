@@ -278,6 +278,14 @@ func streamGuards() []guard.Guard {
 			Tests:   []string{"TestLead_AHaltIsLookedAtAgainWhenTheCheckpointIsGone"},
 		},
 		{
+			Name:    "claim: no halt names a checkpoint without a place to accept",
+			File:    stream + "/knowledge.go",
+			Cut:     "case !k.checkpoint.Pinned():",
+			With:    "case k.record.Term < 0:",
+			Package: stream,
+			Tests:   []string{"TestLead_NoHaltNamesACheckpointWithoutAPlaceToAccept"},
+		},
+		{
 			Name:    "claim: a record whose term went back halts",
 			File:    stream + "/knowledge.go",
 			Cut:     "case w.term > k.record.Term:",
