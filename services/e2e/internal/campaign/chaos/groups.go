@@ -71,7 +71,7 @@ func (c *campaign) move(ctx context.Context, env ...string) error {
 			return err
 		}
 	}
-	if output, err := c.cluster.Projectors[0].CommandIn(ctx, env, "move", "--leave-messages"); err != nil {
+	if output, err := c.moveStopped(ctx, c.cluster.Projectors[0], killedBefore, env); err != nil {
 		c.wrong("move with %q, and all projectors stopped: %s", env, firstLine(output))
 		env = nil
 	}

@@ -55,16 +55,7 @@ func (c *campaign) moveKilled(ctx context.Context, nodes []*cluster.Node, after 
 	killed, cancel := context.WithTimeout(ctx, after)
 	_, _ = nodes[0].CommandIn(killed, env, "move", "--leave-messages")
 	cancel()
-	var output string
-	var err error
-	for range moveTries {
-		output, err = nodes[0].CommandIn(ctx, env, "move", "--leave-messages")
-		if err == nil || ctx.Err() != nil || len(env) > 0 && killedBefore(output) {
-			break
-		}
-		c.say("move with %q: %s", env, firstLine(output))
-		sleepUntil(ctx, time.Now().Add(time.Second))
-	}
+	output, err := c.moveStopped(ctx, nodes[0], func(output string) bool { return len(env) == 0 || !killedBefore(output) }, env)
 	if err != nil && !killedBefore(output) {
 		c.wrong("move with %q, and all projectors stopped: %s", env, firstLine(output))
 	}
@@ -77,6 +68,20 @@ func (c *campaign) moveKilled(ctx context.Context, nodes []*cluster.Node, after 
 		}
 	}
 	return err == nil, nil
+}
+
+// moveStopped moves projectors that are stopped, and tries again where it is refused and
+// patient says so of what was said.
+func (c *campaign) moveStopped(ctx context.Context, n *cluster.Node, patient func(output string) bool, env []string) (output string, err error) {
+	for range moveTries {
+		output, err = n.CommandIn(ctx, env, "move", "--leave-messages")
+		if err == nil || ctx.Err() != nil || !patient(output) {
+			break
+		}
+		c.say("move with %q: %s", env, firstLine(output))
+		sleepUntil(ctx, time.Now().Add(time.Second))
+	}
+	return output, err
 }
 
 // moveTries is how often a move is tried: servers may be away for some seconds, and whoever

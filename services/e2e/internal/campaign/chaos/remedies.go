@@ -27,13 +27,7 @@ func (c *campaign) putRight(ctx context.Context, n *cluster.Node, o *odd) bool {
 				c.discard(ctx, n, o, a.EventID)
 			}
 		}
-		output, err := n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate)
-		if err != nil && strings.Contains(output, acceptLost) {
-			for _, a := range c.messages(ctx, n, o) {
-				c.giveUp(o.aggregate, a.Version, "")
-			}
-			output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate, acceptLost)
-		}
+		output, err := c.redrive(ctx, n, o)
 		if err == nil || strings.Contains(output, "is not halted") {
 			c.isClosed(o)
 			return true
@@ -41,6 +35,18 @@ func (c *campaign) putRight(ctx context.Context, n *cluster.Node, o *odd) bool {
 		c.say("%s: %s", o.aggregate, firstLine(output))
 	}
 	return false
+}
+
+// redrive redrives an order, and goes on over what is lost where it has to be told to.
+func (c *campaign) redrive(ctx context.Context, n *cluster.Node, o *odd) (output string, err error) {
+	output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate)
+	if err != nil && strings.Contains(output, acceptLost) {
+		for _, a := range c.messages(ctx, n, o) {
+			c.giveUp(o.aggregate, a.Version, "")
+		}
+		output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate, acceptLost)
+	}
+	return output, err
 }
 
 // acceptLost goes on over what was lost, where a redrive names it.
@@ -97,6 +103,7 @@ func (c *campaign) awaitPurge(ctx context.Context, n *cluster.Node, o *odd) erro
 // again may have been set aside again. It says whether there was anything.
 func (c *campaign) putAllRight(ctx context.Context) bool {
 	early := c.giveUpEarly(ctx, c.cluster.Projectors[0], halts)
+	others := c.redriveOthers(ctx, c.cluster.Projectors[0])
 	open := c.opened()
 	c.mu.Lock()
 	all := slices.Clone(c.odd)
@@ -113,7 +120,7 @@ func (c *campaign) putAllRight(ctx context.Context) bool {
 		}
 		c.note("remedy", "what is set aside of "+o.aggregate+" is dealt with", fmt.Sprintf("done: %t", c.putRight(ctx, n, o)))
 	}
-	return early || len(open) > 0
+	return early || others || len(open) > 0
 }
 
 // beganLater matches the reason of a halt for an event from before the one with which its
@@ -148,6 +155,42 @@ func (c *campaign) giveUpEarly(ctx context.Context, n *cluster.Node, halts strin
 		c.note("remedy", fmt.Sprintf("events of %s from before its version %d, with which it began, are given up", h.ID, began), outcomeOf(output, err))
 	}
 	return len(all) > 0
+}
+
+// restoredHalt matches the reason of a halt that was deleted, and that a projector has put
+// back: what the reason was before nobody knows.
+var restoredHalt = regexp.MustCompile(`: it is put back$|, and is put back: `)
+
+// redriveOthers redrives orders that are not odd, and whose halts somebody has deleted: they
+// are halted anew for what still is not right. What was parked of them may be deleted, too.
+// It says whether there was anything.
+func (c *campaign) redriveOthers(ctx context.Context, n *cluster.Node) bool {
+	var all []struct {
+		ID string `bson:"_id"`
+	}
+	cursor, err := c.witness.ReadModel().Collection(halts).Find(ctx, bson.D{{Key: "reason", Value: bson.Regex{Pattern: restoredHalt.String()}}})
+	if err == nil {
+		err = cursor.All(ctx, &all)
+	}
+	if err != nil {
+		c.say("look for halts: %v", err)
+	}
+	c.mu.Lock()
+	known := make(map[string]bool, len(c.odd))
+	for _, o := range c.odd {
+		known[o.aggregate] = true
+	}
+	c.mu.Unlock()
+	some := false
+	for _, h := range all {
+		if known[h.ID] {
+			continue
+		}
+		some = true
+		output, err := c.redrive(ctx, n, &odd{aggregate: h.ID})
+		c.note("remedy", "what is halted of "+h.ID+" is redriven", outcomeOf(output, err))
+	}
+	return some
 }
 
 // isAside says whether something of an order is set aside: a message may be parked

@@ -29,7 +29,8 @@ discard) echo "{\"event_id\":\"$4\",\"version\":${4#e}}";;
 esac
 `
 
-// What came from before the beginning of its aggregate is given up, and nothing else is.
+// What came from before the beginning of its aggregate is given up, and nothing else is; a
+// halt that was deleted and put back, without its reason, is redriven.
 func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 	t.Parallel()
 	servers, names := clustertest.Sandbox(t), cluster.DefaultNames()
@@ -56,6 +57,7 @@ func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 	}
 	for id, reason := range map[string]string{
 		"early": `the read model did not begin with the aggregate: projection "orders" began aggregate "early" at sequence 0000000000000000003, and this event, of sequence 0000000000000000001, comes from before and was never applied to it.`,
+		"again": "messages were parked and their halt was gone: it is put back",
 		"other": `projection "orders", event type "ItemAdded": inc "total": the value is of type string, not a number`,
 	} {
 		if _, err := w.ReadModel().Collection(halts).InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}, {Key: "reason", Value: reason}}); err != nil {
@@ -69,7 +71,7 @@ func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Fields(string(asked)), strings.Fields("list early discard early e1 discard early e2 redrive early"); !slices.Equal(got, want) {
+	if got, want := strings.Fields(string(asked)), strings.Fields("list early discard early e1 discard early e2 redrive early redrive again"); !slices.Equal(got, want) {
 		t.Errorf("got commands %q, want %q", got, want)
 	}
 	given := slices.SortedFunc(maps.Keys(c.leftOut), func(a, b validate.Event) int { return int(a.Version - b.Version) })

@@ -24,6 +24,22 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
 		},
 		{
+			Name:    "chaos: a halt that was deleted and put back is redriven",
+			File:    chaos + "/remedies.go",
+			Cut:     "others := c.redriveOthers(ctx, c.cluster.Projectors[0])",
+			With:    "others := false",
+			Package: chaos,
+			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
+		},
+		{
+			Name:    "chaos: a move waits for projectors that were killed just now",
+			File:    chaos + "/moves.go",
+			Cut:     "ctx.Err() != nil || !patient(output)",
+			With:    "ctx.Err() != nil || output != \"\"",
+			Package: chaos,
+			Tests:   []string{"TestMoveStopped_WaitsForWhoWasKilledJustNowAlone"},
+		},
+		{
 			Name:    "chaos: what came from behind the beginning of its aggregate is not given up",
 			File:    chaos + "/remedies.go",
 			Cut:     "if a.Version < began {",
