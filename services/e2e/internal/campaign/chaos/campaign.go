@@ -130,13 +130,17 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 		defer os.RemoveAll(c.repairs.dir)
 	}
 	c.odder = c.cfg.mode().Writer(w.Client, c.cluster.Names())
+	goOn, err := c.cfg.mode().WriteEarly(ctx, c.cfg.Seed, c.odder, w)
+	if err != nil {
+		return err
+	}
 	if err := c.cluster.StartServices(); err != nil {
 		return err
 	}
 	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
 		return err
 	}
-	if err := c.cfg.mode().WriteHalted(ctx, c.odder, w); err != nil {
+	if err := cmp.Or(goOn(ctx), c.cfg.mode().WriteHalted(ctx, c.odder, w)); err != nil {
 		return err
 	}
 	if err := c.play(ctx); err != nil {

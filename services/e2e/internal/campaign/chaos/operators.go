@@ -52,10 +52,11 @@ func operators() []fault {
 // those that are done to the services' processes.
 func (c *Config) kinds() []fault {
 	// Given programs have no clocks that can be set, and none beside them. The last release
-	// has no projection in Go, and refuses the declaration of documents of another key.
+	// has no projection in Go, refuses the declaration of documents of another key, and goes
+	// on without no event.
 	mode := c.mode()
 	all := slices.DeleteFunc(chosen(c.Operators), func(f fault) bool {
-		return c.Bin != "" && slices.Contains(ofBuilds, f.name) || (mode.InGo || mode.Keyed) && f.name == lastRelease
+		return c.Bin != "" && slices.Contains(ofBuilds, f.name) || (mode.InGo || mode.Keyed || mode.Skips) && f.name == lastRelease
 	})
 	if c.Backend == nil && c.mode().Repairs {
 		// A release before knows nothing of versions that are filled. A projector that was
@@ -158,7 +159,7 @@ func putBack(ctx context.Context, to *mongodriver.Collection, documents []any) e
 func command(who pick, env []string, args func() []string) act {
 	return func(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(context.Context) error, error) {
 		n := who(ctx, c, rng)
-		said := args()
+		said, env := args(), c.cfg.notOurs(env)
 		output, err := n.CommandIn(ctx, env, said...)
 		what := strings.TrimSpace(strings.Join(slices.Concat(env, []string{n.Program()}, said), " "))
 		if err != nil {
@@ -167,6 +168,18 @@ func command(who pick, env []string, args func() []string) act {
 		c.accepted(what)
 		return what + ": done", nil, nil
 	}
+}
+
+// notOurs are settings of another environment: where they name as many partitions as the
+// campaign's publishers have, another number takes their place.
+func (c *Config) notOurs(env []string) []string {
+	env = slices.Clone(env)
+	for i, setting := range env {
+		if setting == "PARTITIONS="+c.mode().Publisher["PARTITIONS"] {
+			env[i] = map[string]string{"PARTITIONS=2": "PARTITIONS=3", "PARTITIONS=3": "PARTITIONS=2"}[setting]
+		}
+	}
+	return env
 }
 
 // accepted notes a mistake that was not refused.
@@ -190,7 +203,7 @@ func restartWith(env func() []string) act {
 		if !free {
 			return "", nil, errNobody
 		}
-		settings := env()
+		settings := c.cfg.notOurs(env())
 		if err := c.redeploy(ctx, settings...); err != nil {
 			release()
 			return "", nil, err

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"reflect"
@@ -133,7 +134,7 @@ func TestPlan_NobodyIsRolledBackToAReleaseThatRefusesTheDeclarations(t *testing.
 	for cfg.Seed = range uint64(50) {
 		m := cfg.mode()
 		rolls := slices.ContainsFunc(cfg.kinds(), func(f fault) bool { return f.name == lastRelease })
-		if want := !m.Keyed && !m.InGo && !m.Repairs; rolls != want {
+		if want := !m.Keyed && !m.InGo && !m.Repairs && !m.Skips; rolls != want {
 			t.Errorf("seed %d, %v: got %t, want %t", cfg.Seed, m, rolls, want)
 		}
 		if rolls {
@@ -247,6 +248,26 @@ func TestPlan_OperatorsMistakesAreMadeInPlaceOfOtherHarm(t *testing.T) {
 	}
 	if _, err := Parse([]string{"--operators", "nonsense"}, noEnv, io.Discard); err == nil {
 		t.Error("a name of nobody's: got no error")
+	}
+}
+
+// A mistake that names the number of partitions that there are would be none.
+func TestPlan_OperatorsMistakeTheNumberOfPartitionsWhateverItIs(t *testing.T) {
+	t.Parallel()
+	tried := map[string]bool{}
+	for seed := range uint64(50) {
+		cfg := config(t, "--operators", "all", "--seed", fmt.Sprint(seed))
+		own := "PARTITIONS=" + cfg.mode().Publisher["PARTITIONS"]
+		tried[own] = true
+		for _, named := range []string{"PARTITIONS=2", "PARTITIONS=3"} {
+			got := cfg.notOurs([]string{"READMODEL_GROUP=other", named})
+			if got[0] != "READMODEL_GROUP=other" || got[1] == own || named != own && got[1] != named {
+				t.Errorf("seed %d, of %s: got %q", seed, own, got)
+			}
+		}
+	}
+	if len(tried) != 3 {
+		t.Errorf("tried %v, want three numbers", tried)
 	}
 }
 

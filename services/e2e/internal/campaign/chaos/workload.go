@@ -59,7 +59,8 @@ func (w *workload) run(ctx, faults context.Context) error {
 	sources := make([]func() (orders.Event, bool), len(phases))
 	for i, p := range phases {
 		if p.aggregates > 0 {
-			sources[i] = p.of(w.cfg.mode()).events(w.cfg.Seed+uint64(i), rng.Uint64())
+			draw := rng.Uint64()
+			sources[i] = w.cfg.mode().Failing(draw, p.of(w.cfg.mode()).events(w.cfg.Seed+uint64(i), draw))
 		}
 	}
 	for i := 0; faults.Err() == nil; i = rng.IntN(len(phases)) {

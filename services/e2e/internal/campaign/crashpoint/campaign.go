@@ -1,6 +1,7 @@
 package crashpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,13 +97,18 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 			return err
 		}
 	}
+	to := mode.Writer(c.witness.Client, c.cluster.Names())
+	goOn, err := mode.WriteEarly(ctx, c.cfg.Seed, to, c.witness)
+	if err != nil {
+		return err
+	}
 	if err := c.cluster.StartServices(); err != nil {
 		return err
 	}
 	if _, _, err := c.cluster.AwaitLeader(ctx, 0); err != nil {
 		return err
 	}
-	if err := mode.WriteHalted(ctx, mode.Writer(c.witness.Client, c.cluster.Names()), c.witness); err != nil {
+	if err := cmp.Or(goOn(ctx), mode.WriteHalted(ctx, to, c.witness)); err != nil {
 		return err
 	}
 	if err := c.play(ctx); err != nil {
@@ -244,7 +250,7 @@ func (c *campaign) killAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	l := load.Load{
 		To: c.cfg.mode().Writer(c.witness.Client, c.cluster.Names()), Rate: rate,
-		Next: load.Dated(c.cfg.Seed, load.Laden(c.cfg.Seed, payload.StorableNames, load.Generated(orders.NewGenerator(c.cfg.Seed, 500)))), Wrote: c.witness.Ledger.Wrote,
+		Next: c.cfg.mode().Failing(c.cfg.Seed, load.Dated(c.cfg.Seed, load.Laden(c.cfg.Seed, payload.StorableNames, load.Generated(orders.NewGenerator(c.cfg.Seed, 500))))), Wrote: c.witness.Ledger.Wrote,
 	}
 	g.Go(func() error { return l.Run(ctx, enough) })
 	g.Go(func() error {

@@ -31,6 +31,11 @@ type Mode struct {
 	// Documents says what a source in documents mode shows; nil where documents are
 	// events.
 	Documents *expect.Images
+	// Early says that events are written before there are publishers, which copy them.
+	Early bool
+	// Skips says that the projectors go on without events that a projection cannot apply,
+	// and that some of the load are such events.
+	Skips bool
 }
 
 // choice is a setting with the values that it is drawn from. An empty value leaves the
@@ -40,8 +45,11 @@ type choice struct {
 	values []string
 }
 
+// partitions are how many streams the publishers divide their source into.
+var partitions = []choice{{"PARTITIONS", []string{"", "2", "3"}}}
+
 var publisher = []choice{
-	{"PARTITIONS", []string{"", "2", "3"}},
+	partitions[0],
 	{"SOURCE_COLLECTIONS", []string{"", severalCollections}},
 	{"BATCH_SIZE", []string{"", "20"}},
 	{"SENDERS", []string{"", "64"}},
@@ -73,6 +81,16 @@ var hidings = []expect.Hidden{
 	{Masked: []string{"data.laden", "data.carrier"}},
 }
 
+// documentHidings are the same of a source in documents mode. Some of what is hidden is
+// changed by itself, and some is removed.
+var documentHidings = []expect.Hidden{
+	{Dropped: []string{"steps", "data.laden"}, Masked: []string{"once", "data.tracking"}},
+	{Dropped: []string{"once", "data.laden.plain"}, Masked: []string{"steps", "data.note"}},
+}
+
+// skipping are policies that go on without what a projection cannot apply.
+var skipping = []string{"evaluate=skip", "evaluate=deadletter"}
+
 // severalCollections is the stream of two collections, each with the events of half of the
 // aggregates.
 var severalCollections = cluster.DefaultNames().SourceCollection + "," + secondCollection
@@ -101,9 +119,32 @@ func Draw(seed uint64) Mode {
 	}
 	maps.Copy(m.Publisher, draw(rng, later))
 	if h := hidings[rng.IntN(len(hidings))]; rng.IntN(3) == 0 && m.Documents == nil && !m.Repairs {
-		m.Publisher["DROP_FIELDS"], m.Publisher["MASK_FIELDS"] = strings.Join(h.Dropped, ","), strings.Join(h.Masked, ",")
+		m.hide(h)
+	}
+	if h := documentHidings[rng.IntN(len(documentHidings))]; rng.IntN(2) == 0 && m.Documents != nil {
+		m.hide(h)
+	}
+	if rng.IntN(4) == 0 && m.Documents == nil && !m.Repairs {
+		m.Early, m.Publisher["START_AT"] = true, "snapshot"
+	}
+	if policy := skipping[rng.IntN(len(skipping))]; rng.IntN(3) == 0 && m.Documents == nil && !m.Repairs && !m.Halted {
+		m = m.Skipping(policy)
 	}
 	return m
+}
+
+// Skipping is the mode with projectors that go on without what a projection cannot apply,
+// by a policy of theirs.
+func (m Mode) Skipping(policy string) Mode {
+	settings := map[string]string{"ON_ERROR": policy, "HALT_LIMIT": "0"} // which stops nothing
+	maps.Copy(settings, m.Projector)
+	m.Skips, m.Projector = true, settings
+	return m
+}
+
+// hide has messages not show fields.
+func (m Mode) hide(h expect.Hidden) {
+	m.Publisher["DROP_FIELDS"], m.Publisher["MASK_FIELDS"] = strings.Join(h.Dropped, ","), strings.Join(h.Masked, ",")
 }
 
 // hidden is what messages do not show of events.
@@ -123,7 +164,20 @@ func (m Mode) hidden() expect.Hidden {
 func (m Mode) Repaired() Mode {
 	m = m.OfEvents()
 	m.Repairs, m.Halted, m.Publisher, m.Projector = true, false, m.ofWholeEvents(), maps.Clone(m.Projector)
+	m = m.withEvery()
 	delete(m.Projector, "HALT_LIMIT")
+	return m
+}
+
+// withEvery is the mode in which every projection has every event, and nothing is copied.
+func (m Mode) withEvery() Mode {
+	m.Projector = maps.Clone(m.Projector)
+	if m.Skips {
+		delete(m.Projector, "HALT_LIMIT")
+		delete(m.Projector, "ON_ERROR")
+	}
+	delete(m.Publisher, "START_AT")
+	m.Early, m.Skips = false, false
 	return m
 }
 
@@ -154,15 +208,17 @@ func (m Mode) ofWholeEvents() map[string]string {
 var full = []string{expect.Required, expect.Available, expect.LookedUp, expect.Nothing}
 
 // DrawForOperators draws what there is to draw where operators make mistakes: a source in
-// documents mode, or none, and documents of another key, or none. Updates show their documents as they were: what is lost is
-// told from what is left, and one that was looked up has both.
+// documents mode, or none, documents of another key, or none, and a number of partitions.
+// Updates show their documents as they were: what is lost is told from what is left, and
+// one that was looked up has both.
 func DrawForOperators(seed uint64) Mode {
 	rng := rand.New(rand.NewPCG(seed, 0x6f70657261))
-	m := Mode{}
+	m := Mode{Publisher: map[string]string{}}
 	if rng.IntN(3) == 0 {
 		m = m.OfDocuments(expect.Images{Full: full[rng.IntN(2)]})
 	}
 	m.Keyed = rng.IntN(2) == 0
+	maps.Copy(m.Publisher, draw(rng, partitions))
 	return m
 }
 
@@ -170,6 +226,7 @@ func DrawForOperators(seed uint64) Mode {
 // which go by versions.
 func (m Mode) OfDocuments(images expect.Images) Mode {
 	m.Documents, m.Repairs, m.Publisher = &images, false, m.ofWholeEvents()
+	m = m.withEvery()
 	m.Publisher["MODE"], m.Publisher["FULL_DOCUMENT"] = "documents", images.Full
 	if images.Before {
 		m.Publisher["FULL_DOCUMENT_BEFORE_CHANGE"] = "required"
@@ -183,7 +240,7 @@ func (m Mode) OfEvents() Mode {
 		return m
 	}
 	m.Documents, m.Publisher = nil, maps.Clone(m.Publisher)
-	for _, name := range []string{"MODE", "FULL_DOCUMENT", "FULL_DOCUMENT_BEFORE_CHANGE"} {
+	for _, name := range []string{"MODE", "FULL_DOCUMENT", "FULL_DOCUMENT_BEFORE_CHANGE", "DROP_FIELDS", "MASK_FIELDS"} {
 		delete(m.Publisher, name)
 	}
 	return m
@@ -215,6 +272,9 @@ func (m Mode) String() string {
 	}
 	if m.Repairs {
 		more += "; repairs"
+	}
+	if m.Skips {
+		more += "; events that a projection goes on without"
 	}
 	return "publishers: " + text(m.Publisher) + "; projectors: " + text(m.Projector) + more
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/load"
-	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
@@ -44,12 +42,15 @@ func (m Mode) keyed() string {
 func (m Mode) ReadModels(keeps bool) (declared []string, judged witness.Projection) {
 	declared, judged = []string{"orders", m.shadow()}, witness.Shadowed
 	if m.Documents != nil {
-		declared[0], judged = "documents", judged.OfDocuments(witness.Documents{Images: *m.Documents, Keeps: keeps || m.Halted})
+		images := *m.Documents
+		images.Hidden = m.hidden()
+		declared[0], judged = "documents", judged.OfDocuments(witness.Documents{Images: images, Keeps: keeps || m.Halted})
 	}
 	if m.Keyed {
 		declared, judged = append(declared, m.keyed()), judged.WithKeyed()
 	}
 	judged.Hidden = m.hidden()
+	judged.OnError = strings.TrimPrefix(m.Projector["ON_ERROR"], "evaluate=")
 	if m.InGo {
 		judged = judged.WithSteps()
 	}
@@ -103,32 +104,6 @@ func (m Mode) Writer(client *mongo.Client, names cluster.Names) load.Inserter {
 		return source.NewDocumentWriter(client, names.SourceDatabase, names.SourceCollection)
 	}
 	return Events(client, names)
-}
-
-// manyHalted is how many aggregates are halted where many are: more than any page of
-// them, or list, has.
-const manyHalted = 5_200
-
-// WriteHalted writes the events of aggregates that halt, if the mode has some, and has the
-// witness expect that. Somebody has to lead by then: a stream begins with what comes.
-func (m Mode) WriteHalted(ctx context.Context, to load.Inserter, w *witness.Witness) error {
-	if !m.Halted {
-		return nil
-	}
-	const batch = 1000
-	events := make([]orders.Event, manyHalted)
-	for i := range events {
-		// There is no such price to add.
-		events[i] = orders.Event{Aggregate: fmt.Sprintf("halted-%06d", i), Version: 1, Type: orders.Added, Time: time.Now().UTC().Truncate(time.Millisecond), Data: orders.Data{"sku": "x", "price": "dear"}}
-	}
-	for some := range slices.Chunk(events, batch) {
-		if err := to.Insert(ctx, some); err != nil {
-			return err
-		}
-		w.Ledger.Wrote(some)
-	}
-	w.ExpectHalted(events)
-	return nil
 }
 
 // Events writes events into the collections of the source, and takes them out again.

@@ -28,6 +28,8 @@ type Images struct {
 	Full string
 	// Before says that changes show the document before them.
 	Before bool
+	// Hidden is what they do not show of documents.
+	Hidden Hidden
 }
 
 // Change is one change of a document, as a change stream shows it that asks for the
@@ -41,7 +43,8 @@ type Change struct {
 	// At is the cluster time of the change, in whole seconds.
 	At time.Time
 	// Document is what the message shows of the document after the change; nil where it
-	// shows none. After is the document after the change, nil of a deletion.
+	// shows none. After is the document after the change without what is hidden, nil of a
+	// deletion.
 	Document, After bson.Raw
 	Message         Message
 }
@@ -71,11 +74,19 @@ func OfChange(database, collection string, raw bson.Raw, images Images) (Change,
 	if dated {
 		c.Time = time.UnixMilli(wall)
 	}
-	c.After, _ = raw.Lookup("fullDocument").DocumentOK()
+	after, err := images.Hidden.in(raw, "fullDocument")
+	if err != nil {
+		return c, false, err
+	}
+	c.After = after
 	if c.Operation != "update" || images.Full == Required || images.Full == Available {
 		c.Document = c.After
 	}
-	envelope, err := bson.Marshal(c.envelope(raw, images))
+	fields, err := c.envelope(raw, images)
+	if err != nil {
+		return c, false, err
+	}
+	envelope, err := bson.Marshal(fields)
 	if err != nil {
 		return c, false, fmt.Errorf("write a document change: %w", err)
 	}
@@ -108,21 +119,21 @@ const documentChange = "urn:changerelay:document-change:1"
 const emptyDocument = 5
 
 // envelope is the data of the change's message.
-func (c *Change) envelope(raw bson.Raw, images Images) bson.D {
+func (c *Change) envelope(raw bson.Raw, images Images) (bson.D, error) {
 	d := bson.D{}
 	if c.Document != nil {
 		d = append(d, bson.E{Key: shownField, Value: c.Document})
 	}
-	for _, part := range [...]struct{ name, from string }{{"changed", "updatedFields"}, {"removed", "removedFields"}, {"truncated", "truncatedArrays"}} {
-		v := raw.Lookup("updateDescription", part.from)
-		if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray && len(v.Value) > emptyDocument {
-			d = append(d, bson.E{Key: part.name, Value: v})
-		}
+	described, err := images.Hidden.described(raw)
+	if err != nil {
+		return nil, err
 	}
-	if before, shown := raw.Lookup("fullDocumentBeforeChange").DocumentOK(); shown && images.Before {
+	d = append(d, described...)
+	before, err := images.Hidden.in(raw, "fullDocumentBeforeChange")
+	if before != nil && images.Before {
 		d = append(d, bson.E{Key: "before", Value: before})
 	}
-	return d
+	return d, err
 }
 
 // shownField is the field of a document change with the document after it.

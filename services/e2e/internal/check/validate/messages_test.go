@@ -28,6 +28,7 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 	wrong.Print[expect.Time]++
 	owed := map[Event]expect.Print{{"a", 1}: {}}
 	claims := []Checkpoint{{Term: 1}, {Term: 2}}
+	there := map[Event]bool{{"a", 1}: true, {"a", 2}: true}
 	tests := []struct {
 		name   string
 		found  Findings
@@ -42,7 +43,11 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 		{name: "a repeat under another id", found: SeveralIDs([]Send{send("a", 1, "i", 1, 1), send("a", 1, "k", 1, 1)}), want: 1, sample: "a version 1 came as message i and as k"},
 		{name: "positions that rise with versions", found: PositionsBack([]Send{at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 7, 1), 1), at(send("b", 1, "l", 3, 1), 2)})},
 		{name: "positions that do not rise", found: PositionsBack([]Send{at(send("a", 1, "i", 7, 1), 1), at(send("a", 2, "k", 7, 1), 1)}), want: 1, sample: "a version 2 stands at 0000000000000007, where version 1 stands"},
-		{name: "a message of a copy", found: Copied([]Send{send("a", 1, "i", 7, 1), copied(send("a", 2, "k", 7, 1))}), want: 1, sample: "a version 2, message k"},
+		{name: "a message of a copy", found: Copied([]Send{send("a", 1, "i", 7, 1), copied(send("a", 2, "k", 7, 1))}, nil), want: 1, sample: "a version 2, message k"},
+		{name: "a copy of what was there", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), copied(send("a", 2, "k", 7, 1)), send("a", 3, "l", 8, 1), send("a", 1, "i", 9, 1)}, there)},
+		{name: "a copy of an old term that is late", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 3, "l", 8, 2), copied(send("a", 2, "k", 7, 1))}, there)},
+		{name: "what was there, and is not copied", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 2, "k", 7, 1)}, there), want: 1, sample: "a version 2, message k: it was there before"},
+		{name: "a copy behind the stream", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 3, "l", 8, 2), copied(send("a", 2, "k", 9, 2))}, there), want: 1, sample: "a version 2, message k: its operation"},
 		{name: "the position of a copy", found: PositionsBack([]Send{copied(send("a", 1, "i", 7, 1)), copied(send("a", 2, "k", 7, 1))})},
 		{name: "a repeat from a copy", found: PositionsBack([]Send{at(send("a", 1, "i", 5, 1), 1), at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 9, 2), 2)})},
 		{name: "a position that goes back", found: PositionsBack([]Send{send("a", 1, "i", 8, 1), send("a", 2, "k", 7, 1)}), want: 1, sample: "a version 2 stands at 0000000000000007"},

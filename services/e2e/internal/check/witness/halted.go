@@ -29,6 +29,15 @@ func (w *Witness) ExpectHalted(events []orders.Event) {
 	}
 }
 
+// ExpectCopied has the witness expect that the relay copies these events, which were there
+// before it, and then nothing more.
+func (w *Witness) ExpectCopied(events []orders.Event) {
+	w.copied = make(map[validate.Event]bool, len(events))
+	for _, e := range events {
+		w.copied[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] = true
+	}
+}
+
 // unlikeHalted finds halts, or parked messages, of aggregates that should not have any, and
 // aggregates that should.
 func (w *Witness) unlikeHalted(ctx context.Context, collection string) (found validate.Findings, err error) {

@@ -31,10 +31,12 @@ type record struct {
 	// model of a source in documents mode.
 	marks   validate.Source
 	changes orders.Changes
+	// skipped are the events that the projection goes on without, by their message ids.
+	skipped map[string]skipped
 }
 
 func newRecord(p Projection) *record {
-	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}}
+	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}, skipped: map[string]skipped{}}
 }
 
 // last is an aggregate's last event.
@@ -99,9 +101,12 @@ func (r *record) add(names cluster.Names, e source.Stored) error {
 	if r.projection.InGo {
 		r.stepped.add(e, r.last[e.Aggregate].Position)
 	}
-	if r.projection.Counts {
+	switch {
+	case r.projection.OnError != "" && unaddable(e.Event):
+		r.skipped[message[expect.MessageID]] = skipped{aggregate: e.Aggregate, version: e.Version}
+	case r.projection.Counts:
 		r.orders.Apply(e.Event)
-	} else {
+	default:
 		r.latest.Apply(e.Event)
 	}
 	return nil

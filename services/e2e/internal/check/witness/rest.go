@@ -95,8 +95,8 @@ func (w *Witness) queued(ctx context.Context) (int64, error) {
 	return left, err
 }
 
-// AtRest looks at what a relay that is at rest has left behind. Whoever injected
-// faults knows how much of it they explain. What is left in a subscription only a sandbox
+// AtRest looks at what a relay that is at rest has left behind, after Judge. Whoever
+// injected faults knows how much of it they explain. What is left in a subscription only a sandbox
 // tells.
 func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	queued, err := w.queued(ctx)
@@ -118,7 +118,7 @@ func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 	}{
 		{ParkedMessages, parkedMessages, bson.D{}},
 		{HaltedAggregates, haltedAggregates, bson.D{}},
-		{SkippedEvents, skippedEvents, bson.D{{Key: "endedAt", Value: nil}}},
+		{SkippedEvents, skippedEvents, lacked},
 	} {
 		found, err := w.setAside(ctx, left.of, left.which)
 		if err != nil {
@@ -150,8 +150,12 @@ func (w *Witness) setAside(ctx context.Context, collection string, which bson.D)
 	for _, group := range w.beside {
 		of = append(of, collection+"."+group)
 	}
-	if len(w.halted) > 0 && collection != skippedEvents {
-		if found, err = w.unlikeHalted(ctx, collection); err != nil {
+	unlike := w.unlikeHalted
+	if collection == skippedEvents {
+		unlike = func(ctx context.Context, _ string) (validate.Findings, error) { return w.unlikeSkipped(ctx) }
+	}
+	if collection == skippedEvents && w.projection.OnError != "" || collection != skippedEvents && len(w.halted) > 0 {
+		if found, err = unlike(ctx, collection); err != nil {
 			return found, err
 		}
 		of = of[1:]

@@ -109,6 +109,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
+	w.skipped = truth.skipped
 	events := truth.events
 	claims := w.Checkpoints.History()
 	v := Verdict{Events: events, Forgiven: truth.forgiven, Sends: validate.InStreams(w.sends(), claims)}
@@ -167,13 +168,12 @@ func (w *Witness) lostAtSource(events validate.Source, forgiven int) validate.Fi
 
 // judgeAlone judges what can be judged where the broker is the relay's alone. One that is
 // no sandbox may take messages of others, and may show a time to live of its own for each;
-// and what a relay copies that was there before, nobody knows. Whoever has something copied
-// knows that it is Copied.
+// and what a relay copies that was there before, nobody knows but who has written it.
 func (w *Witness) judgeAlone(sends []validate.Send) []Violation {
 	if w.endpoints.SandboxStatusURL == "" {
 		return nil
 	}
-	return []Violation{{Foreign, w.Observer.Foreign()}, {Copied, validate.Copied(sends)}, {Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
+	return []Violation{{Foreign, w.Observer.Foreign()}, {Copied, validate.Copied(sends, w.copied)}, {Mortal, validate.Mortal(slices.Concat(sends, w.Observer.Resent()))}}
 }
 
 // lost finds events that the topic did not accept. Where the observation itself

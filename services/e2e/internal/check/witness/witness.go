@@ -51,6 +51,9 @@ type Projection struct {
 	Views []string
 	// Counted says that the shadow counts events and keeps nothing of their data.
 	Counted bool
+	// OnError is what becomes of an event that Collection's projection cannot apply, where
+	// it goes on without: skip or deadletter; empty where that halts the aggregate.
+	OnError string
 }
 
 // OfDocuments is the projection of a source in documents mode.
@@ -134,6 +137,10 @@ type Witness struct {
 	// forgiven says of an event what of it need not come; nil for nothing. gone is the
 	// same for another group, of whose read model nobody has left anything out.
 	forgiven, gone func(source.Stored) pardon
+	// copied are the events that were there before the relay; nil where it copies nothing.
+	copied map[validate.Event]bool
+	// skipped are the events that the projection goes on without, as Judge has computed.
+	skipped map[string]skipped
 	// halted are the events that no projection can apply, by their ids, with their aggregates.
 	halted map[string]string
 	// beside are other groups, with their collections, subscriptions those that must run empty.
