@@ -1,6 +1,8 @@
 package liars
 
 import (
+	"slices"
+
 	"changerelay/services/e2e/internal/campaign/mutation/guard"
 	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/witness"
@@ -13,13 +15,18 @@ type Lie struct {
 	Change guard.Guard
 	// Documents says what a source in documents mode shows; nil where documents are events.
 	Documents *expect.Images
+	// Skips says that a projection goes on without what it cannot apply.
+	Skips bool
 	// Finds is what the judge must find, among what else follows from it.
 	Finds []string
 }
 
 const (
 	encoder = "pkg/contract/encode.go"
+	sender  = "services/publisher/internal/servicebus/topic.go"
 	decider = "services/projector/internal/projection/declared.go"
+	model   = "services/projector/internal/readmodel/model.go"
+	settler = "services/projector/internal/session/settle.go"
 )
 
 // Documents whose updates show them as they were, and as they are when looked up.
@@ -30,11 +37,19 @@ var (
 
 // truths are the relay as it is.
 func truths() []Lie {
-	return []Lie{{Name: "the relay as it is"}, {Name: "the same in documents mode", Documents: shown}, {Name: "the same with documents that are looked up", Documents: lookedUp}}
+	return []Lie{
+		{Name: "the relay as it is"},
+		{Name: "the same in documents mode", Documents: shown},
+		{Name: "the same with documents that are looked up", Documents: lookedUp},
+		{Name: "the same with events that a projection goes on without", Skips: true},
+	}
 }
 
 // Lies are all the lies.
-func Lies() []Lie {
+func Lies() []Lie { return slices.Concat(ofEvents(), ofRemains()) }
+
+// ofEvents are those about which events there are, and what they say.
+func ofEvents() []Lie {
 	return []Lie{
 		{
 			Name: "the projector settles one event in 400 without applying it",
@@ -93,7 +108,7 @@ func Lies() []Lie {
 		{
 			Name: "beside the first event of each batch a message of another source is sent",
 			Change: guard.Guard{
-				File: "services/publisher/internal/servicebus/topic.go",
+				File: sender,
 				Cut:  "\taccepted := 0\n\tfor accepted < len(messages) {",
 				With: "\tother := []contract.Message{messages[0]}\n\tother[0].ID, other[0].Properties = messages[0].ID+\"x\", make(map[string]any)\n" +
 					"\tfor name, v := range messages[0].Properties {\n\t\tother[0].Properties[name] = v\n\t}\n" +
@@ -141,7 +156,7 @@ func Lies() []Lie {
 		{
 			Name: "one event comes under two ids",
 			Change: guard.Guard{
-				File: "services/publisher/internal/servicebus/topic.go",
+				File: sender,
 				Cut:  "\taccepted := 0\n\tfor accepted < len(messages) {",
 				With: "\tagain := []contract.Message{messages[0]}\n\tagain[0].ID += \"x\"\n\t_, _ = t.sendSome(ctx, again)\n\taccepted := 0\n\tfor accepted < len(messages) {",
 			},
@@ -159,7 +174,7 @@ func Lies() []Lie {
 		{
 			Name: "read documents keep the mark of a halt",
 			Change: guard.Guard{
-				File: "services/projector/internal/readmodel/model.go",
+				File: model,
 				Cut:  "\tif w.By != \"\" {",
 				With: "\tif w.Halted == nil {\n\t\td = append(d, bson.E{Key: \"halted\", Value: bson.D{{Key: \"reason\", Value: \"none\"}}})\n\t}\n\tif w.By != \"\" {",
 			},

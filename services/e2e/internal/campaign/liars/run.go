@@ -24,10 +24,14 @@ func Run(ctx context.Context, root string, seed uint64, lies []Lie, out io.Write
 		return fmt.Errorf("try the liars: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	as, err := cluster.Build(ctx, root, filepath.Join(dir, "bin"), "")
+	if err != nil {
+		return fmt.Errorf("try the liars: %w", err)
+	}
 	var errs []error
 	for i, lie := range append(truths(), lies...) {
 		place := filepath.Join(dir, fmt.Sprint(i))
-		found, err := lie.try(ctx, root, place, seed)
+		found, err := lie.try(ctx, root, place, as, seed)
 		if err == nil {
 			err = lie.judge(found)
 		}
@@ -51,16 +55,21 @@ func Run(ctx context.Context, root string, seed uint64, lies []Lie, out io.Write
 	return errors.Join(errs...)
 }
 
-// try builds the lie and runs it. The relay as it is has nothing to change.
-func (l Lie) try(ctx context.Context, root, dir string, seed uint64) ([]witness.Violation, error) {
+// try builds the lie over the relay as it is, and runs it.
+func (l Lie) try(ctx context.Context, root, dir string, as cluster.Binaries, seed uint64) ([]witness.Violation, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	binaries, err := l.build(ctx, root, dir)
-	if err != nil {
-		return nil, err
+	if l.Change.File != "" {
+		overlay, err := l.Change.Overlay(root, dir)
+		if err != nil {
+			return nil, err
+		}
+		if as, err = as.Over(ctx, root, filepath.Join(dir, "bin"), overlay, l.Change.File); err != nil {
+			return nil, err
+		}
 	}
-	return try(ctx, root, dir, binaries, seed, l.mode())
+	return try(ctx, root, dir, as, seed, l.mode())
 }
 
 // mode is what the services are set to.
@@ -68,18 +77,10 @@ func (l Lie) mode() modes.Mode {
 	if l.Documents != nil {
 		return modes.Mode{}.OfDocuments(*l.Documents)
 	}
+	if l.Skips {
+		return modes.Mode{Keyed: true}.Skipping("evaluate=skip")
+	}
 	return modes.Mode{Keyed: true}
-}
-
-func (l Lie) build(ctx context.Context, root, dir string) (cluster.Binaries, error) {
-	if l.Change.File == "" {
-		return cluster.Build(ctx, root, filepath.Join(dir, "bin"), "")
-	}
-	overlay, err := l.Change.Overlay(root, dir)
-	if err != nil {
-		return cluster.Binaries{}, err
-	}
-	return cluster.BuildOver(ctx, root, filepath.Join(dir, "bin"), overlay)
 }
 
 // judge says whether all was found that must be; nothing else where that is

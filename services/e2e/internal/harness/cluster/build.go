@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Binaries are the paths of the programs that a cluster runs.
@@ -58,6 +59,25 @@ func BuildWith(ctx context.Context, root, dir, projector, overlay string) (Binar
 		return build(ctx, root, dir, projector)
 	}
 	return build(ctx, root, dir, projector, "-overlay", overlay)
+}
+
+// Over is b with those programs built into dir that a source of the repository at root is a
+// part of, which an overlay replaces.
+func (b Binaries) Over(ctx context.Context, root, dir, overlay, source string) (Binaries, error) {
+	var packages []string
+	for service, path := range map[string]*string{"sandbox": &b.Sandbox, "publisher": &b.Publisher, "projector": &b.Projector} {
+		own := "services/" + service + "/"
+		if strings.HasPrefix(source, "services/") && !strings.HasPrefix(source, own) {
+			continue
+		}
+		packages = append(packages, "./"+own+"cmd/"+service)
+		*path = filepath.Join(dir, service)
+	}
+	slices.Sort(packages)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return b, fmt.Errorf("build: %w", err)
+	}
+	return b, goBuild(ctx, root, dir+string(filepath.Separator), []string{"-overlay", overlay}, packages...)
 }
 
 func build(ctx context.Context, root, dir, projector string, flags ...string) (Binaries, error) {

@@ -3,6 +3,7 @@
 package pressure
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strconv"
@@ -47,4 +48,27 @@ func (s Stall) Since(before Stall, most time.Duration) time.Duration {
 		return most
 	}
 	return min(s.waited-before.waited, most)
+}
+
+// look is how often it is looked how long work has waited.
+const look = time.Second
+
+// WithTimeout is a context that ends after a timeout on a machine with processors to spare,
+// and on another one later by what work has waited for one until then, but most.
+func WithTimeout(parent context.Context, timeout, most time.Duration) (context.Context, context.CancelFunc) {
+	began, before := time.Now(), Now()
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		tick := time.NewTicker(look)
+		defer tick.Stop()
+		for time.Since(began) < timeout+Now().Since(before, most) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		cancel(context.DeadlineExceeded)
+	}()
+	return ctx, func() { cancel(nil) }
 }

@@ -1,7 +1,10 @@
 package pressure
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -28,4 +31,20 @@ func TestStall_IsWhatTheKernelSaysUpToABound(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWithTimeout_EndsNotBeforeItsTimeNorLaterThanAllowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := WithTimeout(t.Context(), 12*time.Second, time.Minute)
+		defer cancel()
+		<-ctx.Done()
+		if took := time.Since(began); took < 12*time.Second || took > 72*time.Second+look {
+			t.Errorf("ended after %v, want 12s to 72s", took)
+		}
+		if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that its time is over", err)
+		}
+	})
 }
