@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -32,7 +33,10 @@ func TestParked_ALargeChangeIsParkedOverANarrowLink(t *testing.T) {
 	servers := ofWorld(t, `{"service_bus": {"max_message_bytes": 262144}}`)
 	kept := ofWorld(t, `{"mongodb": {"bytes_per_second": 1048576}}`)
 	source := events(t, servers)
-	p := run(t, configured(servers, func(c *config.Config) { c.StateMongoURI = settings.Secret(kept.MongoURI) }))
+	p := run(t, configured(servers, func(c *config.Config) {
+		c.StateMongoURI = settings.Secret(kept.MongoURI)
+		c.LeaseTTL = time.Minute // is renewed over the same link
+	}))
 	p.await(t, "the publisher to lead", leading)
 	data := make([]byte, 8<<20)
 	_, _ = rand.Read(data) // it never fails

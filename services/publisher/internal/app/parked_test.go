@@ -472,6 +472,24 @@ func TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith(t *testi
 	}
 }
 
+// TestPark_WhatIsDealtWithTakesNoRoom discards under a leader as many changes as may be
+// parked, and has one more be parked.
+func TestPark_WhatIsDealtWithTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers, func(c *config.Config) { c.ParkLimit = 3 })
+	ids, p := park(t, c, servers, 3)
+	if _, err := lines(t, c, append([]string{"parked", "discard"}, ids...)...); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "nothing to be parked", func(s status.Status) bool { return leading(s) && s.Parked == 0 })
+	events(t, servers).unmappable(t)
+	p.await(t, "one more to be parked", func(s status.Status) bool { return leading(s) && s.Parked == 1 && s.InFlight == 0 })
+	if _, body := p.get(t, "/metrics"); !strings.Contains(body, "publisher_parked 1") {
+		t.Error("/metrics does not count what is parked")
+	}
+}
+
 // TestPark_TheBrakeCountsNothingTwice goes back before as many parked changes as there
 // may be.
 func TestPark_TheBrakeCountsNothingTwice(t *testing.T) {

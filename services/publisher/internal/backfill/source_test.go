@@ -338,7 +338,7 @@ func (m *mortal) Move(ctx context.Context, to checkpoint.Place) error {
 func run(ctx context.Context, source relay.Source, topic relay.Sender, progress relay.Checkpointer, term int64) error {
 	return relay.New(relay.Config{
 		Term: term, MaxInFlight: 50, MaxInFlightBytes: 1 << 20, Senders: 4, BatchSize: 5, BatchBytes: 1 << 20,
-		SendTimeout: time.Minute, ParkTimeout: time.Minute, ParkRoom: -1, CheckpointInterval: time.Millisecond, DrainTimeout: time.Minute,
+		SendTimeout: time.Minute, ParkTimeout: time.Minute, CheckpointInterval: time.Millisecond, DrainTimeout: time.Minute,
 	}, relay.Deps{
 		Source: source, Mapper: newMapper(), Sender: topic, Parker: nil,
 		Checkpoint: progress, MayAct: func() error { return nil },

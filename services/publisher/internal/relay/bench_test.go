@@ -46,7 +46,7 @@ func BenchmarkRun(b *testing.B) {
 			b.Run(fmt.Sprintf("%s,mixed=%v", roundTrip, mixed), func(b *testing.B) {
 				r := relay.New(relay.Config{
 					Term: 1, MaxInFlight: 10_000, MaxInFlightBytes: 1 << 30, Senders: 256, BatchSize: 100, BatchBytes: 200_000, Mixed: mixed,
-					SendTimeout: 15 * time.Second, ParkTimeout: 5 * time.Second, Patience: time.Minute, ParkRoom: -1, CheckpointInterval: time.Second, DrainTimeout: time.Second,
+					SendTimeout: 15 * time.Second, ParkTimeout: 5 * time.Second, Patience: time.Minute, CheckpointInterval: time.Second, DrainTimeout: time.Second,
 				}, relay.Deps{
 					Source: &stretch{last: b.N}, Mapper: relaytest.Mapper{}, Sender: farTopic{roundTrip},
 					Parker: &relaytest.Parks{}, Checkpoint: &relaytest.Checkpoint{},

@@ -304,7 +304,8 @@ func TestPark_TooManyEndTheRelayInFrontOfTheNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(func(c *relay.Config) { c.ParkRoom = 3 })
+				r := newRig()
+				r.parks.Limit = 3
 				r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
 					if m[0].SessionID == "large" {
 						return relaytest.Outcome{Err: failure(relay.TooLarge)}
@@ -375,11 +376,34 @@ func TestStatus_SaysWhatTheStateDatabaseDoesNotStore(t *testing.T) {
 	}
 }
 
+// TestPark_WhatIsBeingParkedTakesRoom has many changes of different aggregates be refused by
+// the topic at once, where it takes time to park one.
+func TestPark_WhatIsBeingParkedTakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.parks.Limit, r.parks.Takes = 3, time.Second
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome {
+			return relaytest.Outcome{Err: failure(relay.TooLarge)}
+		}
+		r.add(1, 20, each)
+		r.start(t)
+		err := <-r.done
+		if _, ok := errors.AsType[*relay.OverparkedError](err); !ok {
+			t.Errorf("Run = %v, want an OverparkedError", err)
+		}
+		if kept := r.parks.Kept(); len(kept) != 3 {
+			t.Errorf("parked %d, want 3", len(kept))
+		}
+	})
+}
+
 // TestPark_WhatWaitsAlreadyTakesNoRoom reads changes again that were parked before.
 func TestPark_WhatWaitsAlreadyTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(func(c *relay.Config) { c.ParkRoom = 1 })
+		r := newRig()
+		r.parks.Limit = 4
 		for n := 1; n <= 3; n++ {
 			if err := r.parks.Park(t.Context(), relay.Parked{Change: relay.Change{Position: relaytest.Position(n)}}); err != nil {
 				t.Fatal(err)

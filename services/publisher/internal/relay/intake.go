@@ -128,24 +128,30 @@ func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, err
 }
 
 // park keeps a change that cannot be sent, or refuses to go on, as configured. One
-// that is kept already, and is read again, takes no room. It returns only when the
-// change is kept, or ctx ends.
+// that is kept already, and is read again, takes no room. It returns only when the change is
+// kept, or ctx ends. One is parked at a time, so that no other takes the same room.
 func (r *Relay) park(ctx context.Context, parked Parked) error {
 	if r.config.StopOnUnmappable {
 		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason, Raw: parked.Change.Raw}
 	}
-	var waits bool
+	select {
+	case r.parking <- struct{}{}:
+		defer func() { <-r.parking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var waits, full bool
 	err := r.insist(ctx, parked, r.config.ParkTimeout, func(ctx context.Context) (err error) {
-		waits, err = r.deps.Parker.Waits(ctx, parked.Change)
+		if waits, err = r.deps.Parker.Waits(ctx, parked.Change); err == nil && !waits {
+			full, err = r.deps.Parker.Full(ctx)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if !waits {
-		if n := r.parked.Add(1); r.config.ParkRoom >= 0 && n > r.config.ParkRoom {
-			return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
-		}
+	if full {
+		return &OverparkedError{Position: parked.Change.Position, Reason: parked.Reason}
 	}
 	bound := SendTimeout(r.config.ParkTimeout, len(parked.Change.Raw))
 	if err := r.insist(ctx, parked, bound, func(ctx context.Context) error { return r.deps.Parker.Park(ctx, parked) }); err != nil {

@@ -113,7 +113,7 @@ func startRated(t *testing.T, source relay.Source, topic *creditTopic, change ..
 	topic.last = map[string]int{}
 	config := relay.Config{
 		Term: 1, MaxInFlight: 10_000, MaxInFlightBytes: 1 << 30, Senders: 256, BatchSize: 100, BatchBytes: 200_000,
-		SendTimeout: 15 * time.Second, ParkTimeout: 5 * time.Second, Patience: 2 * time.Minute, ParkRoom: -1,
+		SendTimeout: 15 * time.Second, ParkTimeout: 5 * time.Second, Patience: 2 * time.Minute,
 		CheckpointInterval: time.Second, DrainTimeout: 10 * time.Second,
 	}
 	for _, c := range change {

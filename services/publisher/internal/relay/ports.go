@@ -120,6 +120,9 @@ type Parked struct {
 type Parker interface {
 	// Waits reports whether a change is parked already, and waits for an operator.
 	Waits(ctx context.Context, change Change) (bool, error)
+	// Full reports whether no more may be parked until some are dealt with: the relay
+	// then ends with an *OverparkedError in front of the next.
+	Full(ctx context.Context) (bool, error)
 	Park(ctx context.Context, parked Parked) error
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -54,9 +53,6 @@ type Config struct {
 	// StopOnUnmappable ends the relay at a change that cannot be sent, instead
 	// of parking it.
 	StopOnUnmappable bool
-	// ParkRoom is how many more changes may be parked before the relay ends with
-	// an *OverparkedError in front of the next; negative is no bound.
-	ParkRoom int64
 }
 
 // Deps are what a relay works with.
@@ -87,9 +83,9 @@ type Relay struct {
 	proof     proof
 	saves     saves
 
-	given      uint64 // changes that the source gave; owned by the reader, then by Run
-	parked     atomic.Int64
-	savedMoves uint64 // the watermark as last saved; owned by the saver, then by Run
+	given      uint64        // changes that the source gave; owned by the reader, then by Run
+	parking    chan struct{} // held by the change that is being parked
+	savedMoves uint64        // the watermark as last saved; owned by the saver, then by Run
 }
 
 // New returns a relay that has not begun.
@@ -103,6 +99,7 @@ func New(config Config, deps Deps) *Relay {
 		lanes:     newLanes(len(window.ring)),
 		turns:     newTurns(config.Mixed),
 		breaker:   newBreaker(),
+		parking:   make(chan struct{}, 1),
 	}
 }
 

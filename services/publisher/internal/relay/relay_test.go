@@ -62,7 +62,6 @@ func newRig(change ...func(*relay.Config)) *rig {
 		SendTimeout:        10 * time.Second,
 		ParkTimeout:        5 * time.Second,
 		Patience:           time.Minute,
-		ParkRoom:           -1,
 		CheckpointInterval: 250 * time.Millisecond,
 		DrainTimeout:       10 * time.Second,
 	}

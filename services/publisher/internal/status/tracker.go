@@ -75,7 +75,7 @@ type Tracker struct {
 	gaps      []mongostate.Gap          // guarded by mu: the latest, as known to the leader
 	gapCount  map[string]int64          // guarded by mu: all of them, by decision; never written to
 	oldest    checkpoint.ClusterTime    // guarded by mu: of the operation log; zero where not known
-	parked    int64                     // guarded by mu: changes in the store when the term began
+	parked    int64                     // guarded by mu: changes in the store when they were counted last
 	parkedAt  int64                     // guarded by mu: the counter at that time
 	reachedAt relay.Point               // guarded by mu: where the relay before this one ended
 	claiming  time.Time                 // guarded by mu: since when a leader has no relay, as far as was seen
@@ -151,6 +151,12 @@ func (b *Tracker) Claim(claimed checkpoint.Checkpoint, record checkpoint.Record,
 		b.claimed, b.record = &claimed, record
 		b.parked, b.parkedAt = parked, b.counters.Parked()
 	})
+}
+
+// CountParked shows how many changes are parked, as the store had it after the counter of
+// parked changes had reached a number.
+func (b *Tracker) CountParked(parked, counted int64) {
+	b.update(func() { b.parked, b.parkedAt = parked, counted })
 }
 
 // BeginRun shows what publishes from a place on.

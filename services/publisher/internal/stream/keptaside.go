@@ -88,11 +88,18 @@ func (s *Stream) adoptParked(ctx context.Context, claimed *checkpoint.Claimed, c
 }
 
 // watchParked compares what is parked with what the checkpoint has noted while a term
-// lasts: what is lost, or restored from before, under a leader is in the ledger then.
+// lasts: what is lost, or restored from before, under a leader is in the ledger then. What
+// operators deal with is not counted any more.
 func (t *term) watchParked(ctx context.Context) {
 	for wait(ctx, t.config.LeaseTTL) {
 		if err := t.missParked(ctx); err != nil {
 			t.log.Debug().Err(err).Msg("parked changes not compared with the checkpoint")
+		}
+		before := t.counters.Parked()
+		if parked, err := t.countParked(ctx); err != nil {
+			t.log.Debug().Err(err).Msg("parked changes not counted")
+		} else {
+			t.tracker.CountParked(t.shownParked(parked), before)
 		}
 	}
 }

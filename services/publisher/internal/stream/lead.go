@@ -105,7 +105,7 @@ func (s *Stream) endOfLead(ctx context.Context, err error) error {
 	return nil
 }
 
-func (s *Stream) relayConfig(term, parkRoom int64) relay.Config {
+func (s *Stream) relayConfig(term int64) relay.Config {
 	return relay.Config{
 		Term:               term,
 		MaxInFlight:        s.config.MaxInFlight,
@@ -121,7 +121,6 @@ func (s *Stream) relayConfig(term, parkRoom int64) relay.Config {
 		CheckpointInterval: s.config.CheckpointInterval,
 		DrainTimeout:       s.config.ShutdownTimeout / 2,
 		StopOnUnmappable:   s.config.OnUnmappable == "stop",
-		ParkRoom:           parkRoom,
 	}
 }
 

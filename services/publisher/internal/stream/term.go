@@ -25,9 +25,6 @@ type term struct {
 	claimed *checkpoint.Claimed
 	tenure  *lease.Tenure
 	topic   *servicebus.Topic
-	// parkedBefore is how many changes were parked and not dealt with when the term
-	// began, and countedBefore the counter of parked changes at that time.
-	parkedBefore, countedBefore int64
 	// end ends the term with a cause.
 	end context.CancelCauseFunc
 }
@@ -53,7 +50,7 @@ func (s *Stream) term(ctx, acting context.Context, tenure *lease.Tenure, topic *
 	defer endWatch()
 	defer s.markAside(ctx, topic)()
 	t := &term{
-		Stream: s, claimed: claimed, tenure: tenure, topic: topic, parkedBefore: parked, countedBefore: s.counters.Parked(), end: end,
+		Stream: s, claimed: claimed, tenure: tenure, topic: topic, end: end,
 	}
 	comparing.Go(func() { t.watchParked(ctx) })
 	for {
@@ -123,6 +120,16 @@ func (t *term) Waits(ctx context.Context, change relay.Change) (bool, error) {
 	return parked.Waits(ctx, parked.ID(change))
 }
 
+// Full implements relay.Parker. It counts what all partitions have parked, as each may be
+// dealt with at any time: several partitions that park at once may pass the bound by one each.
+func (t *term) Full(ctx context.Context) (bool, error) {
+	if t.config.ParkLimit == 0 {
+		return false, nil
+	}
+	count, err := t.countParked(ctx)
+	return count >= t.config.ParkLimit, err
+}
+
 // Park implements relay.Parker. Each change that is kept aside is named in the
 // checkpoint before, and counted there afterwards: so it makes up for none that is
 // lost, whenever this process dies. Over a checkpoint that is restored from before,
@@ -165,7 +172,7 @@ type run struct {
 }
 
 func (t *term) publish(ctx context.Context, r run) error {
-	loop := relay.New(t.relayConfig(t.claimed.Term, t.parkRoom()), relay.Deps{
+	loop := relay.New(t.relayConfig(t.claimed.Term), relay.Deps{
 		Source:     r.source,
 		Mapper:     t.config.Mapper(t.keeps()),
 		Sender:     t.topic,
@@ -178,14 +185,6 @@ func (t *term) publish(ctx context.Context, r run) error {
 	})
 	t.tracker.BeginRun(t.claimed.Checkpoint, loop, r.reading)
 	return t.unsendable(overparked(loop.Run(ctx, t.tenure.Stopping()), t.config.ParkLimit))
-}
-
-// parkRoom is how many more changes may be parked; negative is no bound.
-func (t *term) parkRoom() int64 {
-	if t.config.ParkLimit == 0 {
-		return -1
-	}
-	return max(t.config.ParkLimit-t.parkedBefore-(t.counters.Parked()-t.countedBefore), 0)
 }
 
 // unsendable adds to an error about a change that ON_UNMAPPABLE=stop stops at which

@@ -184,6 +184,8 @@ type Parks struct {
 	Fault func() error
 	// Takes is how long it takes to park a change.
 	Takes time.Duration
+	// Limit is how many changes may be parked; 0 is no bound.
+	Limit int
 
 	mu   sync.Mutex
 	kept []relay.Parked
@@ -205,13 +207,25 @@ func (p *Parks) Park(ctx context.Context, parked relay.Parked) error {
 			return err
 		}
 	}
-	p.kept = append(p.kept, parked)
+	if !slices.ContainsFunc(p.kept, isAt(parked.Change.Position)) {
+		p.kept = append(p.kept, parked)
+	}
 	return nil
 }
 
 // Waits implements relay.Parker.
 func (p *Parks) Waits(_ context.Context, change relay.Change) (bool, error) {
-	return slices.ContainsFunc(p.Kept(), func(k relay.Parked) bool { return k.Change.Position == change.Position }), nil
+	return slices.ContainsFunc(p.Kept(), isAt(change.Position)), nil
+}
+
+// isAt tells whether what was parked is at a position.
+func isAt(position contract.Position) func(relay.Parked) bool {
+	return func(k relay.Parked) bool { return k.Change.Position == position }
+}
+
+// Full implements relay.Parker.
+func (p *Parks) Full(context.Context) (bool, error) {
+	return p.Limit > 0 && len(p.Kept()) >= p.Limit, nil
 }
 
 // Kept returns what was parked.
@@ -223,7 +237,7 @@ func (p *Parks) Kept() []relay.Parked {
 
 // Has reports whether the nth change was parked.
 func (p *Parks) Has(n int) bool {
-	return slices.ContainsFunc(p.Kept(), func(k relay.Parked) bool { return k.Change.Position == Position(n) })
+	return slices.ContainsFunc(p.Kept(), isAt(Position(n)))
 }
 
 // Checkpoint is a relay.Checkpointer that remembers every save.

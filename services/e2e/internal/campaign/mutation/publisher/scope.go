@@ -64,8 +64,8 @@ func scopeGuards() []guard.Guard {
 		{
 			Name:    "park: what waits already takes no room",
 			File:    relay + "/intake.go",
-			Cut:     "if !waits {\n\t\tif n",
-			With:    "if waits || !waits {\n\t\tif n",
+			Cut:     "err == nil && !waits {",
+			With:    "err == nil {",
 			Package: relay,
 			Tests:   []string{"TestPark_WhatWaitsAlreadyTakesNoRoom"},
 		},
@@ -76,6 +76,30 @@ func scopeGuards() []guard.Guard {
 			With:    "if waits || !waits {\n\t\tr.deps",
 			Package: relay,
 			Tests:   []string{"TestPark_WhatWaitsAlreadyTakesNoRoom"},
+		},
+		{
+			Name:    "park: what is being parked takes room",
+			File:    relay + "/relay.go",
+			Cut:     "make(chan struct{}, 1)",
+			With:    "make(chan struct{}, 64)",
+			Package: relay,
+			Tests:   []string{"TestPark_WhatIsBeingParkedTakesRoom"},
+		},
+		{
+			Name:    "park: what was dealt with takes no room",
+			File:    stream + "/term.go",
+			Cut:     "count, err := t.countParked(ctx)",
+			With:    "count, err := t.counters.Parked(), error(nil)",
+			Package: app,
+			Tests:   []string{"TestPark_WhatIsDealtWithTakesNoRoom"},
+		},
+		{
+			Name:    "park: what was dealt with is shown no more",
+			File:    stream + "/keptaside.go",
+			Cut:     "t.tracker.CountParked(t.shownParked(parked), before)",
+			With:    "_, _ = before, parked",
+			Package: app,
+			Tests:   []string{"TestPark_WhatIsDealtWithTakesNoRoom"},
 		},
 	}
 }

@@ -56,8 +56,8 @@ func sendGuards() []guard.Guard {
 		{
 			Name:    "relay: too many parked changes halt the stream",
 			File:    relay + "/intake.go",
-			Cut:     "r.config.ParkRoom >= 0 && n > r.config.ParkRoom",
-			With:    "r.config.ParkRoom >= 0 && n < 0",
+			Cut:     "\tif full {",
+			With:    "\tif full && !full {",
 			Package: app,
 			Tests:   []string{"TestPark_ABrakeHaltsTheStreamInFrontOfTheNextUntilSomeAreDealtWith"},
 		},
