@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -9,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/config"
+	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
 )
 
@@ -105,6 +108,64 @@ func TestDocuments_ImagesShowEachChangeAsItWas(t *testing.T) {
 		`c7 orders.update {"document":{"_id":1,"customer":"c7","n":0},"changed":{"n":0},"before":{"_id":1,"customer":"c7"}}`,
 		`c7 orders.update {"document":{"_id":1,"customer":"c7","n":1},"changed":{"n":1},"before":{"_id":1,"customer":"c7","n":0}}`,
 		`c7 orders.delete {"before":{"_id":1,"customer":"c7","n":1}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("received\n%q, want\n%q", got, want)
+	}
+}
+
+// TestDocuments_AnImageThatIsMissingHaltsUntilItIsDoneWithout has a collection keep no image of
+// one update while a publisher requires them.
+func TestDocuments_AnImageThatIsMissingHaltsUntilItIsDoneWithout(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	database := testserver.Connect(t, servers.MongoURI).Database("shop")
+	images := options.CreateCollection().SetChangeStreamPreAndPostImages(bson.D{{Key: "enabled", Value: true}})
+	if err := database.CreateCollection(t.Context(), "orders", images); err != nil {
+		t.Fatal(err)
+	}
+	wanting := func(images string) config.Config {
+		return configured(servers, func(c *config.Config) {
+			c.Mode, c.DocumentAggregateID, c.FullDocument, c.FullDocumentBeforeChange = "documents", "_id", images, images
+			c.SourceCollection, c.StreamName = "orders", "shop.orders"
+		})
+	}
+	p := run(t, wanting("required"))
+	p.await(t, "the publisher to lead", leading)
+	orders := database.Collection("orders")
+	if _, err := orders.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for n, keeps := range []bool{false, true} {
+		kept := bson.D{{Key: "enabled", Value: keeps}}
+		if err := database.RunCommand(t.Context(), bson.D{{Key: "collMod", Value: "orders"}, {Key: "changeStreamPreAndPostImages", Value: kept}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := orders.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: n}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	halted := p.await(t, "the stream to halt", func(s status.Status) bool { return s.State == "halted" })
+	for _, want := range []string{"FULL_DOCUMENT", "whenAvailable", "publisher checkpoint accept"} {
+		if !strings.Contains(halted.LastError, want) {
+			t.Errorf("last error is %q, without %q", halted.LastError, want)
+		}
+	}
+	if err := p.quit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := runCommand(t, wanting("whenAvailable"), io.Discard, "checkpoint", "accept", "--why", "test"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, wanting("whenAvailable")).await(t, "what comes after it to be sent", func(s status.Status) bool { return leading(s) && s.Sent >= 2 })
+	var got []string
+	for _, m := range receive(t, servers, 3) {
+		got = append(got, string(m.Body))
+	}
+	want := []string{
+		`{"document":{"_id":1}}`,
+		`{"changed":{"n":0}}`,
+		`{"document":{"_id":1,"n":1},"changed":{"n":1},"before":{"_id":1,"n":0}}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("received\n%q, want\n%q", got, want)

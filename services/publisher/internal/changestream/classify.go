@@ -22,6 +22,9 @@ const (
 	OptionsChanged Reason = "stream options changed"
 	// ChangeTooLarge: the next change does not fit in a BSON document.
 	ChangeTooLarge Reason = "change too large"
+	// ImageMissing: a document before or after a change, which the settings require, was not
+	// kept, or is kept no more.
+	ImageMissing Reason = "image of a change missing"
 	// NotReplicated: the source is a standalone server.
 	NotReplicated Reason = "source is not a replica set"
 	// TooOld: the source is of a version that the driver does not speak with.
@@ -93,6 +96,8 @@ var advice = map[Reason]string{
 		"or go on with the new ones from the time of the checkpoint with " + accept + ", or give the stream a new place with " + reset,
 	SettingsChanged: "the stream would be another one; restore the settings, or go on with the new ones from where the checkpoint is with " + accept + ", or begin anew with " + reset,
 	ChangeTooLarge:  "the next change is larger than 16 MiB and the source cannot deliver it; decide with ON_HISTORY_LOST where to go on, or move the checkpoint with " + set,
+	ImageMissing: "FULL_DOCUMENT or FULL_DOCUMENT_BEFORE_CHANGE is required, and the source has the document no more, or did not keep it: go on without what is missing by setting it to whenAvailable, and then " + accept +
+		"; have the collections keep images (changeStreamPreAndPostImages), and the cluster for longer than a publisher may be behind (expireAfterSeconds)",
 	CopyChanged: "its rest would not be the rest of what was copied: restore SOURCE_DATABASE, SOURCE_COLLECTION, SERVICEBUS_TOPIC, MODE, FIELD_AGGREGATE_ID, FIELD_VERSION and HEAL_FIELD until it is complete, " +
 		"or begin it anew with " + reset + " and START_AT=snapshot",
 	IDsMixed: "write those of one type again with ids of the other, and delete them: the copy then goes on by itself; " +
@@ -162,6 +167,8 @@ var halting = map[int]Reason{
 	50811: HistoryLost,    // a resume point that an older server does not find
 	260:   TokenUnusable,  // InvalidResumeToken
 	10334: ChangeTooLarge, // BSONObjectTooLarge
+	47:    ImageMissing,   // NoMatchingDocument
+	51770: ImageMissing,   // the same of a pre-image, by servers before 6.0
 	40573: NotReplicated,  // $changeStream is only supported on replica sets
 	40324: Refused,        // unrecognised pipeline stage
 	72:    Refused,        // InvalidOptions

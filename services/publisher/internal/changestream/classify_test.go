@@ -25,6 +25,8 @@ func TestClassify_ErrorsOfTheSourceAreClassified(t *testing.T) {
 		"resume point not found":              {mongo.CommandError{Code: 50811}, HistoryLost},
 		"token not valid":                     {mongo.CommandError{Code: 260, Name: "InvalidResumeToken"}, TokenUnusable},
 		"change over 16 MiB":                  {mongo.CommandError{Code: 10334, Name: "BSONObjectTooLarge"}, ChangeTooLarge},
+		"an image that is kept no more":       {mongo.CommandError{Code: 47, Name: "NoMatchingDocument"}, ImageMissing},
+		"a pre-image, as old servers say it":  {mongo.CommandError{Code: 51770}, ImageMissing},
 		"standalone":                          {mongo.CommandError{Code: 40573}, NotReplicated},
 		"unknown stage":                       {mongo.CommandError{Code: 40324}, Refused},
 		"bad options":                         {mongo.CommandError{Code: 72}, Refused},

@@ -37,6 +37,14 @@ func readingGuards() []guard.Guard {
 			Tests:   []string{"TestRead_WaitsWhileBytesCome"},
 		},
 		{
+			Name:    "stream: an image that is required and missing is for an operator to decide",
+			File:    changestream + "/classify.go",
+			Cut:     "\t47:    ImageMissing,",
+			With:    "\t-47:   ImageMissing,",
+			Package: app,
+			Tests:   []string{"TestDocuments_AnImageThatIsMissingHaltsUntilItIsDoneWithout"},
+		},
+		{
 			Name:    "stream: the oldest entry of the oplog is waited for as the stream is",
 			File:    changestream + "/open.go",
 			Cut:     "err := s.checkReach(attempt)",
