@@ -64,9 +64,10 @@ type item struct {
 	// change is nil when the message cannot be read; problem says why.
 	change  *projection.Change
 	problem string
-	// fills: the event is for a version that is filled, and for nothing else. It is
-	// taken in its place in the session or waits there: what is parked is the group's.
-	fills bool
+	// fills is the name of the version that the event fills, and nothing else; "" where it
+	// fills none. It is taken in its place in the session or waits there: what is parked is
+	// the group's.
+	fills string
 	// skipped are the writes of an item that no projection decides about; nil for none.
 	skipped []projection.Write
 	// first and count say which writes are the item's.

@@ -29,7 +29,9 @@ func (d *decoder) take(_ context.Context, b *batch) {
 	for i := range b.items {
 		it := &b.items[i]
 		it.decode(it.message.Message)
-		it.fills = it.event != nil && fills(contract.ResendOf(it.message.Message), d.filling)
+		if it.event != nil {
+			it.fills = fills(contract.ResendOf(it.message.Message), d.filling)
+		}
 		if it.change != nil {
 			it.change.Fills = it.fills
 		}

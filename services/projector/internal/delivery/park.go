@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -24,7 +25,7 @@ const reasonBehind = "an earlier event of the aggregate is parked"
 func (p *parker) park(ctx context.Context, b *batch) {
 	switch {
 	case b.rest == again:
-	case b.items[b.end].fills:
+	case b.items[b.end].fills != "":
 		p.leave(ctx, b)
 	case b.rest == behind:
 		p.join(ctx, b)
@@ -34,10 +35,15 @@ func (p *parker) park(ctx context.Context, b *batch) {
 }
 
 // leave gives the session back before an item that only fills a version, and that can
-// not be taken yet. What follows waits behind it, unless it is what the item waits for.
+// not be taken yet. What follows waits behind it, unless it is what the item waits for, or
+// the item's event was discarded.
 func (p *parker) leave(ctx context.Context, b *batch) {
 	if passed, err := p.pass(ctx, b); passed || err != nil {
 		b.fail(b.end, cmp.Or(err, ErrLifted))
+		return
+	}
+	if passed, err := p.passDiscarded(ctx, b); passed || err != nil {
+		b.err = err
 		return
 	}
 	event := b.items[b.end].event
@@ -66,6 +72,26 @@ func (p *parker) pass(ctx context.Context, b *batch) (lifted bool, err error) {
 		return false, fmt.Errorf("park a message of aggregate %q: %w", b.aggregate, err)
 	}
 	return p.redrive(ctx, b)
+}
+
+// passDiscarded has a version that is filled pass by an event that it cannot apply, and that
+// an operator has discarded, and tells whether it has. The version goes on from there, as
+// the current one did.
+func (p *parker) passDiscarded(ctx context.Context, b *batch) (passed bool, err error) {
+	if b.rest == behind {
+		return false, nil
+	}
+	it := &b.items[b.end]
+	discarded, err := p.deps.Parking.Discarded(ctx, it.event)
+	if err != nil || !discarded {
+		return false, err
+	}
+	if _, err := p.deps.Store.Write(ctx, []projection.Write{{Projection: it.fills, Keyed: true, Passed: true, Event: it.event}}); err != nil {
+		return false, fmt.Errorf("pass by event %q of aggregate %q, which was discarded: %w", it.event.ID, b.aggregate, err)
+	}
+	p.verdicts.discarded(it)
+	b.verdicts = append(b.verdicts, session.Verdict{})
+	return true, nil
 }
 
 // halt halts the aggregate at the first item of the rest, and parks it with all that
@@ -166,7 +192,7 @@ func (p *parker) keep(ctx context.Context, b *batch, first Parked) {
 // before this hold applies something again.
 func (p *parker) each(ctx context.Context, items []item, as Parked) (kept []session.Verdict, err error) {
 	p.versions.forget()
-	for i := 0; i < len(items) && !items[i].fills; i++ {
+	for i := 0; i < len(items) && items[i].fills == ""; i++ {
 		var verdict session.Verdict
 		if it := &items[i]; it.event == nil {
 			verdict = p.verdicts.refused(it)

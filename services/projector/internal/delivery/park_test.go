@@ -17,11 +17,17 @@ import (
 // fillsNothing has what is resent for others' versions stored nowhere.
 type fillsNothing struct{}
 
-func (fillsNothing) Meant(r contract.Resend) bool { return r.Group == "/orders_v2" }
-func (fillsNothing) Begin() delivery.Choice       { return fillsNothing{} }
+func (fillsNothing) Begin() delivery.Choice { return fillsNothing{} }
+
+func (fillsNothing) Filled(r contract.Resend) string {
+	if r.Group == "/orders_v2" {
+		return "orders_v2"
+	}
+	return ""
+}
 
 func (f fillsNothing) Of(_ context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error) {
-	if f.Meant(e.Resend) {
+	if f.Filled(e.Resend) != "" {
 		return nil, nil
 	}
 	return writes, nil

@@ -11,8 +11,8 @@ import (
 // Filling chooses what is stored in projection versions that resends fill, beside the
 // current versions.
 type Filling interface {
-	// Meant tells whether a resend fills one of them.
-	Meant(r contract.Resend) bool
+	// Filled is the name of the one that a resend fills; "" where it fills none.
+	Filled(r contract.Resend) string
 	// Begin begins to choose for events of one aggregate, in order. What is chosen is
 	// stored before Begin is called again for the aggregate, or not at all.
 	Begin() Choice
@@ -30,10 +30,17 @@ func (h *hold) forUs(m *session.Message) bool {
 }
 
 // meant tells whether what belongs to a resend is for a group, or fills a version.
-func meant(of contract.Resend, group string, f Filling) bool { return of.For(group) || fills(of, f) }
+func meant(of contract.Resend, group string, f Filling) bool {
+	return of.For(group) || fills(of, f) != ""
+}
 
-// fills tells whether a resend fills a version, and says nothing of any other.
-func fills(of contract.Resend, f Filling) bool { return f != nil && f.Meant(of) }
+// fills is the name of the version that a resend fills; "" where it fills none.
+func fills(of contract.Resend, f Filling) string {
+	if f == nil {
+		return ""
+	}
+	return f.Filled(of)
+}
 
 // begin begins to choose: all, where no version is filled.
 func begin(f Filling) Choice {

@@ -26,7 +26,7 @@ func (v *verdicts) give(b *batch) {
 			var fate Fate
 			verdict, fate = v.skipped(b, it)
 			v.stored(it, b.outcome(it), fate)
-			v.observer.Projected(it.event, it.fills, b.writes[it.first:it.first+it.count], b.outcomesOf(it))
+			v.observer.Projected(it.event, it.fills != "", b.writes[it.first:it.first+it.count], b.outcomesOf(it))
 		}
 		b.verdicts = append(b.verdicts, verdict)
 	}
@@ -35,7 +35,7 @@ func (v *verdicts) give(b *batch) {
 // stored counts an item whose writes are stored. fate is why a projection lacks it; ""
 // where none does.
 func (v *verdicts) stored(it *item, outcome Outcome, fate Fate) {
-	if !it.fills {
+	if it.fills == "" {
 		v.follow(it.event, outcome)
 	}
 	if fate != "" {
@@ -44,7 +44,7 @@ func (v *verdicts) stored(it *item, outcome Outcome, fate Fate) {
 	switch outcome {
 	case Applied:
 		v.counts.Applied.Add(1)
-		if !it.fills {
+		if it.fills == "" {
 			v.observer.Readable(it.event)
 		}
 		it.traced(FateApplied, "")

@@ -90,7 +90,7 @@ func (v *versions) missed(ctx context.Context, items []item) (*item, error) {
 }
 
 // counts tells whether an item's version is of those that follow each other.
-func (it *item) counts() bool { return it.event != nil && !it.fills }
+func (it *item) counts() bool { return it.event != nil && it.fills == "" }
 
 // forget ends the chain: from here on others may deal with events of the aggregate. How
 // far the links go is looked up again where something is missing.

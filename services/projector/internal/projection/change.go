@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,8 +23,9 @@ type Change struct {
 	// Edit is what an update changed, where Data does not show its document; nil
 	// otherwise.
 	Edit *Edit
-	// Fills tells that it is resent for a version that is filled, and for nothing else.
-	Fills bool
+	// Fills is the name of the version that it is resent for, which alone decides about
+	// it; "" where all projections do.
+	Fills string
 
 	ctx  context.Context // ends what is decided about the change; nil for never
 	view map[string]any  // what expressions see of the event, made at the first need
@@ -230,10 +232,11 @@ func (ps Projections) Check() error {
 	return errors.Join(errs...)
 }
 
-// Decide gathers the writes of all projections. The error is a *Failure.
+// Decide gathers the writes of all projections that decide about a change. The error is a
+// *Failure.
 func (ps Projections) Decide(c *Change) ([]Write, error) {
 	var writes []Write
-	for _, p := range ps {
+	for _, p := range ps.deciders(c) {
 		decided, err := decide(p, c)
 		if err != nil {
 			return nil, err
@@ -241,6 +244,15 @@ func (ps Projections) Decide(c *Change) ([]Write, error) {
 		writes = append(writes, decided...)
 	}
 	return writes, nil
+}
+
+// deciders are the projections that decide about a change: all, or the version alone that it
+// fills. The others have had the event, and their failures say nothing of that version.
+func (ps Projections) deciders(c *Change) Projections {
+	if c.Fills == "" {
+		return ps
+	}
+	return slices.DeleteFunc(slices.Clone(ps), func(p Projection) bool { return p.Name() != c.Fills })
 }
 
 // decide are the writes of one projection.

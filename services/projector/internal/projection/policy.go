@@ -209,13 +209,13 @@ func (ps Policed) LeavesOut() bool {
 	return false
 }
 
-// Decide gathers the writes of all projections, and skips the event for those that cannot
-// decide. Each projection is asked once, since one in Go may take long to fail. The
+// Decide gathers the writes of all projections that decide about a change, and skips the
+// event for those that cannot. Each projection is asked once, since one in Go may take long to fail. The
 // error is ErrInterrupted, or a *Failure where a policy halts or stops.
 func (ps Policed) Decide(c *Change) ([]Write, error) {
 	var writes []Write
 	var worst *Failure
-	for _, p := range ps.Projections {
+	for _, p := range ps.deciders(c) {
 		decided, err := decide(p, c)
 		if errors.Is(err, ErrInterrupted) {
 			return nil, err
@@ -243,7 +243,7 @@ func (ps Policed) Skip(c *Change, class Class, reason, name string) ([]Write, er
 	}
 	var writes []Write
 	var worst *Failure
-	for _, p := range ps.Projections {
+	for _, p := range ps.deciders(c) {
 		if slices.Contains(names, p.Name()) {
 			given, failure := ps.skip(p, c, class, errors.New(reason))
 			writes, worst = append(writes, given...), worse(worst, failure)
@@ -266,7 +266,7 @@ func (ps Policed) Skip(c *Change, class Class, reason, name string) ([]Write, er
 // to come as far as the current one, and to go on from there.
 func (ps Policed) skip(p Projection, c *Change, class Class, err error) ([]Write, *Failure) {
 	action := ps.Policy(p).On(class)
-	filled := c.Fills || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })
+	filled := c.Fills == p.Name() || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })
 	if action == DeadLetter && filled {
 		action = Skip
 	}

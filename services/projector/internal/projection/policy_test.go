@@ -153,14 +153,14 @@ func TestPolicy_WhatFillsAVersionIsNotDeadLettered(t *testing.T) {
 	}
 	other := projection.Projections{projections[0].(projection.Renumbered).Renumbered(2)}
 	for name, tt := range map[string]struct {
-		fills  bool
+		fills  string
 		filled projection.Projections
 		want   projection.Action
 	}{
-		"live":                            {false, nil, projection.DeadLetter},
-		"resent":                          {true, nil, projection.Skip},
-		"live, in one that is filled":     {false, projections, projection.Skip},
-		"live, beside one that is filled": {false, other, projection.DeadLetter},
+		"live":                            {"", nil, projection.DeadLetter},
+		"resent":                          {"p_v1", nil, projection.Skip},
+		"live, in one that is filled":     {"", projections, projection.Skip},
+		"live, beside one that is filled": {"", other, projection.DeadLetter},
 	} {
 		c := change(t, `{"n":"x"}`)
 		c.Fills = tt.fills

@@ -52,8 +52,13 @@ func Filled(group string, records Records, declared projection.Projections, posi
 	return f
 }
 
-// Meant implements delivery.Filling.
-func (f *filling) Meant(r contract.Resend) bool { return f.of(r) != nil }
+// Filled implements delivery.Filling.
+func (f *filling) Filled(r contract.Resend) string {
+	if of := f.of(r); of != nil {
+		return of.next.Account()
+	}
+	return ""
+}
 
 func (f *filling) of(r contract.Resend) *filled {
 	for i := range f.next {

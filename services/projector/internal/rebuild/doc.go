@@ -70,6 +70,10 @@
 //   - A projector that knows nothing of the next version completes an event. The next
 //     version falls behind the current one there, and takes no later event over it; the
 //     comparison shows it.
+//   - An event cannot be applied in another projection. What is resent is decided by the
+//     next version alone.
+//   - A resent event cannot be applied in the next version, and was discarded. The next
+//     version passes it by, and is then at it.
 //   - An event cannot be applied in the next version, or its aggregate is halted. The
 //     resent message is given back until it can be applied, and the rest of its session
 //     waits behind it, but for a missing version that ends the halt. It is never parked: it

@@ -61,6 +61,7 @@ func Guards() []guard.Guard {
 		sourceGuards(),
 		rebuildGuards(),
 		rebuildProofGuards(),
+		fillingGuards(),
 		likeGuards(),
 		verifyGuards(),
 		progressGuards(),

@@ -48,8 +48,8 @@ func skipGuards() []guard.Guard {
 		{
 			Name:    "skip: a version that is filled has no live event dead-lettered",
 			File:    projection + "/policy.go",
-			Cut:     "filled := c.Fills || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })",
-			With:    "filled := c.Fills",
+			Cut:     "filled := c.Fills == p.Name() || slices.ContainsFunc(ps.Filled, func(f Projection) bool { return f.Name() == p.Name() })",
+			With:    "filled := c.Fills == p.Name()",
 			Package: projection,
 			Tests:   []string{"TestPolicy_WhatFillsAVersionIsNotDeadLettered"},
 		},
