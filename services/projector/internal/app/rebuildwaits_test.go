@@ -67,6 +67,38 @@ func TestRebuild_WaitsForNoAggregateThatHasAKeysName(t *testing.T) {
 	until(t, "the last is counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "5 ") })
 }
 
+// What runs the publisher's command line may leave programs behind that keep its output open.
+// It has succeeded all the same.
+func TestRebuild_WhatThePublisherLeavesBehindIsNoFailure(t *testing.T) {
+	r := newRebuilding(t, "rebuild-behind")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	left := filepath.Join(r.dir, "left")
+	script, err := os.ReadFile(r.publisher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script = append(script, "sleep 600 &\necho $! >>left\n"...)
+	if err := os.WriteFile(r.publisher, script, 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		pids, _ := os.ReadFile(left)
+		for _, pid := range strings.Fields(string(pids)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				_ = syscall.Kill(n, syscall.SIGKILL) // it would end by itself
+			}
+		}
+	})
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1))...)
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("rebuild: got %v after %v", o.err, o.lines)
+	}
+}
+
 // What runs the publisher's command line may have begun programs of its own, which outlive
 // it and keep its output open. Nobody waits for them.
 func TestRebuild_WaitsForNothingThatOutlivesThePublisher(t *testing.T) {

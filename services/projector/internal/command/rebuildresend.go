@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -181,11 +182,15 @@ func (r *rebuilding) publisher(ctx context.Context, args ...string) ([]byte, err
 	run := exec.CommandContext(ctx, words[0], words[1:]...)
 	run.Stdout, run.Stderr = &stdout, &stderr
 	run.WaitDelay = time.Second // what it has begun may keep them open
-	if err := run.Run(); err != nil {
+	if err := run.Run(); err != nil && !leftBehind(err) {
 		return stdout.Bytes(), fmt.Errorf("run %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.Bytes(), nil
 }
+
+// leftBehind tells that a command line has succeeded, and has begun something that outlives
+// it and keeps its output open.
+func leftBehind(err error) bool { return errors.Is(err, exec.ErrWaitDelay) }
 
 // arrived waits until nothing of what was resent is left in the subscription: each
 // session that has messages when it begins has been seen without any, or the next

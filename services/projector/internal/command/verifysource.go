@@ -57,7 +57,7 @@ func (p publishedEvents) Messages(ctx context.Context, s verify.Selection, each 
 	if err != nil && !errors.Is(err, errCutShort) {
 		cancel() // it would wait for somebody to read
 	}
-	if runErr := run.Wait(); runErr != nil && (err == nil || errors.Is(err, errCutShort)) {
+	if runErr := run.Wait(); runErr != nil && !leftBehind(runErr) && (err == nil || errors.Is(err, errCutShort)) {
 		err = fmt.Errorf("run %s events: %w: %s", p.publisher, runErr, strings.TrimSpace(stderr.String()))
 	}
 	if ctx.Err() != nil && err == nil {

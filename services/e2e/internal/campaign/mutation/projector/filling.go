@@ -30,5 +30,13 @@ func fillingGuards() []guard.Guard {
 			Package: delivery,
 			Tests:   []string{passed},
 		},
+		{
+			Name:    "rebuild: what the publisher's command line leaves behind is no failure",
+			File:    command + "/rebuildresend.go",
+			Cut:     "errors.Is(err, exec.ErrWaitDelay)",
+			With:    "errors.Is(err, exec.ErrDot)",
+			Package: app,
+			Tests:   []string{"TestRebuild_WhatThePublisherLeavesBehindIsNoFailure"},
+		},
 	}
 }
