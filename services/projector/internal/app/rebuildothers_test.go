@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -88,4 +89,39 @@ func TestRebuild_GoesOnOverWhatWasDiscarded(t *testing.T) {
 		t.Errorf("rebuild: got %v after %v", o.err, o.lines)
 	}
 	r.nothingHalted(t)
+}
+
+// Of two groups that rebuild projections of one name for the first time, at the same moment,
+// each has a number of its own: positions go by the name and the number.
+func TestRebuild_OfTwoGroupsAtOnceEachHasItsNumber(t *testing.T) {
+	r := newRebuilding(t, "rebuild-number")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	second := r.cfg
+	second.Group, second.Topic, second.InstanceID = "b", "rebuild-number-b", "second"
+	theirs := strings.NewReplacer("collection: orders", "collection: others", "collection: totals", "collection: sums", "name: totals", "name: sums").Replace(rebuilt)
+	keep(t, second, load(t, file(t, "second.yaml", theirs)))
+	send(t, second.Topic, happens("a", 1)...)
+	r.awaitSees(t, "others_v1", "a", "1 1 [1]")
+
+	p := pause(t, []string{"insert", "$rebuild:orders:1"}, r.args()...)
+	<-p.reached
+	onTopic(t, second.Topic, r.db.Name(), theirs)
+	t.Setenv("READMODEL_GROUP", second.Group)
+	if _, err := runCommand(t, "setup"); err != nil {
+		t.Fatal(err)
+	}
+	done := r.begin(t)
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	if got := r.asked(); !strings.Contains(got, " b/others_v3 ") {
+		t.Errorf("asked: got %s, want version 3 of the other group, since this one has taken 2", got)
+	}
+	r.cancels(t)
+	ends(t, done)
+	close(p.goOn)
+	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), " /orders_v2 ") })
+	onTopic(t, r.topic, r.db.Name(), rebuilt)
+	t.Setenv("READMODEL_GROUP", "")
+	r.cancels(t)
+	ends(t, p.done)
 }

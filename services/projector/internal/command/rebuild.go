@@ -280,8 +280,17 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	if len(refused) > 0 {
 		return r.refuse("begin", refused)
 	}
-	content := projection.Content(r.rules)
-	return r.revise(ctx, r.record.Begin(&r.declared, highest, content, cli.Operator(), r.o.why, time.Now().UTC()))
+	for {
+		next := r.record.Begin(&r.declared, highest, projection.Content(r.rules), cli.Operator(), r.o.why, time.Now().UTC())
+		taken, err := r.store.TakeNumber(ctx, r.declared.Other(next.Next), next.Who)
+		switch {
+		case err != nil:
+			return err
+		case taken:
+			return r.revise(ctx, next)
+		}
+		highest = next.Next
+	}
 }
 
 // againstBegin is what speaks against a rebuild, and the highest number of a version

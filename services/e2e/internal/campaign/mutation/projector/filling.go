@@ -38,5 +38,13 @@ func fillingGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestRebuild_WhatThePublisherLeavesBehindIsNoFailure"},
 		},
+		{
+			Name:    "rebuild: of two that begin at once each has its number",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     `"$number:" + v.Account()`,
+			With:    `"$number:" + by + time.Now().String()`,
+			Package: app,
+			Tests:   []string{"TestRebuild_OfTwoGroupsAtOnceEachHasItsNumber"},
+		},
 	}
 }
