@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -160,4 +164,51 @@ func TestRebuild_OneCommandMendsAReadModelUnderLoad(t *testing.T) {
 	if names, err := model.ListCollectionNames(within(t), bson.D{{Key: "name", Value: bson.D{{Key: "$regex", Value: "^orders_v"}}}}); err != nil || strings.Join(names, " ") != "orders_v3" {
 		t.Errorf("collections afterwards: got %v and %v, want orders_v3", names, err)
 	}
+}
+
+// Where no machine has both command lines, an operator runs what the rebuild prints in the
+// publisher's environment, and hands on what the publisher says of its resends.
+func TestRebuild_WithoutThePublishersCommandLineGoesByItsReport(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(configure(t, func(c *cluster.Config) { c.Projections = versionFile(t, 2) }))
+	closeAtEnd(t, c)
+	if err := c.StartServers(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := watchedBy(t, c, openFirst)
+	operator, publisher := c.Projectors[1], c.Publishers[0]
+	if _, err := operator.Command(within(t), "setup"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartServices(); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitWork(t)
+	r.write(t, 300)
+	r.awaitSecond(t, "before anything is wrong")
+	model := r.witness.Client.Database(r.Names().ReadModelDatabase)
+	if _, err := model.Collection("orders_v2").UpdateMany(within(t), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "status", Value: "lied about"}}}}); err != nil {
+		t.Fatal(err)
+	}
+
+	said, err := operator.Command(within(t), "rebuild", "--projection", "orders", "--why", "documents were altered", "--grace", "0s")
+	printed := regexp.MustCompile(`"(publisher resend --all [^"]+)"`).FindStringSubmatch(said)
+	if err == nil || printed == nil {
+		t.Fatalf("the command prints %s and ends with %v: want it unfinished, and what to run", said, err)
+	}
+	shell := func(line string) (string, error) {
+		run := exec.CommandContext(within(t), "sh", "-c", line)
+		run.Env = append(os.Environ(), "PATH="+filepath.Dir(publisherIn(t, publisher))+":"+filepath.Dir(publisherIn(t, operator))+":"+os.Getenv("PATH"))
+		output, err := run.CombinedOutput()
+		return string(output), err
+	}
+	if output, err := shell(printed[1]); err != nil {
+		t.Fatalf("%s: %v, %s", printed[1], err, output)
+	}
+	const handOn = "publisher resend status --all --json | projector rebuild --projection orders --resent - --grace 0s"
+	await(t, "the rebuild to be done once the resend is", func(context.Context) (bool, string) {
+		output, err := shell(handOn)
+		return err == nil && strings.Contains(output, `"step":"done"`), output
+	})
+	r.awaitSecond(t, "after the rebuild")
 }

@@ -39,6 +39,7 @@ var runners = []runner{
 	{`^curl `, "TestPageDocs_TheCommandsOfTheDocumentationWork"},
 	{`^(cd stock|go mod (init|edit|tidy)|go build -o projector|echo .*>moved.json|\./projector( |$))`, "TestInGo_TheDocumentationLeadsToARunningProjector"},
 	{`^projector verify --publisher publisher `, "TestVerify_FindsWhatWasDoneByHandAndOffersWhatMendsIt"},
+	{`^publisher resend status --all --json \| projector rebuild .* --resent -$`, "TestRebuild_WithoutThePublishersCommandLineGoesByItsReport"},
 	{`^BIN=bin scripts/recover-namespace `, "TestRecover_ANamespaceThatIsGoneWithItsMessages"},
 	{`^db\.customers\.aggregate`, "TestPositions_AProjectorThatHasLostThemStopsAndCountsNothingAgain"},
 	{`^db\.applied_positions\.aggregate\(\[ \{\$match: \{"_id.projection": "bycustomer"`, "TestPositions_AreCarriedOverToAnotherName"},

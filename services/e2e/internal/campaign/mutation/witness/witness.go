@@ -98,7 +98,7 @@ func Guards() []guard.Guard {
 		{
 			Name:    "witness: what is sent as a copy's is found",
 			File:    witness + "/verdict.go",
-			Cut:     "{Copied, validate.Copied(sends)}",
+			Cut:     "{Copied, validate.Copied(sends, w.copied)}",
 			With:    "{Copied, validate.Findings{}}",
 			Package: witness,
 			Tests:   []string{"TestWitness_TheVerdictFindsWhatWasDoneWrong"},
