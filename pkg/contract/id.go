@@ -10,7 +10,8 @@ import (
 type Identity struct {
 	Database   string
 	Collection string
-	// DocumentKey is the BSON of the changed document's key.
+	// DocumentKey is the BSON of the changed document's key: of its _id alone where the
+	// version is known, as a copy of the document does not show a shard key.
 	DocumentKey []byte
 	Operation   Operation
 	Version     Version

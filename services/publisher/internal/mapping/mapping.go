@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/pkg/contract"
 )
@@ -117,14 +118,28 @@ func (c *common) fillTraceParent(event *contract.Event, document []byte) {
 // identify gives the event its sequence and id.
 func (c *common) identify(event *contract.Event, of *change) {
 	event.Sequence = contract.SequenceOf(event.Version, event.Position)
+	key := of.key
+	if event.Version.Known {
+		key = unsharded(key)
+	}
 	event.ID = contract.Identity{
 		Database:    c.database,
 		Collection:  of.collection,
-		DocumentKey: of.key,
+		DocumentKey: key,
 		Operation:   event.Operation,
 		Version:     event.Version,
 		Position:    event.Position,
 	}.MessageID()
+}
+
+// unsharded is a document's key without the fields of a shard key: a change stream shows
+// those, and a copy of the document does not. A key without an _id stays as it is.
+func unsharded(key []byte) []byte {
+	id, found := find(key, "_id")
+	if alone := 4 + 1 + len("_id") + 1 + len(id.data) + 1; !found || len(key) == alone {
+		return key
+	}
+	return bsoncore.NewDocumentBuilder().AppendValue("_id", bsoncore.Value{Type: bsoncore.Type(id.kind), Data: id.data}).Build()
 }
 
 // change is a change event taken apart. Documents that are not there are nil.

@@ -258,6 +258,30 @@ func TestMapping_TheSameChangeHasTheSameIDWhoeverReadsIt(t *testing.T) {
 	}
 }
 
+// TestMapping_AShardKeyIsNoPartOfAnID: a live insert shows the shard key in the key
+// of its document, and a copy of the document shows the _id alone.
+func TestMapping_AShardKeyIsNoPartOfAnID(t *testing.T) {
+	t.Parallel()
+	document := bson.E{Key: "fullDocument", Value: event()}
+	copied, _, err := newEvents(standard).Map(changed(t, "snapshot", document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]bson.D{
+		"before the _id":         {{Key: "customer", Value: "c-1"}, {Key: "_id", Value: id}},
+		"behind the _id":         {{Key: "_id", Value: id}, {Key: "customer", Value: "c-1"}},
+		"with an _id of its own": {{Key: "customer", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "_id", Value: id}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, _, err := newEvents(standard).Map(changed(t, "insert", document, bson.E{Key: "documentKey", Value: key}))
+			if err != nil || live.ID != copied.ID || live.Sequence != copied.Sequence {
+				t.Errorf("id %q, sequence %q (%v), want those of the copied event: %q, %q", live.ID, live.Sequence, err, copied.ID, copied.Sequence)
+			}
+		})
+	}
+}
+
 // FuzzMap feeds the mapper any bytes as a change: it never panics, and an event
 // that it gives has an aggregate id and a type.
 func FuzzMap(f *testing.F) {

@@ -2,7 +2,7 @@ package publisher
 
 import "changerelay/services/e2e/internal/campaign/mutation/guard"
 
-// eventsGuards are the guards of what is printed of the source.
+// eventsGuards are the guards of what a document is as an event, and of what is printed of the source.
 func eventsGuards() []guard.Guard {
 	return []guard.Guard{
 		{
@@ -12,6 +12,14 @@ func eventsGuards() []guard.Guard {
 			With:    "if err := call.Config.MayResend(); err != nil && false {\n\t\treturn err",
 			Package: app,
 			Tests:   []string{"TestEvents_ArePrintedAsTheyAreSent"},
+		},
+		{
+			Name:    "events: a shard key is no part of an id",
+			File:    mapping + "/mapping.go",
+			Cut:     "key = unsharded(key)",
+			With:    "_ = unsharded(key)",
+			Package: mapping,
+			Tests:   []string{"TestMapping_AShardKeyIsNoPartOfAnID"},
 		},
 	}
 }
