@@ -25,6 +25,7 @@ func (s Source) Identify(ctx context.Context) (checkpoint.Origin, error) {
 	}
 	origin := checkpoint.Origin{Collections: map[string]string{}}
 	origin.Set, _ = reply.Lookup("setName").StringValueOK()
+	origin.Router = isRouter(reply)
 	if origin.Cluster, err = clusterID(ctx, client, origin.Set != ""); err != nil {
 		return origin, err
 	}

@@ -26,11 +26,16 @@ func Probe(ctx context.Context, client *mongo.Client) error {
 		return err
 	}
 	_, replicated := reply.Lookup("setName").StringValueOK()
-	message, _ := reply.Lookup("msg").StringValueOK()
-	if !replicated && message != "isdbgrid" {
+	if !replicated && !isRouter(reply) {
 		return &HaltError{Reason: NotReplicated, Err: errStandalone}
 	}
 	return nil
+}
+
+// isRouter reports whether a router of a sharded cluster has answered.
+func isRouter(hello bson.Raw) bool {
+	message, _ := hello.Lookup("msg").StringValueOK()
+	return message == "isdbgrid"
 }
 
 // Now returns the cluster time right after the source's last operation: a

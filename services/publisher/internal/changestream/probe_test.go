@@ -83,6 +83,43 @@ func TestLatest_TheClockOfAPrimaryCountsAndThatOfARouterDoesNot(t *testing.T) {
 	}
 }
 
+// TestIdentify_AnotherIDInOneShardedClusterIsNoOtherCollection: reshardCollection,
+// unshardCollection and moveCollection give one.
+func TestIdentify_AnotherIDInOneShardedClusterIsNoOtherCollection(t *testing.T) {
+	t.Parallel()
+	cluster := bson.NewObjectID()
+	// The answer to each question: what config.version has, and listCollections.
+	found := bson.D{
+		{Key: "clusterId", Value: cluster},
+		{Key: "name", Value: "events"},
+		{Key: "info", Value: bson.D{{Key: "uuid", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: make([]byte, 16)}}}},
+	}
+	cursor := bson.E{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "shop.events"}, {Key: "firstBatch", Value: bson.A{found}}}}
+	for name, tt := range map[string]struct {
+		what  bson.E
+		was   string
+		other bool
+	}{
+		"the same sharded cluster":   {bson.E{Key: "msg", Value: "isdbgrid"}, cluster.Hex(), false},
+		"a cluster that was unknown": {bson.E{Key: "msg", Value: "isdbgrid"}, "", true},
+		"a replica set":              {bson.E{Key: "setName", Value: "rs0"}, cluster.Hex(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := fake(t, bson.D{tt.what, cursor}, true)
+			events := testserver.Connect(t, "mongodb://"+address+"/?directConnection=true").Database("shop").Collection("events")
+			now, err := changestream.Of(events).Identify(t.Context())
+			if err != nil || len(now.Collections) != 1 {
+				t.Fatalf("Identify = %+v, %v, want the collection with its id", now, err)
+			}
+			was := checkpoint.Origin{Cluster: tt.was, Collections: map[string]string{"events": "another"}}
+			if others := was.OtherCollections(now); (others != "") != tt.other {
+				t.Errorf("other collections: %q, want some: %v", others, tt.other)
+			}
+		})
+	}
+}
+
 // fake serves the handshake, and nothing else, as a server without a replica set
 // does; or with what more says. It knows hello or not. It returns its address.
 func fake(t *testing.T, more bson.D, knowsHello bool) string {

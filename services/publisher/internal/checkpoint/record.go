@@ -89,6 +89,8 @@ type Origin struct {
 	// Whole says that these are what a database has, where they come and go, and
 	// not what the settings name.
 	Whole bool
+	// Router says that a router of a sharded cluster has answered. It is not kept.
+	Router bool
 }
 
 // OtherCluster says how the cluster differs from another; empty where it is not
@@ -117,12 +119,18 @@ func (o Origin) shares(now Origin) int {
 }
 
 // OtherCollections says which of the collections that the settings name are
-// others than they were; empty where none is known to be.
+// others than they were; empty where none is known to be. In a sharded cluster, a
+// collection that is resharded, unsharded or moved gets another id with the same
+// documents. So in the same one an id proves nothing: the stream shows drops and renames.
 func (o Origin) OtherCollections(now Origin) string {
-	if now.Whole {
+	if now.Whole || now.Router && o.Cluster != "" && o.Cluster == now.Cluster {
 		return ""
 	}
-	return strings.Join(o.others(now), "; ")
+	others := strings.Join(o.others(now), "; ")
+	if now.Router && others != "" {
+		others += "; if it was resharded, unsharded or moved, its documents are the same"
+	}
+	return others
 }
 
 func (o Origin) others(now Origin) []string {

@@ -301,5 +301,21 @@ func claimGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestBegin_DocumentsThatAreAllGoneAreWarnedOf"},
 		},
+		{
+			Name:    "claim: in one sharded cluster a collection is the same under another id",
+			File:    checkpoint + "/record.go",
+			Cut:     "o.Cluster == now.Cluster {",
+			With:    "o.Cluster != now.Cluster {",
+			Package: changestream,
+			Tests:   []string{"TestIdentify_AnotherIDInOneShardedClusterIsNoOtherCollection"},
+		},
+		{
+			Name:    "claim: another id is another collection where the cluster is not known",
+			File:    checkpoint + "/record.go",
+			Cut:     `now.Router && o.Cluster != "" &&`,
+			With:    `now.Router && o.Cluster == "" ||`,
+			Package: changestream,
+			Tests:   []string{"TestIdentify_AnotherIDInOneShardedClusterIsNoOtherCollection"},
+		},
 	}
 }
