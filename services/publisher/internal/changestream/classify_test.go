@@ -70,6 +70,10 @@ func TestClassify_EveryHaltSaysWhatToDo(t *testing.T) {
 
 func TestClassify_ThePositionOfATokenIsItsClusterTimeAndItself(t *testing.T) {
 	t.Parallel()
+	// Version 2: an insert of {_id: 1} in a collection with a UUID.
+	const named = "8265539F00000000072B042C0100296E5A1004" + "00112233445566778899AABBCCDDEEFF" +
+		"463C6F7065726174696F6E54797065003C696E736572740046646F63756D656E744B657900461E5F6964002B020000"
+	const position = "65539f0000000007." + named
 	for name, tt := range map[string]struct {
 		token bson.D
 		want  contract.Position
@@ -77,6 +81,10 @@ func TestClassify_ThePositionOfATokenIsItsClusterTimeAndItself(t *testing.T) {
 		"a token of a change":        {bson.D{{Key: "_data", Value: "8265539F00000000072B"}}, "65539f0000000007.8265539F00000000072B"},
 		"a token in lower case":      {bson.D{{Key: "_data", Value: "8265539f00000000072b"}}, "65539f0000000007.8265539F00000000072B"},
 		"a token with more than one": {bson.D{{Key: "_data", Value: "8265539F0000000007"}, {Key: "_typeBits", Value: bson.Binary{}}}, "65539f0000000007.8265539F0000000007"},
+		"a token of a whole change":  {bson.D{{Key: "_data", Value: named + "04"}}, position + "04"},
+		"of its first fragment":      {bson.D{{Key: "_data", Value: named + "2904"}}, position + "04"},
+		"of its third fragment":      {bson.D{{Key: "_data", Value: named + "2B0404"}}, position + "04"},
+		"a token of an empty read":   {bson.D{{Key: "_data", Value: "8265539F00000000072B0429296E1404"}}, "65539f0000000007.8265539F00000000072B0429296E1404"},
 		"no data":                    {bson.D{{Key: "x", Value: 1}}, ""},
 		"data of another type":       {bson.D{{Key: "_data", Value: bson.Binary{Data: []byte{0x82}}}}, ""},
 		"too short":                  {bson.D{{Key: "_data", Value: "8265539F"}}, ""},

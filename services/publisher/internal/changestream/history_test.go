@@ -104,6 +104,20 @@ func TestHistory_ThatIsLostWhileItIsReadIsLost(t *testing.T) {
 	}
 }
 
+// TestHistory_OfATokenWhoseChangeTheSourceLacksIsLost resumes at that of another collection.
+func TestHistory_OfATokenWhoseChangeTheSourceLacksIsLost(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	others := events.Database().Collection("others")
+	stream := from(t, others, now(t, others))
+	insert(t, others, 1, 1)
+	token := read(t, stream, 1)[0].Token
+	insert(t, events, 1, 1)
+	if _, err := readSome(t.Context(), from(t, events, changestream.Start{Token: token}), 1); !lostHistory(err) {
+		t.Errorf("Read = %v, want history lost", err)
+	}
+}
+
 func lostHistory(err error) bool {
 	halt, ok := errors.AsType[*changestream.HaltError](err)
 	return ok && halt.Reason == changestream.HistoryLost

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 const (
@@ -40,13 +41,17 @@ func (s *Stream) open(ctx context.Context) error {
 	defer s.opening(time.Time{})
 	attempt, end := s.whileHeard(ctx)
 	var stream *mongo.ChangeStream
-	var splitting bool
 	err := s.checkReach(attempt)
 	if err == nil {
 		err = s.prove(attempt)
 	}
 	if err == nil {
-		stream, splitting, err = s.watchSplit(attempt)
+		err = s.reconsider(attempt)
+	}
+	if err == nil {
+		stream, s.splitting, err = s.source.watchSplit(attempt, func() *options.ChangeStreamOptionsBuilder {
+			return s.placed(options.ChangeStream())
+		})
 	}
 	gaveUp := context.Cause(attempt)
 	end()
@@ -63,7 +68,7 @@ func (s *Stream) open(ctx context.Context) error {
 	if s.movedAt.IsZero() {
 		s.movedAt = s.opened
 	}
-	s.splitting, s.parts, s.openTimeout = splitting, fragments{}, firstOpenTimeout
+	s.parts, s.openTimeout = fragments{}, firstOpenTimeout
 	return nil
 }
 

@@ -26,7 +26,7 @@ func Whole(position contract.Position) bool {
 
 // PositionOf returns the position of a resume token; empty where the token is
 // not one. The token's own cluster time is used, as tokens of empty reads have
-// no other, and it equals the change's.
+// no other, and it equals the change's. A fragment has the position of its change.
 func PositionOf(token []byte) contract.Position {
 	value, err := bson.Raw(token).LookupErr("_data")
 	if err != nil {
@@ -39,5 +39,29 @@ func PositionOf(token []byte) contract.Position {
 	}
 	seconds, _ := strconv.ParseUint(data[2:10], 16, 32)
 	increment, _ := strconv.ParseUint(data[10:18], 16, 32)
-	return contract.StreamPosition(uint32(seconds), uint32(increment), data)
+	return Unsplit(contract.StreamPosition(uint32(seconds), uint32(increment), data))
+}
+
+// Unsplit returns the position of the whole change where a position is that of a
+// fragment, as earlier releases have it. How a change is split rests on the documents
+// that are looked up for it, so a fragment's number is no part of its place.
+//
+// A token ends with an object that names the change, and that with a zero byte. A
+// fragment's number, from 0, comes behind it as an integer of one byte (resume_token.cpp
+// and key_string.cpp of the server).
+func Unsplit(position contract.Position) contract.Position {
+	const objectEnd, zero, oneByte = "00", "29", "2B"
+	named, ended := strings.CutSuffix(string(position), tokenEnd)
+	n := len(named)
+	switch {
+	case !ended:
+		return position
+	case strings.HasSuffix(named, objectEnd+zero):
+		named = named[:n-2]
+	case n > 6 && named[n-6:n-2] == objectEnd+oneByte && named[n-2:] != objectEnd:
+		named = named[:n-4]
+	default:
+		return position
+	}
+	return contract.Position(named + tokenEnd)
 }

@@ -105,6 +105,44 @@ func TestSource_AChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testi
 	wantNumbers(t, read(t, resumed, 2), 2, 3)
 }
 
+// TestSource_AChangeThatIsSplitOtherwiseIsReadAgain: whether a change is split rests on the
+// document that is looked up for it, and a server takes its token only as it was split.
+func TestSource_AChangeThatIsSplitOtherwiseIsReadAgain(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	keepImages(t, events)
+	text := func(size int) bson.D { return bson.D{{Key: "text", Value: strings.Repeat("a", size)}} }
+	if _, err := events.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: 1}}, text(9<<20)...)); err != nil {
+		t.Fatal(err)
+	}
+	source := changestream.Of(events)
+	source.FullDocument, source.BeforeChange = options.UpdateLookup, options.Required
+	stream := open(t, source)
+	update := func(fields bson.D) relay.Change {
+		t.Helper()
+		if _, err := events.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: fields}}); err != nil {
+			t.Fatal(err)
+		}
+		return read(t, stream, 1)[0]
+	}
+	again := func(from relay.Change, want ...relay.Change) {
+		t.Helper()
+		resumed := changestream.New(source, changestream.Start{Token: from.Token}, zerolog.Nop())
+		defer resumed.Close(t.Context())
+		for i, got := range read(t, resumed, len(want)) {
+			if got.Position != want[i].Position {
+				t.Errorf("change %d is at %s, want %s", i, got.Position, want[i].Position)
+			}
+		}
+	}
+	split := update(bson.D{{Key: "n", Value: 1}})
+	shrunk := update(text(1))
+	again(split, split, shrunk)
+	grown := update(text(9 << 20))
+	again(shrunk, shrunk, grown)
+	again(split, shrunk, grown)
+}
+
 func TestSource_AServerThatCannotSplitChangesIsReadAllTheSame(t *testing.T) {
 	t.Parallel()
 	servers := testserver.Start(t) // fail points are the whole server's

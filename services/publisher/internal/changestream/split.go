@@ -20,15 +20,52 @@ var splitStage = bson.D{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}
 // there from 6.0.9, and from 7.0.
 const unknownStage = 40324
 
-// watchSplit opens the stream where it is placed, with large changes split, and
+// watchSplit opens a stream where it is placed, with large changes split, and
 // without that on a server that does not know how to.
-func (s *Stream) watchSplit(ctx context.Context) (stream *mongo.ChangeStream, splitting bool, err error) {
-	stream, err = s.source.watch(ctx, s.placed(options.ChangeStream()), splitStage)
+func (s Source) watchSplit(
+	ctx context.Context, placed func() *options.ChangeStreamOptionsBuilder,
+) (stream *mongo.ChangeStream, splitting bool, err error) {
+	stream, err = s.watch(ctx, placed(), splitStage)
 	if answer, ok := errors.AsType[mongo.ServerError](err); !ok || !answer.HasErrorCode(unknownStage) {
 		return stream, true, err
 	}
-	stream, err = s.source.watch(ctx, s.placed(options.ChangeStream()))
+	stream, err = s.watch(ctx, placed())
 	return stream, false, err
+}
+
+// splitOtherwise reports whether the source has the change of a token that a server that
+// splits changes does not find. It finds the token only while the change is split as it
+// was, and that rests on the documents that are looked up for it: it may be split no
+// more, or only now.
+func (s Source) splitOtherwise(ctx context.Context, token []byte) (bool, error) {
+	found, err := s.has(ctx, timeOf(PositionOf(token)))
+	if classify(err) != nil {
+		return false, nil // its history is gone
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the change of the resume token: %w", err)
+	}
+	return found, nil
+}
+
+// reconsider places a stream whose token was refused at the time of the token's change
+// where the source has that: what was made at that time is read again. Otherwise it
+// returns the refusal.
+func (s *Stream) reconsider(ctx context.Context) error {
+	if s.refused == nil {
+		return nil
+	}
+	found, err := s.source.splitOtherwise(ctx, s.start.Token)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return s.refused
+	}
+	s.start.Token, s.start.At, s.refused = nil, timeOf(PositionOf(s.start.Token)), nil
+	s.log.Warn().Time("from", s.start.At.Time()).
+		Msg("the last change that was read is split otherwise now, reading what was made at its time again")
+	return nil
 }
 
 // fragments gathers the parts of one split change.

@@ -85,7 +85,10 @@ type Stream struct {
 	// are those of the change that is being read.
 	splitting bool
 	parts     fragments
-	retry     backoff.Backoff
+	// refused is why the server did not find the token; nil where it was not asked to, or
+	// found it.
+	refused *HaltError
+	retry   backoff.Backoff
 	// openTimeout is how long the next attempt to open the stream may take.
 	openTimeout time.Duration
 	// tell is told of changes to collections as a whole, of which the last one was

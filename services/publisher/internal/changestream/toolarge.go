@@ -38,6 +38,9 @@ func (s *Stream) judge(ctx context.Context, err error) *HaltError {
 		// A stream that was read from had its history. If it is gone since, the
 		// attempt to open the next says so, or the first that is read of that.
 		return nil
+	case s.splitting && s.start.Token != nil && s.refused == nil && isFatal(err):
+		s.refused = halt
+		return nil // open looks whether the source has the change
 	case halt.Reason == ChangeTooLarge:
 		if key, keyErr := s.keyOfNext(ctx); keyErr == nil && key != "" {
 			halt.Err = fmt.Errorf("%w: it is the %s", halt.Err, key)

@@ -91,12 +91,12 @@ func parseToken(text string) bson.Raw {
 // checkToken is the place behind a token of that position.
 func checkToken(token bson.Raw, position contract.Position) (place checkpoint.Place, err error) {
 	switch {
-	case changestream.PositionOf(token) != position:
+	case changestream.PositionOf(token) != changestream.Unsplit(position):
 		err = errCopied
 	case !changestream.Whole(position):
 		err = errCutOff
 	}
-	return checkpoint.Place{Token: token, Position: position}, err
+	return checkpoint.Place{Token: token, Position: changestream.PositionOf(token)}, err
 }
 
 // deciding is one call of a command that decides where a stream goes on.

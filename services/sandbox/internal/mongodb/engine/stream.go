@@ -39,6 +39,9 @@ type StreamOptions struct {
 	// LateLoss opens a stream whose Resume event has been given up, and fails at
 	// its first event, as 4.4 does.
 	LateLoss bool
+	// Split gives the reader the Resume event, too: whether its token is found
+	// depends on how the event is split.
+	Split bool
 }
 
 // Stream reads the oplog as a change stream. It is used by one goroutine at a
@@ -67,9 +70,10 @@ type Event struct {
 	Doc bson.Raw
 	// Invalidates tells that the stream ends with this event.
 	Invalidates bool
-	// Given is how many fragments of the event the reader has had before it
-	// resumed the stream.
-	Given uint32
+	// Resumed tells that the stream resumes after the event, or after one of its
+	// fragments: Given is the number of those that the reader has had, 0 for the whole.
+	Resumed bool
+	Given   uint32
 }
 
 // Watch opens a change stream.
@@ -125,20 +129,21 @@ func (s *Stream) Next() (*Event, error) {
 		if s.ends(entry) {
 			s.invalidate = s.invalidateEvent(entry, token.Invalidation())
 		}
-		waiting, given := s.resume, uint32(0)
+		waiting := s.resume
 		if err := s.meet(token); err != nil {
 			return nil, err
 		}
 		if waiting != nil {
-			if given = waiting.Fragment; given == 0 || s.resume != nil {
+			if s.resume != nil || !s.options.Split {
 				continue
 			}
+			return &Event{Token: token, Doc: s.document(entry, token), Resumed: true, Given: waiting.Fragment}, nil
 		}
 		if err := s.options.missing(entry, token); err != nil {
 			return nil, err
 		}
 		s.seen = token
-		return &Event{Token: token, Doc: s.document(entry, token), Given: given}, nil
+		return &Event{Token: token, Doc: s.document(entry, token)}, nil
 	}
 	return nil, nil
 }
@@ -180,7 +185,7 @@ func (s *Stream) meet(token oplog.ResumeToken) error {
 	case want == nil:
 		return nil
 	case token.Time > want.Time:
-		return errNotFound()
+		return ErrTokenNotFound()
 	case token.Time < want.Time || token.Index < want.Index:
 		return nil
 	case token.Index > want.Index:
@@ -191,7 +196,7 @@ func (s *Stream) meet(token oplog.ResumeToken) error {
 	case want.FromInvalidate && token.Invalidation().Compare(*want) == 0:
 		return nil // its invalidation is next
 	default:
-		return errNotFound()
+		return ErrTokenNotFound()
 	}
 }
 
@@ -204,7 +209,8 @@ func (s *Stream) passed(token oplog.ResumeToken) bool {
 	return true
 }
 
-func errNotFound() error {
+// ErrTokenNotFound is the error for a token whose event the stream does not have.
+func ErrTokenNotFound() error {
 	return mongoerr.New(mongoerr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found.").
 		WithLabels("NonResumableChangeStreamError")
 }

@@ -161,6 +161,52 @@ func TestImages_ALargeEventFailsTheStreamUnlessItIsSplit(t *testing.T) {
 	}
 }
 
+// TestImages_AStreamResumesAtAnEventOnlyAsItWasSplit: a document that is looked up makes
+// an event larger or smaller than it was when the client had its token.
+func TestImages_AStreamResumesAtAnEventOnlyAsItWasSplit(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := withImages(t, h, "c")
+	text := func(letter string, size int) bson.D { return bson.D{{Key: "s", Value: strings.Repeat(letter, size)}} }
+	_, err := coll.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: 1}}, text("a", 10<<20)...))
+	must(t, err)
+	split := mongo.Pipeline{{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}}
+	lookups := func() *options.ChangeStreamOptionsBuilder {
+		return options.ChangeStream().SetFullDocument(options.UpdateLookup).SetFullDocumentBeforeChange(options.Required)
+	}
+	stream := watch(t, coll, split, lookups())
+	set := func(fields bson.D) {
+		t.Helper()
+		_, err := coll.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: fields}})
+		must(t, err)
+	}
+	next := func() bson.Raw {
+		t.Helper()
+		if !stream.Next(t.Context()) {
+			t.Fatalf("the next event: got %v", stream.Err())
+		}
+		token := stream.Current.Lookup("_id").Document()
+		return append(bson.Raw(nil), token...)
+	}
+	set(bson.D{{Key: "n", Value: 1}})
+	next()
+	large := next() // the last fragment
+	set(text("b", 1))
+	small := next()
+	refused := func(token bson.Raw, want string) {
+		t.Helper()
+		if _, err := coll.Watch(t.Context(), split, lookups().SetStartAfter(token)); code(err) != 280 || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want ChangeStreamFatalError: %s", err, want)
+		}
+	}
+	refused(large, "not large enough to be split")
+	set(text("c", 10<<20))
+	refused(small, "the resume token was not found")
+	if rest := watch(t, coll, split, lookups().SetStartAfter(large)); !rest.Next(t.Context()) || rest.Current.Lookup("splitEvent", "fragment").AsInt64() != 1 {
+		t.Errorf("got %s, %v, want the next event", rest.Current.Lookup("splitEvent"), rest.Err())
+	}
+}
+
 // document_source_lookup_change_pre_image.cpp at the time of 4.4.
 func TestImages_Before6ACollectionKeepsThoseBeforeAChange(t *testing.T) {
 	t.Parallel()

@@ -95,6 +95,14 @@ func Commands() []guard.Guard {
 			Tests:   []string{"TestCollation_IsThatOfEveryStageOfAPipeline"},
 		},
 		{
+			Name:    "sandbox: a change stream resumes at an event only as it was split",
+			File:    data + "/changestream.go",
+			Cut:     "parts, err = resumedAt(event, parts)",
+			With:    "parts = parts[min(int(event.Given), len(parts)):]",
+			Package: server,
+			Tests:   []string{"TestImages_AStreamResumesAtAnEventOnlyAsItWasSplit"},
+		},
+		{
 			Name:    "sandbox: $lookup finds by the pipeline's collation",
 			File:    mongodb + "query/stage_lookup.go",
 			Cut:     "match.In(l.foreign, values, l.env.Collation)",

@@ -45,6 +45,7 @@ func watch(ctx context.Context, c *command.Call, r *command.Reply, g aggregation
 	if !split && options.Resume != nil && options.Resume.Fragment > 0 {
 		return mongoerr.New(mongoerr.ChangeStreamFatalError, "To resume from a split event, the stream must include a %s stage", splitStage)
 	}
+	options.Split = split
 	env := c.Env(nil)
 	env.Collation = g.collation
 	if err := command.CollatedStages(env.Collation, stages); err != nil {
@@ -189,7 +190,9 @@ func (s *streamSource) fill(r *command.Reply, size int) (n int, err error) {
 			return n, err
 		}
 		if event == nil {
-			s.place = s.stream.Place()
+			if place := s.stream.Place(); place.Compare(s.place) > 0 {
+				s.place = place
+			}
 			return n, nil
 		}
 		if n > 0 && bytes+len(event.Doc) > command.BatchBytes {
@@ -239,12 +242,19 @@ func (s *streamSource) take() (*engine.Event, error) {
 		if !passed {
 			continue
 		}
-		if s.split && (len(out) > bsonkit.MaxDocument || event.Given > 0) {
+		if s.split {
 			parts, err := splitEvent(&engine.Event{Token: event.Token, Doc: out}, bsonkit.MaxDocument)
+			if err == nil && event.Resumed {
+				parts, err = resumedAt(event, parts)
+			}
 			if err != nil {
 				return nil, err
 			}
-			s.fragments = parts[min(int(event.Given), len(parts)):]
+			if s.fragments = parts; len(parts) > 0 {
+				continue
+			}
+		}
+		if event.Resumed {
 			continue
 		}
 		if len(out) > command.MaxEventBytes {

@@ -37,9 +37,13 @@ func takeSplitStage(stages []bson.Raw) (rest []bson.Raw, split bool, err error) 
 // token, which may hold a whole _id, is counted by itself.
 const fragmentOverhead = 128
 
-// splitEvent makes fragments of an event, each smaller than most bytes: the
-// fields of the event in their order, every fragment with a token of its own.
+// splitEvent makes fragments of an event that is larger than most bytes, none of one
+// that is not: the fields of the event in their order, every fragment with a token of
+// its own and smaller than that.
 func splitEvent(event *engine.Event, most int) ([]*engine.Event, error) {
+	if len(event.Doc) <= most {
+		return nil, nil
+	}
 	most -= fragmentOverhead + len(event.Token.Document())
 	var groups [][]byte
 	var group []byte
@@ -69,4 +73,24 @@ func splitEvent(event *engine.Event, most int) ([]*engine.Event, error) {
 		fragments[i] = &engine.Event{Token: token, Doc: doc}
 	}
 	return fragments, nil
+}
+
+// resumedAt gives the fragments that are still to come of the event at which a stream
+// resumes. Where the event is not split as it was when the client had it, its token is
+// not found (document_source_change_stream_split_large_event.cpp and
+// document_source_change_stream_check_resumability.cpp).
+func resumedAt(event *engine.Event, parts []*engine.Event) ([]*engine.Event, error) {
+	given := int(event.Given)
+	switch {
+	case given == 0 && len(parts) > 0:
+		return nil, engine.ErrTokenNotFound()
+	case given > 0 && len(parts) == 0:
+		return nil, mongoerr.New(mongoerr.ChangeStreamFatalError,
+			"Attempted to resume from a split event fragment, but the event in the resumed stream was not large enough to be split")
+	case given > len(parts):
+		return nil, mongoerr.New(mongoerr.ChangeStreamFatalError, "Attempted to resume from a split event, but the resumed stream "+
+			"produced a different split. Ensure that the pipeline used to resume is the same as the original")
+	default:
+		return parts[given:], nil
+	}
 }

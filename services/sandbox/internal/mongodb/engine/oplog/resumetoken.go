@@ -19,8 +19,8 @@ import (
 //
 // Its text is the upper case hex of a key string (version 1 of the server's
 // format: cluster time, version, kind, index in the transaction, whether it is
-// an invalidation, the fragment of an event that is split, then UUID and document
-// key of the event), so that tokens sort, as text, in the order of the stream.
+// an invalidation, then UUID and document key of the event, and the fragment of one
+// that is split), so that tokens sort, as text, in the order of the stream.
 type ResumeToken struct {
 	Time           Timestamp
 	Event          bool
@@ -29,7 +29,7 @@ type ResumeToken struct {
 	// Fragment numbers, from 1, the parts of an event that is split; 0 is the
 	// whole event.
 	Fragment uint32
-	// rest is the encoded UUID and document key with what ends the token.
+	// rest is the encoded UUID and document key.
 	rest []byte
 }
 
@@ -52,7 +52,7 @@ const (
 
 // HighWaterMark is the token before all events of a time.
 func HighWaterMark(at Timestamp) ResumeToken {
-	return ResumeToken{Time: at, rest: []byte{ksEnd}}
+	return ResumeToken{Time: at}
 }
 
 // TokenOf is the token of an entry's event.
@@ -67,7 +67,7 @@ func TokenOf(e *Entry) ResumeToken {
 		rest = append(rest, ksObject, byte(id.Type), '_', 'i', 'd', 0)
 		rest = append(bsonkit.AppendKey(rest, id), 0)
 	}
-	return ResumeToken{Time: e.Time, Event: true, Index: e.Index, rest: append(rest, ksEnd)}
+	return ResumeToken{Time: e.Time, Event: true, Index: e.Index, rest: rest}
 }
 
 // Invalidation is the token of the invalidate event that follows the event.
@@ -89,8 +89,8 @@ func (t ResumeToken) Compare(other ResumeToken) int {
 		compareBools(t.Event, other.Event),
 		cmp.Compare(t.Index, other.Index),
 		compareBools(t.FromInvalidate, other.FromInvalidate),
-		cmp.Compare(t.Fragment-1, other.Fragment-1), // the whole event comes last
 		bytes.Compare(t.rest, other.rest),
+		cmp.Compare(t.Fragment, other.Fragment),
 	)
 }
 
@@ -125,10 +125,11 @@ func (t ResumeToken) appendKeyString(dst []byte) []byte {
 	} else {
 		dst = append(dst, ksFalse)
 	}
+	dst = append(dst, t.rest...)
 	if t.Fragment > 0 {
-		dst = appendKeyInt(dst, t.Fragment)
+		dst = appendKeyInt(dst, t.Fragment-1)
 	}
-	return append(dst, t.rest...)
+	return append(dst, ksEnd)
 }
 
 // appendKeyInt writes an integer: its number of bytes in the type byte, then
@@ -191,22 +192,39 @@ func parseKeyString(key []byte) (ResumeToken, error) {
 	kind := r.integer()
 	t.Index = uint32(r.integer())
 	flag := r.next()
-	if len(r.rest) > 0 && r.rest[0] >= ksInt1 && r.rest[0] <= ksInt4 {
-		t.Fragment = uint32(r.integer())
-	}
 	if r.short {
 		return ResumeToken{}, mongoerr.New(mongoerr.Overflow, "Bad resume token: it ends too early")
 	}
-	t.Event, t.FromInvalidate, t.rest = kind == eventToken, flag == ksTrue, r.rest
+	t.Event, t.FromInvalidate = kind == eventToken, flag == ksTrue
 	known := kind == eventToken || kind == highWaterMark
-	if r.bad || version != tokenVersion || !known || flag != ksTrue && flag != ksFalse ||
-		len(r.rest) == 0 || r.rest[len(r.rest)-1] != ksEnd {
+	rest, ended := bytes.CutSuffix(r.rest, []byte{ksEnd})
+	if r.bad || version != tokenVersion || !known || flag != ksTrue && flag != ksFalse || !ended {
 		return ResumeToken{}, errBadToken()
 	}
+	t.rest, t.Fragment = cutFragment(rest)
 	if !bytes.Equal(t.appendKeyString(nil), key) {
 		return ResumeToken{}, errBadToken() // the same token in other bytes would not sort
 	}
 	return t, nil
+}
+
+// uuidSize is what the UUID of a token's event takes, which a document key follows.
+const uuidSize = 3 + len(uuid.UUID{})
+
+// cutFragment takes the number of a fragment, from 1, off UUID and document key; 0 is
+// none. A key ends with a zero byte, and the number of a fragment does not.
+func cutFragment(rest []byte) (event []byte, fragment uint32) {
+	n := len(rest)
+	switch {
+	case n <= uuidSize || rest[uuidSize] != ksObject || rest[n-1] == 0:
+		return rest, 0
+	case rest[n-1] == ksZero && rest[n-2] == 0:
+		return rest[:n-1], 1
+	case rest[n-2] == ksInt1 && rest[n-3] == 0:
+		return rest[:n-2], uint32(rest[n-1]>>1) + 1
+	default:
+		return rest, 0
+	}
 }
 
 func errBadToken() error { return mongoerr.New(50811, "Bad resume token: unknown format") }
