@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"changerelay/pkg/contract"
 )
@@ -64,4 +65,23 @@ func Unsplit(position contract.Position) contract.Position {
 		return position
 	}
 	return contract.Position(named + tokenEnd)
+}
+
+// unsplit returns the token of the whole change where a token is that of a fragment.
+func unsplit(token bson.Raw) bson.Raw {
+	_, data, _ := strings.Cut(string(PositionOf(token)), ".")
+	if data == "" || len(data) == len(token.Lookup("_data").StringValue()) {
+		return token
+	}
+	elements, err := token.Elements()
+	if err != nil {
+		return token
+	}
+	build := bsoncore.NewDocumentBuilder().AppendString("_data", data)
+	for _, e := range elements {
+		if value := e.Value(); e.Key() != "_data" {
+			build.AppendValue(e.Key(), bsoncore.Value{Type: bsoncore.Type(value.Type), Data: value.Value})
+		}
+	}
+	return bson.Raw(build.Build())
 }

@@ -83,7 +83,7 @@ func match(filter bson.D) bson.D { return bson.D{{Key: "$match", Value: filter}}
 func (s Source) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return s.check(ctx, options.ChangeStream())
+	return s.check(ctx, options.ChangeStream)
 }
 
 // CheckAfter is Check for a stream that goes on after a token. That may take as long
@@ -92,15 +92,22 @@ func (s Source) Check(ctx context.Context) error {
 func (s Source) CheckAfter(ctx context.Context, token []byte, waiting func(time.Duration)) error {
 	attempt, end := s.whileHeard(ctx, waiting)
 	defer end()
-	err := s.check(attempt, options.ChangeStream().SetStartAfter(bson.Raw(token)))
+	err := s.check(attempt, func() *options.ChangeStreamOptionsBuilder {
+		return options.ChangeStream().SetStartAfter(bson.Raw(token))
+	})
+	if isFatal(err) {
+		if found, lookErr := s.splitOtherwise(attempt, token); found || lookErr != nil {
+			err = lookErr
+		}
+	}
 	if gaveUp := context.Cause(attempt); err != nil && ctx.Err() == nil && gaveUp != nil {
 		return fmt.Errorf("%w: %w", gaveUp, err)
 	}
 	return err
 }
 
-func (s Source) check(ctx context.Context, o *options.ChangeStreamOptionsBuilder) error {
-	stream, err := s.watch(ctx, o.SetBatchSize(1))
+func (s Source) check(ctx context.Context, placed func() *options.ChangeStreamOptionsBuilder) error {
+	stream, _, err := s.watchSplit(ctx, func() *options.ChangeStreamOptionsBuilder { return placed().SetBatchSize(1) })
 	if err != nil {
 		if halt := classifyOpening(err); halt != nil {
 			return halt

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/changestream"
+	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/testserver"
 )
@@ -103,6 +106,10 @@ func TestSource_AChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether(t *testi
 	resumed := changestream.New(source, changestream.Start{Token: changes[0].Token}, zerolog.Nop())
 	t.Cleanup(func() { resumed.Close(t.Context()) })
 	wantNumbers(t, read(t, resumed, 2), 2, 3)
+	mayGoOnAfter(t, source, changes[0].Token)
+	if quiet, err := source.Quiet(t.Context(), changes[0].Token, checkpoint.Place{Position: changes[2].Position}.Time()); err != nil || quiet {
+		t.Errorf("Quiet = %v, %v, want the changes behind a split one", quiet, err)
+	}
 }
 
 // TestSource_AChangeThatIsSplitOtherwiseIsReadAgain: whether a change is split rests on the
@@ -127,6 +134,7 @@ func TestSource_AChangeThatIsSplitOtherwiseIsReadAgain(t *testing.T) {
 	}
 	again := func(from relay.Change, want ...relay.Change) {
 		t.Helper()
+		mayGoOnAfter(t, source, from.Token)
 		resumed := changestream.New(source, changestream.Start{Token: from.Token}, zerolog.Nop())
 		defer resumed.Close(t.Context())
 		for i, got := range read(t, resumed, len(want)) {
@@ -141,6 +149,26 @@ func TestSource_AChangeThatIsSplitOtherwiseIsReadAgain(t *testing.T) {
 	grown := update(text(9 << 20))
 	again(shrunk, shrunk, grown)
 	again(split, shrunk, grown)
+	mayGoOnAfter(t, source, wholeToken(t, split.Position))
+}
+
+// mayGoOnAfter checks that a stream can be opened after a token.
+func mayGoOnAfter(t *testing.T, source changestream.Source, token bson.Raw) {
+	t.Helper()
+	if err := source.CheckAfter(t.Context(), token, func(time.Duration) {}); err != nil {
+		t.Errorf("CheckAfter = %v, want nil", err)
+	}
+}
+
+// wholeToken is the token that is in a position.
+func wholeToken(t *testing.T, position contract.Position) bson.Raw {
+	t.Helper()
+	_, data, _ := strings.Cut(string(position), ".")
+	token, err := bson.Marshal(bson.D{{Key: "_data", Value: data}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
 }
 
 func TestSource_AServerThatCannotSplitChangesIsReadAllTheSame(t *testing.T) {

@@ -133,6 +133,14 @@ func readingGuards() []guard.Guard {
 			Tests:   []string{"TestSource_AChangeThatIsSplitOtherwiseIsReadAgain", "TestClassify_ThePositionOfATokenIsItsClusterTimeAndItself"},
 		},
 		{
+			Name:    "stream: a look behind a fragment is one behind its change",
+			File:    changestream + "/quiet.go",
+			Cut:     "token = unsplit(token)",
+			With:    "_ = unsplit(token)",
+			Package: changestream,
+			Tests:   []string{"TestSource_AChangeWithItsImagesThatIsTooLargeIsSplitAndPutTogether"},
+		},
+		{
 			Name:    "saves: a checkpoint that is not stored is said",
 			File:    relay + "/save.go",
 			Cut:     "\t\tr.saves.note(\"checkpoint\", err)\n",
