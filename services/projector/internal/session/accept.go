@@ -74,7 +74,7 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		e.idle.Store(0)
 	case errors.Is(a.err, ErrNoSession):
 		e.counts.AcceptedNone.Add(1)
-		e.idle.CompareAndSwap(0, time.Now().UnixNano())
+		e.idle.Store(time.Now().UnixNano())
 	case ctx.Err() != nil:
 		return nil, a.err
 	case a.timedOut:

@@ -48,9 +48,8 @@ type Engine struct {
 	pausedAt atomic.Int64
 	// answered is when the broker last answered an accept, in Unix nanoseconds.
 	answered atomic.Int64
-	// step is when a slot last took a step, idle since when accepts find
-	// nothing, and hung since when they do nothing but hang; in Unix
-	// nanoseconds, 0 for not.
+	// step is when a slot last took a step, idle when an accept last found nothing,
+	// and hung since when accepts do nothing but hang; in Unix nanoseconds, 0 for not.
 	step, idle, hung atomic.Int64
 
 	// accepts are calls of Accept that nobody may be waiting for any more.
@@ -101,8 +100,8 @@ func (e *Engine) Settling() *Outage { return &e.settling }
 // when the first of them is one; none and the zero time where there is none.
 func (e *Engine) Undecodable() (sessions []string, since time.Time) { return e.undecodable.sessions() }
 
-// Idle tells since when the broker says that there is nothing to do; the zero
-// time while there is, at rest too.
+// Idle is when the broker last said that there is nothing to do; the zero time while
+// there is, at rest too.
 func (e *Engine) Idle() time.Time {
 	if ns := e.idle.Load(); ns > 0 && e.counts.Held.Load() == 0 && e.counts.Resting.Load() == 0 {
 		return time.Unix(0, ns)

@@ -72,6 +72,14 @@ func progressGuards() []guard.Guard {
 			Tests:   []string{"TestProgress_FallsBehindBeforeTheFirstEvent"},
 		},
 		{
+			Name:    "progress: what the broker said last of what is left counts",
+			File:    session + "/accept.go",
+			Cut:     "e.idle.Store(time.Now().UnixNano())",
+			With:    "e.idle.CompareAndSwap(0, time.Now().UnixNano())",
+			Package: session,
+			Tests:   []string{"TestLag_IsOverOnceTheBrokerSaysAgainThatNothingIsLeft"},
+		},
+		{
 			Name:    "session: sessions that bring nothing are told until a message comes",
 			File:    session + "/hold.go",
 			Cut:     "h.fruitless.note(h.firstReceive)",
