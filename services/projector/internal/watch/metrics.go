@@ -79,16 +79,15 @@ func (m *Metrics) Stored(writes int, took time.Duration) {
 // Readable implements delivery.Observer.
 func (m *Metrics) Readable(e *contract.Event) {
 	now := time.Now()
-	seconds, _, err := e.Position.ClusterTime()
-	if err == nil {
-		took := now.Sub(time.Unix(int64(seconds), 0))
-		m.writeToRead.Observe(took.Seconds())
-		m.lag.note(now, took)
+	if seconds, _, err := e.Position.ClusterTime(); err == nil {
+		m.writeToRead.Observe(now.Sub(time.Unix(int64(seconds), 0)).Seconds())
 	}
 	if !e.Time.IsZero() {
-		age := now.Sub(e.Time)
-		m.eventAge.Observe(age.Seconds())
-		m.lag.note(now, age)
+		m.eventAge.Observe(now.Sub(e.Time).Seconds())
+	}
+	// What is sent again is old, and says nothing of how long it takes.
+	if at, known := changedAt(e); known && e.Resend == (contract.Resend{}) {
+		m.lag.note(now, now.Sub(at))
 	}
 }
 
@@ -161,7 +160,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 				return 0
 			}),
 		&optionalGauge{
-			desc: prometheus.NewDesc("projector_lag_seconds", "How far the read model is behind; absent until known.", nil, nil),
+			desc: prometheus.NewDesc("projector_lag_seconds", "How far the read model is behind, by when the source made the changes; absent until known.", nil, nil),
 			read: func() (float64, bool) {
 				lag, known := m.CurrentLag(engine)
 				return lag.Seconds(), known

@@ -80,6 +80,22 @@ func progressGuards() []guard.Guard {
 			Tests:   []string{"TestLag_IsOverOnceTheBrokerSaysAgainThatNothingIsLeft"},
 		},
 		{
+			Name:    "progress: the lag of the process is by when the source made the change",
+			File:    watch + "/metrics.go",
+			Cut:     "m.lag.note(now, now.Sub(at))",
+			With:    "m.lag.note(now, now.Sub(at)); m.lag.note(now, now.Sub(e.Time))",
+			Package: watch,
+			Tests:   []string{"TestMetrics_LagIsTheAgeOfTheChange"},
+		},
+		{
+			Name:    "progress: what is sent again says nothing of the lag of the process",
+			File:    watch + "/metrics.go",
+			Cut:     "known && e.Resend == (contract.Resend{}) {",
+			With:    "known {",
+			Package: watch,
+			Tests:   []string{"TestMetrics_LagIsTheAgeOfTheChange"},
+		},
+		{
 			Name:    "session: sessions that bring nothing are told until a message comes",
 			File:    session + "/hold.go",
 			Cut:     "h.fruitless.note(h.firstReceive)",
