@@ -44,6 +44,7 @@ type App struct {
 	redact  func(string) string
 	started time.Time
 	phase   atomic.Value // of type phase
+	asking  atomic.Int64 // when sessions were first asked for, in Unix nanoseconds
 
 	client       *mongo.Client
 	store        *readmodel.Store
@@ -235,6 +236,7 @@ func (a *App) work(ctx context.Context) error {
 	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
+	a.asking.Store(time.Now().UnixNano())
 	a.phase.Store(running)
 	a.log.Info().Int("max_sessions", a.cfg.MaxSessions).Msg("taking sessions")
 	stop := context.AfterFunc(ctx, func() {

@@ -220,7 +220,7 @@ func (a *App) state() string {
 		return stoppedByEvent
 	case a.brake.On():
 		return braked
-	case a.engine.Accepting().Current() != nil, a.engine.Settling().Current() != nil:
+	case a.unreached() != nil, a.engine.Accepting().Current() != nil, a.engine.Settling().Current() != nil:
 		return waitingForServiceBus
 	case a.engine.Applying().Current() != nil:
 		return waitingForMongo
@@ -233,6 +233,9 @@ func (a *App) state() string {
 // outageSince is since when what the state says is waited for does not answer; zero
 // where nothing is.
 func (a *App) outageSince() time.Time {
+	if a.unreached() != nil {
+		return time.Unix(0, a.asking.Load())
+	}
 	for _, one := range []*session.Outage{&a.mongo, a.engine.Accepting(), a.engine.Settling(), a.engine.Applying()} {
 		if since := one.Since(); !since.IsZero() {
 			return since
@@ -263,7 +266,7 @@ func (s *seen) since(so bool) *time.Time {
 // lastError is the last failure, of one that lasts before one that is over.
 func (a *App) lastError() error {
 	outages := []error{
-		a.brake.Err(), a.silence(), a.mongo.Current(), a.engine.Accepting().Current(), a.engine.Settling().Current(), a.engine.Applying().Current(),
+		a.brake.Err(), a.silence(), a.mongo.Current(), a.engine.Accepting().Current(), a.unreached(), a.engine.Settling().Current(), a.engine.Applying().Current(),
 		a.engine.Applying().Last(), a.engine.Accepting().Last(), a.mongo.Last(),
 	}
 	for _, err := range outages {
@@ -272,6 +275,17 @@ func (a *App) lastError() error {
 		}
 	}
 	return nil
+}
+
+var errUnreached = errors.New("the broker has answered nothing yet; where that lasts, run projector doctor")
+
+// unreached is why nothing can be said of the broker yet: it is asked for sessions and has
+// never answered.
+func (a *App) unreached() error {
+	if a.phase.Load() != running || a.sessions.Reached() {
+		return nil
+	}
+	return errUnreached
 }
 
 // silence is why the process cannot say that it lives, while it applies nothing for that.

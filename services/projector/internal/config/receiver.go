@@ -27,6 +27,8 @@ func receiverProblem(receiver string) *settings.Problem {
 // Acceptor is where sessions come from, until it is closed.
 type Acceptor interface {
 	session.Acceptor
+	// Reached tells whether the broker has answered since this was made.
+	Reached() bool
 	Close(ctx context.Context) error
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -57,6 +58,8 @@ type Subscription struct {
 	cfg   Config
 	log   zerolog.Logger
 	conns []*connection
+	// reached: the service has answered.
+	reached atomic.Bool
 	// leftovers are closes that outlived their deadline.
 	leftovers sync.WaitGroup
 	// rate is shared by all sessions, which share what the network carries.
@@ -120,6 +123,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	}
 	inner, err := client.AcceptNextSessionForSubscription(ctx, s.cfg.Topic, s.cfg.Subscription, nil)
 	if err == nil {
+		s.reached.Store(true)
 		conn.trust()
 		s.refused.forget(inner.SessionID())
 		return &receiver{
@@ -134,6 +138,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	}
 	switch classify(err) {
 	case namespace.NoSession:
+		s.reached.Store(true)
 		conn.trust()
 		return nil, session.ErrNoSession
 	case namespace.Refused:
@@ -150,6 +155,9 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	}
 	return nil, err
 }
+
+// Reached tells whether the service has answered yet: an accept, or what sessions there are.
+func (s *Subscription) Reached() bool { return s.reached.Load() }
 
 // Doubt implements session.Acceptor. The client does not tell when the service last
 // answered, so that doubts are counted instead.

@@ -27,6 +27,7 @@ func (s *Subscription) Sessions(ctx context.Context, most int) ([]string, error)
 		if err != nil {
 			return nil, fmt.Errorf("list the sessions of subscription %q: %w", s.cfg.Subscription, err)
 		}
+		s.reached.Store(true)
 		sessions = append(sessions, page.Sessions...)
 	}
 	return sessions[:min(len(sessions), most)], nil

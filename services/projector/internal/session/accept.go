@@ -30,6 +30,7 @@ func (e *Engine) accept(ctx context.Context, slot int) (Receiver, error) {
 	e.counts.Accepting.Add(1)
 	defer e.counts.Accepting.Add(-1)
 
+	e.unanswered.CompareAndSwap(0, time.Now().UnixNano())
 	attempt, cancel := context.WithTimeout(ctx, e.cfg.AcceptTime)
 	result := make(chan accepted)
 	late := make(chan struct{})
@@ -60,10 +61,19 @@ func (e *Engine) accept(ctx context.Context, slot int) (Receiver, error) {
 func (e *Engine) doubt(slot int, silent time.Duration, err error) error {
 	e.counts.AcceptsHung.Add(1)
 	e.acceptor.Doubt(slot, time.Now().Add(-silent))
-	if e.accepting.Failed(err) {
+	if e.accepting.FailedSince(err, e.unansweredSince()) {
 		e.log.Warn().Err(err).Msg("accepting sessions hangs, trying again")
 	}
 	return err
+}
+
+// unansweredSince is since when the broker is asked for sessions and has answered nothing:
+// now where it has since it was last asked.
+func (e *Engine) unansweredSince() time.Time {
+	if ns := e.unanswered.Load(); ns > 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Now()
 }
 
 // judge counts an accept's result and keeps the outage's state.
@@ -78,11 +88,11 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 	case ctx.Err() != nil:
 		return nil, a.err
 	case a.timedOut:
-		e.counts.AcceptedNone.Add(1)
-		if silent := unansweredAccepts * e.cfg.AcceptTime; time.Since(time.Unix(0, e.answered.Load())) > silent {
+		if silent := unansweredAccepts * e.cfg.AcceptTime; time.Since(e.unansweredSince()) >= silent {
 			return nil, e.doubt(slot, silent, errUnanswered)
 		}
 		// The broker's answer was late by a hair, or it does not answer.
+		e.counts.AcceptsUnanswered.Add(1)
 		return nil, ErrNoSession
 	default:
 		e.circuit.failed(a.err)
@@ -93,7 +103,7 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		return nil, fmt.Errorf("accept a session: %w", a.err)
 	}
 	e.circuit.answered()
-	e.answered.Store(time.Now().UnixNano())
+	e.unanswered.Store(0)
 	if lasted, ended := e.accepting.Recovered(); ended {
 		e.log.Info().Dur("lasted_ms", lasted).Msg("accepting sessions works again")
 	}

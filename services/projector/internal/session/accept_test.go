@@ -185,16 +185,60 @@ func TestAccept_ABrokerThatAnswersNothingIsTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
 		b.onAccept = func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+		began := time.Now()
 		engine, stop := run(t, small(), b, newHandler(b))
-		time.Sleep(time.Minute)
+		time.Sleep(31 * time.Second)
 		if engine.Accepting().Current() == nil {
 			t.Error("trouble: got none, want that the broker answers nothing")
+		}
+		if since := engine.Accepting().Since(); !since.Equal(began) {
+			t.Errorf("trouble since %s, want from the first accept on, %s", since, began)
+		}
+		if none := engine.Counts().AcceptedNone.Load(); none != 0 {
+			t.Errorf("%d accepts count as told that nothing is left, want none", none)
 		}
 		if since := engine.Idle(); !since.IsZero() {
 			t.Errorf("idle: got since %v, want no: the broker does not say so", since)
 		}
 		if _, _, doubts := b.counts(); len(doubts) == 0 {
 			t.Error("the connection was not doubted")
+		}
+		_ = stop()
+	})
+}
+
+// A broker that falls silent is away since the first accept after its last answer, not since
+// that is noticed. It was not asked while all slots were at work, so that is no silence.
+func TestAccept_ASilenceLastsSinceTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 1)
+		var silent atomic.Bool
+		b.onAccept = func(ctx context.Context, _ int) error {
+			if silent.Load() {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}
+		const works = 5 * time.Minute
+		h := newHandler(b)
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			silent.Store(true)
+			time.Sleep(works)
+			return make([]session.Verdict, len(messages)), nil
+		}
+		cfg := small()
+		cfg.MaxSessions, cfg.AcceptFloor = 1, 1
+		began := time.Now()
+		engine, stop := run(t, cfg, b, h)
+		time.Sleep(works + cfg.AcceptTime + time.Second)
+		if err := engine.Accepting().Current(); err != nil {
+			t.Errorf("an accept after five minutes of work: got %v, want no trouble yet", err)
+		}
+		time.Sleep(2 * cfg.AcceptTime)
+		if since := engine.Accepting().Since(); since.Sub(began).Round(time.Second) != works {
+			t.Errorf("trouble since %s after the start, want since the first accept without an answer, %s", since.Sub(began), works)
 		}
 		_ = stop()
 	})

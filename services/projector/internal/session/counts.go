@@ -10,7 +10,7 @@ type Counts struct {
 	Held, Accepting atomic.Int64
 
 	// The results of accepts.
-	Accepted, AcceptedNone, AcceptsFailed, AcceptsHung, AcceptedLate atomic.Int64
+	Accepted, AcceptedNone, AcceptsUnanswered, AcceptsFailed, AcceptsHung, AcceptedLate atomic.Int64
 
 	// Received, Completed and DeadLettered count messages; SettlesFailed
 	// settlements without a good answer, SettlesThrottled those that the broker

@@ -46,8 +46,9 @@ type Engine struct {
 	fruitless fruitless
 	// pausedAt is since when the engine is paused, in Unix nanoseconds; 0 for not.
 	pausedAt atomic.Int64
-	// answered is when the broker last answered an accept, in Unix nanoseconds.
-	answered atomic.Int64
+	// unanswered is when the first accept began after the last that the broker answered, in
+	// Unix nanoseconds; 0 for none.
+	unanswered atomic.Int64
 	// step is when a slot last took a step, idle when an accept last found nothing,
 	// and hung since when accepts do nothing but hang; in Unix nanoseconds, 0 for not.
 	step, idle, hung atomic.Int64
@@ -147,7 +148,6 @@ func (e *Engine) Stalled() error {
 // Run works until ctx ends, then drains. It returns nil when every session was
 // given back in time.
 func (e *Engine) Run(ctx context.Context) error {
-	e.answered.Store(time.Now().UnixNano())
 	e.step.Store(time.Now().UnixNano())
 	defer e.step.Store(0)
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -266,7 +266,7 @@ func (e *Engine) resumed(ctx context.Context) bool {
 		// The pause is no stall, no silence of the broker, and no idleness.
 		e.idle.Store(0)
 		e.step.Store(time.Now().UnixNano())
-		e.answered.Store(time.Now().UnixNano())
+		e.unanswered.Store(0)
 	}
 	return true
 }

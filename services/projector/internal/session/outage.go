@@ -15,12 +15,15 @@ type Outage struct {
 }
 
 // Failed notes a failure and tells whether it is the first of its outage.
-func (o *Outage) Failed(err error) (first bool) {
+func (o *Outage) Failed(err error) (first bool) { return o.FailedSince(err, time.Now()) }
+
+// FailedSince is Failed for a dependency that has answered nothing since a moment.
+func (o *Outage) FailedSince(err error, since time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first = o.err == nil
 	if first {
-		o.since = time.Now()
+		o.since = since
 	}
 	o.err, o.last = err, err
 	return first

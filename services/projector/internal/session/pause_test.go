@@ -52,10 +52,11 @@ func TestPause_IsNotTakenForTheBrokersSilence(t *testing.T) {
 			return ctx.Err()
 		}
 		var paused atomic.Bool
-		paused.Store(true)
 		cfg := small()
 		cfg.Paused = paused.Load
 		engine, stop := run(t, cfg, b, newHandler(b))
+		time.Sleep(time.Second) // accepts are under way
+		paused.Store(true)
 		time.Sleep(time.Hour)
 		paused.Store(false)
 		time.Sleep(cfg.AcceptTime + 2*time.Second)

@@ -3,6 +3,7 @@ package sessionlink
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -34,6 +35,7 @@ type Subscription struct {
 	endpoints []*endpoint
 	// running are connections, and attaches that nobody may wait for any more.
 	running running
+	reached atomic.Bool
 }
 
 var _ session.Acceptor = (*Subscription)(nil)
@@ -69,6 +71,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	if err != nil {
 		return nil, s.failed(err)
 	}
+	s.reached.Store(true)
 	wait := acceptDefault
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
@@ -120,6 +123,9 @@ func (s *Subscription) failed(err error) error {
 func (s *Subscription) Doubt(slot int, since time.Time) {
 	s.endpoints[slot%len(s.endpoints)].doubt(since)
 }
+
+// Reached tells whether the service has answered yet: it has taken a claim to listen.
+func (s *Subscription) Reached() bool { return s.reached.Load() }
 
 // Close closes every connection, and with them what is still held or asked for.
 func (s *Subscription) Close(ctx context.Context) error {

@@ -124,6 +124,7 @@ func (m *Metrics) Watch(engine *session.Engine, store *readmodel.Store, handler 
 		{"projector_read_database_went_back_total", "Times that the read database lacked what this process had noted in it: it was restored from before.", nil, &m.WentBack},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "session"}, &e.Accepted},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "none"}, &e.AcceptedNone},
+		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "unanswered"}, &e.AcceptsUnanswered},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "failed"}, &e.AcceptsFailed},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "hung"}, &e.AcceptsHung},
 		{"projector_accepts_total", "Accepts by result.", prometheus.Labels{"result": "late"}, &e.AcceptedLate},

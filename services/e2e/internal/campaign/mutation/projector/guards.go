@@ -33,6 +33,7 @@ func Guards() []guard.Guard {
 	return slices.Concat(
 		sessionGuards(),
 		pauseGuards(),
+		reachGuards(),
 		linkGuards(),
 		decodableGuards(),
 		connectionGuards(),

@@ -16,8 +16,8 @@ func pauseGuards() []guard.Guard {
 		{
 			Name:    "pause: it is no stall",
 			File:    session + "/engine.go",
-			Cut:     "\t\te.step.Store(time.Now().UnixNano())\n\t\te.answered",
-			With:    "\t\te.answered",
+			Cut:     "\t\te.step.Store(time.Now().UnixNano())\n\t\te.unanswered",
+			With:    "\t\te.unanswered",
 			Package: session,
 			Tests:   []string{"TestPause_KeepsSessionsAwayUntilItIsOver"},
 		},
@@ -32,7 +32,7 @@ func pauseGuards() []guard.Guard {
 		{
 			Name:    "pause: it is no silence of the broker",
 			File:    session + "/engine.go",
-			Cut:     "\t\te.answered.Store(time.Now().UnixNano())\n\t}\n\treturn true",
+			Cut:     "\t\te.unanswered.Store(0)\n\t}\n\treturn true",
 			With:    "\t}\n\treturn true",
 			Package: session,
 			Tests:   []string{"TestPause_IsNotTakenForTheBrokersSilence"},
