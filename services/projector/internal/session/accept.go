@@ -97,7 +97,7 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 	default:
 		e.circuit.failed(a.err)
 		e.counts.AcceptsFailed.Add(1)
-		if e.accepting.Failed(a.err) {
+		if e.acceptFailed(a.err) {
 			e.log.Warn().Err(a.err).Msg("accepting sessions fails, trying again")
 		}
 		return nil, fmt.Errorf("accept a session: %w", a.err)
@@ -108,6 +108,14 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 		e.log.Info().Dur("lasted_ms", lasted).Msg("accepting sessions works again")
 	}
 	return a.receiver, a.err
+}
+
+// acceptFailed notes an accept that failed in the outage's state, and tells whether that is news.
+func (e *Engine) acceptFailed(err error) (first bool) {
+	if _, throttled := asBusy(err); throttled {
+		return e.accepting.Throttled(err)
+	}
+	return e.accepting.Failed(err)
 }
 
 // refuse gives back a session that came when nobody waited for it any more.

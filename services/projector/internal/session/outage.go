@@ -8,10 +8,11 @@ import (
 // Outage follows the failures of one dependency, so that many slots that fail together
 // make one line in the log. The zero value means that all is well.
 type Outage struct {
-	mu    sync.Mutex
-	err   error     // guarded by mu
-	since time.Time // guarded by mu
-	last  error     // guarded by mu: of this outage or the one before
+	mu      sync.Mutex
+	err     error     // guarded by mu
+	since   time.Time // guarded by mu
+	last    error     // guarded by mu: of this outage or the one before
+	refused time.Time // guarded by mu: since when all that is answered is throttled; zero for not
 }
 
 // Failed notes a failure and tells whether it is the first of its outage.
@@ -29,15 +30,43 @@ func (o *Outage) FailedSince(err error, since time.Time) (first bool) {
 	return first
 }
 
-// Recovered notes a success and tells how long the outage was that it ends, if any.
+// throttledTime is how long a dependency may throttle all that is asked of it before that is
+// an outage. Near its limits it refuses some of what it is asked, beside what it does.
+const throttledTime = 30 * time.Second
+
+// Throttled notes a call that the dependency refused for being too much, and tells whether it
+// is the first after a success. It is an outage, from the first refusal on, once nothing but
+// refusals has come for throttledTime.
+func (o *Outage) Throttled(err error) (first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first = o.err == nil && o.refused.IsZero()
+	if o.refused.IsZero() {
+		o.refused = time.Now()
+	}
+	o.last = err
+	switch {
+	case o.err != nil:
+		o.err = err
+	case time.Since(o.refused) >= throttledTime:
+		o.err, o.since = err, o.refused
+	}
+	return first
+}
+
+// Recovered notes a success and tells how long it was refused or failed before, if it was.
 func (o *Outage) Recovered() (lasted time.Duration, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err == nil {
+	since := o.refused
+	if o.err != nil {
+		since = o.since
+	}
+	o.err, o.refused = nil, time.Time{}
+	if since.IsZero() {
 		return 0, false
 	}
-	o.err = nil
-	return time.Since(o.since), true
+	return time.Since(since), true
 }
 
 // Since is when the outage that goes on began; zero where there is none.

@@ -66,3 +66,57 @@ func TestOutage_EndsWhereOthersHaveTakenTheSession(t *testing.T) {
 		})
 	}
 }
+
+// Near its limits the broker refuses some of what it is asked beside what it does. That is an
+// outage, from the first refusal on, once it does nothing else for long.
+func TestOutage_ThrottlingIsOneOnceNothingIsAnsweredBesideIt(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(*session.Engine) *session.Outage{
+		"accepts":     (*session.Engine).Accepting,
+		"settlements": (*session.Engine).Settling,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const pause = 2 * time.Second
+				b := newBroker()
+				var tries atomic.Int64
+				var all atomic.Bool
+				refuse := func() error {
+					if tries.Add(1)%2 == 0 || all.Load() {
+						return throttled(pause)
+					}
+					return nil
+				}
+				if name == "accepts" {
+					b.onAccept = func(context.Context, int) error { return refuse() }
+				} else {
+					b.onSettle = func(context.Context, *receiver, session.Message) error { return refuse() }
+				}
+				cfg := small()
+				cfg.KeepTime = 0 // each message takes an accept
+				engine, stop := run(t, cfg, b, newHandler(b))
+				for range 300 {
+					b.put("a", 1)
+					time.Sleep(time.Second)
+					if err := of(engine).Current(); err != nil {
+						t.Fatalf("every second one is refused: got %v, want no outage", err)
+					}
+				}
+				all.Store(true)
+				began := time.Now()
+				b.put("a", 1)
+				b.put("b", 1)
+				time.Sleep(25 * time.Second)
+				if err := of(engine).Current(); err != nil {
+					t.Errorf("all were refused for less than half a minute: got %v, want no outage yet", err)
+				}
+				time.Sleep(25 * time.Second)
+				if since := of(engine).Since(); since.Sub(began).Abs() > 2*pause {
+					t.Errorf("all are refused: got an outage since %s after the first refusal, want about then", since.Sub(began))
+				}
+				_ = stop()
+			})
+		})
+	}
+}

@@ -45,7 +45,7 @@ func (h *hold) settleOne(ctx context.Context, m Message, v Verdict) error {
 		}
 		h.pace.refuse(time.Now(), busy.Pause)
 		h.counts.SettlesThrottled.Add(1)
-		if h.settling.Failed(err) {
+		if h.settling.Throttled(err) {
 			h.throttled().Warn().Err(err).Msg("settling messages is throttled, waiting")
 		}
 		h.step.Store(time.Now().UnixNano())

@@ -4,7 +4,10 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 
 // reachGuards are the guards of what is said of whether the broker can be reached.
 func reachGuards() []guard.Guard {
-	const silence = "TestAccept_ABrokerThatAnswersNothingIsTrouble"
+	const (
+		silence    = "TestAccept_ABrokerThatAnswersNothingIsTrouble"
+		throttling = "TestOutage_ThrottlingIsOneOnceNothingIsAnsweredBesideIt"
+	)
 	return []guard.Guard{
 		{
 			Name:    "reach: a process that the broker has never answered is not ready",
@@ -45,6 +48,30 @@ func reachGuards() []guard.Guard {
 			With:    "e.counts.AcceptedNone.Add(1)",
 			Package: session,
 			Tests:   []string{silence},
+		},
+		{
+			Name:    "reach: an accept that is throttled beside others is no outage",
+			File:    session + "/accept.go",
+			Cut:     "return e.accepting.Throttled(err)",
+			With:    "return e.accepting.Failed(err)",
+			Package: session,
+			Tests:   []string{throttling},
+		},
+		{
+			Name:    "reach: a settlement that is throttled beside others is no outage",
+			File:    session + "/settle.go",
+			Cut:     "h.settling.Throttled(err)",
+			With:    "h.settling.Failed(err)",
+			Package: session,
+			Tests:   []string{throttling},
+		},
+		{
+			Name:    "reach: throttling is an outage since the first refusal",
+			File:    session + "/outage.go",
+			Cut:     "o.err, o.since = err, o.refused",
+			With:    "o.err, o.since = err, time.Now()",
+			Package: session,
+			Tests:   []string{throttling},
 		},
 	}
 }
