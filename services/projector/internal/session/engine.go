@@ -263,7 +263,9 @@ func (e *Engine) resumed(ctx context.Context) bool {
 			return false
 		case <-ticker.C:
 		}
-		// The pause is no stall, no silence of the broker, and no idleness.
+		// The pause is no stall, no silence of the broker, and no idleness. Whether accepts
+		// would still hang nobody knows.
+		e.hung.Store(0)
 		e.idle.Store(0)
 		e.step.Store(time.Now().UnixNano())
 		e.unanswered.Store(0)

@@ -136,3 +136,31 @@ func TestPause_ASessionThatComesDuringItIsGivenBack(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// An accept that hung before a pause says nothing of those after it.
+func TestPause_EndsThatAcceptsHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		ends := make(chan struct{})
+		b.onAccept = func(context.Context, int) error {
+			<-ends // whatever its context says
+			return errLost
+		}
+		var paused atomic.Bool
+		cfg := small()
+		cfg.Paused = paused.Load
+		engine, stop := run(t, cfg, b, newHandler(b))
+		time.Sleep(cfg.AcceptTime)
+		paused.Store(true)
+		time.Sleep(time.Hour)
+		if hung := engine.Counts().AcceptsHung.Load(); hung == 0 {
+			t.Fatal("no accept has hung")
+		}
+		if err := engine.Stalled(); err != nil {
+			t.Errorf("paused: got %v, want no stall", err)
+		}
+		close(ends)
+		_ = stop()
+	})
+}

@@ -30,6 +30,14 @@ func pauseGuards() []guard.Guard {
 			Tests:   []string{"TestPause_IsNoIdleness"},
 		},
 		{
+			Name:    "pause: it ends that accepts hang",
+			File:    session + "/engine.go",
+			Cut:     "\t\te.hung.Store(0)\n\t\te.idle",
+			With:    "\t\te.idle",
+			Package: session,
+			Tests:   []string{"TestPause_EndsThatAcceptsHang"},
+		},
+		{
 			Name:    "pause: it is no silence of the broker",
 			File:    session + "/engine.go",
 			Cut:     "\t\te.unanswered.Store(0)\n\t}\n\treturn true",
