@@ -197,10 +197,12 @@ func (h *hold) checkOrder(messages []Message) error {
 // expected: unpacked, all of it would take more memory than there is for messages. A
 // part waits for its turn, until draining begins. weights are what each message weighs.
 func (h *hold) processAll(draining, waiting, ctx context.Context, messages []Message, weights []int64) error {
+	defer func() { h.after = nil }()
 	for first := true; len(messages) > 0; first = false {
 		n, sum := lightest(weights, h.budget.each())
 		h.present, h.later = sum, max(h.present+h.later-sum, 0)
-		h.noteInHand(messages)
+		h.after = messages[n:]
+		h.noteInHand(messages[:n])
 		has, err := h.applies.ask(waiting, sum, sum)
 		if has == 0 || !first && waiting.Err() != nil {
 			h.applies.set(0)

@@ -11,21 +11,43 @@ type inHand struct {
 	left map[*hold]left // guarded by mu
 }
 
-// left is what a hold has left.
-type left struct {
+// left is what a hold has left: the batch that is settled behind it, and what is after that.
+type left struct{ settling, present part }
+
+// part is how many messages there are, and when the broker stored the oldest of them.
+type part struct {
 	messages int
-	since    time.Time // when the broker stored the oldest of them
+	since    time.Time
 }
 
-// note says what a hold has left; nothing for no message.
-func (i *inHand) note(h *hold, messages []Message) {
+// partOf is the part of messages and of what comes after them.
+func partOf(messages, after []Message) part {
+	oldest := messages
+	if len(oldest) == 0 {
+		oldest = after
+	}
+	if len(oldest) == 0 {
+		return part{}
+	}
+	return part{messages: len(messages) + len(after), since: oldest[0].EnqueuedAt}
+}
+
+// note changes what is known of a hold.
+func (i *inHand) note(h *hold, change func(*left)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(messages) == 0 {
+	one := i.left[h]
+	change(&one)
+	if one == (left{}) {
 		delete(i.left, h)
 		return
 	}
-	i.left[h] = left{messages: len(messages), since: messages[0].EnqueuedAt}
+	i.left[h] = one
+}
+
+// forget notes that a session is given back.
+func (i *inHand) forget(h *hold) {
+	i.note(h, func(l *left) { *l = left{} })
 }
 
 // Oldest is when the broker stored the oldest message that is received and not
@@ -34,19 +56,22 @@ func (e *Engine) Oldest() (oldest time.Time, some bool) {
 	e.inHand.mu.Lock()
 	defer e.inHand.mu.Unlock()
 	for _, one := range e.inHand.left {
-		if !some || one.since.Before(oldest) {
-			oldest, some = one.since, true
+		for _, p := range []part{one.settling, one.present} {
+			if p.messages > 0 && (!some || p.since.Before(oldest)) {
+				oldest, some = p.since, true
+			}
 		}
 	}
 	return oldest, some
 }
 
-// InHand is how many messages are received and not settled.
+// InHand is how many messages are received and not settled. Those of a batch that is being
+// settled count until all of it is.
 func (e *Engine) InHand() (messages int) {
 	e.inHand.mu.Lock()
 	defer e.inHand.mu.Unlock()
 	for _, one := range e.inHand.left {
-		messages += one.messages
+		messages += one.settling.messages + one.present.messages
 	}
 	return messages
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,38 @@ func TestInHand_AMessageOfASessionThatWentBackIsNotInHand(t *testing.T) {
 		}
 		if at, some := engine.Oldest(); some {
 			t.Errorf("got %s, want none", at)
+		}
+	})
+}
+
+// Of what is applied in parts, those that are not applied yet are in hand as well.
+func TestInHand_CountsWhatIsAppliedInParts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := bombs(t, 1, 20, 40)
+		h := newHandler(b)
+		var engine atomic.Pointer[session.Engine]
+		parts := 0
+		h.apply = func(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+			time.Sleep(time.Millisecond) // what was applied before is settled
+			e := engine.Load()
+			left := e.Counts().Received.Load() - e.Counts().Completed.Load()
+			if int64(len(messages)) < left {
+				parts++
+			}
+			if n := e.InHand(); int64(n) != left {
+				t.Errorf("%d messages in hand, want %d: all that is received and not settled", n, left)
+			}
+			return make([]session.Verdict, len(messages)), nil
+		}
+		cfg := one()
+		cfg.MaxBytes = 4 << 20
+		e, stop := run(t, cfg, b, h)
+		engine.Store(e)
+		until(t, "everything is settled", func() bool { return b.left() == 0 })
+		_ = stop()
+		if parts == 0 {
+			t.Error("nothing was applied in parts")
 		}
 	})
 }

@@ -31,9 +31,10 @@ type pipeline struct {
 	// present and unsettled are what the batch weighs that is in hand, and the one
 	// that is settled behind it; later is what was received to be applied after it.
 	present, unsettled, later int64
-	// settler settles a batch, or is nil; its oldest message is of that batch.
+	// settler settles a batch, or is nil.
 	settler *errgroup.Group
-	oldest  []Message
+	// after are the messages that were received to be applied after the batch in hand.
+	after []Message
 }
 
 // stages is how many batches this hold works on at once.
@@ -94,15 +95,18 @@ func (h *hold) runEmpty() bool { return h.short && h.firstReceive < soon }
 
 // settleBehind settles a batch while the hold goes on. Its failure ends the hold.
 func (h *hold) settleBehind(ctx context.Context, messages []Message, verdicts []Verdict) {
-	h.settler, h.oldest = &errgroup.Group{}, messages[:1]
+	h.settler = &errgroup.Group{}
+	h.inHand.note(h, func(l *left) { l.settling, l.present = partOf(messages, nil), partOf(h.after, nil) })
 	h.present, h.unsettled = 0, h.present
 	h.applied += len(messages)
 	h.settler.Go(func() error {
 		err := h.settle(ctx, messages, verdicts)
 		if err != nil {
 			h.end(err)
+			return err
 		}
-		return err
+		h.inHand.note(h, func(l *left) { l.settling = part{} })
+		return nil
 	})
 }
 
@@ -112,15 +116,12 @@ func (h *hold) settled() error {
 		return nil
 	}
 	err := h.settler.Wait()
-	h.settler, h.oldest, h.unsettled = nil, nil, 0
+	h.settler, h.unsettled = nil, 0
 	h.account()
 	return err
 }
 
-// noteInHand notes the oldest message that is not settled.
+// noteInHand notes what is in hand: messages, and those after them.
 func (h *hold) noteInHand(messages []Message) {
-	if len(h.oldest) > 0 {
-		messages = h.oldest
-	}
-	h.inHand.note(h, messages)
+	h.inHand.note(h, func(l *left) { l.present = partOf(messages, h.after) })
 }

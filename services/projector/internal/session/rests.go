@@ -127,7 +127,7 @@ func (h *hold) giveBack(draining context.Context, err error) bool {
 // goBack gives the session back. Where messages of it are not settled there is something
 // to do from then on, whatever accepts have found before.
 func (h *hold) goBack(draining context.Context, err error) {
-	h.inHand.note(h, nil)
+	h.inHand.forget(h)
 	h.release(draining, h.receiver)
 	if err != nil {
 		h.idle.Store(0)

@@ -59,6 +59,15 @@ func TestPipeline_TheOldestInHandIsTheOneThatIsBeingSettled(t *testing.T) {
 			if oldest, _ := engine.Load().Oldest(); messages[0].SequenceNumber == 11 && !oldest.Equal(first) {
 				t.Errorf("the oldest in hand is of %s after the first, want the first", oldest.Sub(first))
 			}
+			if n := engine.Load().InHand(); messages[0].SequenceNumber == 11 && n != 20 {
+				t.Errorf("%d messages in hand, want the 10 that are being settled and the 10 that are applied", n)
+			}
+			if messages[0].SequenceNumber == 11 {
+				time.Sleep(2 * time.Second) // the batch before this one is settled
+				if n := engine.Load().InHand(); n != 10 {
+					t.Errorf("%d messages in hand, want the 10 that are applied", n)
+				}
+			}
 			return make([]session.Verdict, len(messages)), nil
 		}
 		e, stop := runAt(t, one(), carrying{broker: b}, b, h)

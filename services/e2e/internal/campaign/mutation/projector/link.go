@@ -136,10 +136,26 @@ func linkGuards() []guard.Guard {
 		{
 			Name:    "session: the oldest in hand is the one that is being settled",
 			File:    session + "/pipeline.go",
-			Cut:     "if len(h.oldest) > 0 {",
-			With:    "if len(h.oldest) > 1 {",
+			Cut:     "l.settling, l.present = partOf(messages, nil)",
+			With:    "l.settling, l.present = part{}",
 			Package: session,
 			Tests:   []string{"TestPipeline_TheOldestInHandIsTheOneThatIsBeingSettled"},
+		},
+		{
+			Name:    "session: what was settled behind is not in hand",
+			File:    session + "/pipeline.go",
+			Cut:     "{ l.settling = part{} })",
+			With:    "{ _ = l.settling })",
+			Package: session,
+			Tests:   []string{"TestPipeline_TheOldestInHandIsTheOneThatIsBeingSettled"},
+		},
+		{
+			Name:    "session: what is applied after the present part is in hand",
+			File:    session + "/pipeline.go",
+			Cut:     "{ l.present = partOf(messages, h.after) })",
+			With:    "{ l.present = partOf(messages, nil) })",
+			Package: session,
+			Tests:   []string{"TestInHand_CountsWhatIsAppliedInParts"},
 		},
 		{
 			Name:    "session: a steady session is asked for nothing ahead",

@@ -145,7 +145,7 @@ func sessionGuards() []guard.Guard {
 			Name:    "session: what a session at rest has left is in hand",
 			File:    session + "/hold.go",
 			Cut:     "\th.end(errReleased)\n\tkeeper.Wait()\n",
-			With:    "\th.inHand.note(h, nil)\n\th.end(errReleased)\n\tkeeper.Wait()\n",
+			With:    "\th.inHand.forget(h)\n\th.end(errReleased)\n\tkeeper.Wait()\n",
 			Package: session,
 			Tests:   []string{"TestRest_IsNoIdleness"},
 		},
