@@ -19,6 +19,13 @@ func orBusy(err error) error {
 
 func busy(err error) error { return &session.BusyError{Pause: namespace.Pause(err), Err: err} }
 
+// endsLink tells whether a link has ended, alone or with its AMQP session.
+func endsLink(err error) bool {
+	_, link := errors.AsType[*amqp.LinkError](err)
+	_, lane := errors.AsType[*amqp.SessionError](err)
+	return link || lane
+}
+
 // endedBusy tells whether the connection has ended because the service throttles. An
 // accept may be tried again; what was held is held no more, so a settlement or a renewal
 // may not.

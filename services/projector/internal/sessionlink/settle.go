@@ -33,12 +33,17 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 		return errForeignMessage
 	}
 	var err error
-	if r.wasThrottled(delivery) {
-		err = r.settleByRequest(ctx, delivery, v)
-	} else {
+	onLink := !r.wasThrottled(delivery)
+	if onLink {
 		err = r.disposeWithin(ctx, delivery, v)
+	} else {
+		err = r.settleByRequest(ctx, delivery, v)
 	}
 	switch {
+	case onLink && endsLink(err):
+		// Even where it ends because the service throttles, waiting does not bring it back.
+		r.doubted.Store(true)
+		return orUndecodable(err)
 	case err == nil:
 		r.wire.heard()
 		r.settled.Add(1)

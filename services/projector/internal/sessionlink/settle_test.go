@@ -94,3 +94,22 @@ func TestSettle_EndsWithItsTime(t *testing.T) {
 		}
 	}
 }
+
+// A link that ends because the service throttles is over: a settlement on it is not waited
+// for in place, and the session is given back.
+func TestSettle_OnALinkThatEndsThrottledIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Send(t, servers, "endsbusy", messages("a", 1, 1)...)
+	s := open(t, at(t, servers, "endsbusy"))
+	r := mustAccept(t, s)
+	m := receive(t, r, 1, 1)
+	servers.Fault(t, map[string]any{"kind": "servicebus.detach", "path": r.wire.cfg.entity(), "condition": "com.microsoft:server-busy"})
+	mustAccept(t, open(t, at(t, servers, "endsbusy"))) // the service has let go of the session
+	err := r.Settle(t.Context(), m[0], session.Verdict{})
+	if _, busy := errors.AsType[*session.BusyError](err); err == nil || busy {
+		t.Errorf("settle: got %v, busy %t; want an error, and none to wait out", err, busy)
+	}
+	if !r.doubted.Load() {
+		t.Error("the session is not doubted")
+	}
+}

@@ -270,5 +270,13 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestSettle_EndsWithItsTime"},
 		},
+		{
+			Name:    "connection: a settlement on a link that has ended is not waited for",
+			File:    sessionlink + "/settle.go",
+			Cut:     "case onLink && endsLink(err):",
+			With:    "case onLink && err == nil && endsLink(err):",
+			Package: sessionlink,
+			Tests:   []string{"TestSettle_OnALinkThatEndsThrottledIsNotWaitedFor"},
+		},
 	}
 }
