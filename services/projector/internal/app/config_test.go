@@ -58,7 +58,7 @@ func TestConfig_EveryProblemIsReportedAtOnce(t *testing.T) {
 	}
 	environment(t,
 		"SERVICEBUS_CONNECTION_STRING", "", "SERVICEBUS_TOPIC", "", "READMODEL_MONGODB_URI", "mongodb://"+canary+":x@:bad", "PROJECTIONS", file,
-		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "LOG_LEVEL", "loud", "ADMIN_ADDR", "8080", "ON_GAP", "maybe", "SERVICEBUS_RECEIVER", "pigeon",
+		"MAX_SESSIONS", "0", "BATCH_SIZE", "many", "HOLD_TIME", "5", "SHUTDOWN_TIMEOUT", "10ms", "ACCEPT_TIME", "10m", "LOG_LEVEL", "loud", "ADMIN_ADDR", "8080", "ON_GAP", "maybe", "SERVICEBUS_RECEIVER", "pigeon",
 		"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "collector", "OTEL_EXPORTER_OTLP_HEADERS", canary, "OTEL_TRACES_SAMPLER", "sometimes")
 	var stdout, stderr bytes.Buffer
 	if status := command.Program("test").Run(t.Context(), nil, &stdout, &stderr); status != cli.Misused {
@@ -74,6 +74,7 @@ func TestConfig_EveryProblemIsReportedAtOnce(t *testing.T) {
 		`BATCH_SIZE: "many" is not a whole number`,
 		`HOLD_TIME: "5" is not a duration`,
 		"SHUTDOWN_TIMEOUT: is 10ms, below 1s",
+		"ACCEPT_TIME: is 10m0s, above 5m0s",
 		`LOG_LEVEL: is "loud"`,
 		`ADMIN_ADDR: is "8080", not host:port`,
 		`ON_GAP: is "maybe"`,

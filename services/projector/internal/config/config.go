@@ -65,7 +65,7 @@ type Config struct {
 	MaxSessions int `envconfig:"MAX_SESSIONS" default:"64" desc:"most sessions held at once, beside those that are being given back"`
 	MinAccepts  int `envconfig:"MIN_ACCEPTS" default:"8" desc:"accepts that wait for a session while there is nothing to do"`
 	// AcceptTime bounds one accept.
-	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session; no less than four round trips to the broker"`
+	AcceptTime time.Duration `envconfig:"ACCEPT_TIME" default:"10s" desc:"how long one accept waits for a session; no less than four round trips to the broker, and up to 5m"`
 	// BatchSize is a count of messages.
 	BatchSize int `envconfig:"BATCH_SIZE" default:"100" desc:"most messages received and written at once"`
 	// MaxInFlightBytes is a number of bytes.
@@ -184,6 +184,10 @@ func (c *Config) ReadModel(projections projection.Projections) readmodel.Config 
 	}
 }
 
+// mostAcceptTime bounds an accept. Where there is nothing to do the end of one is all that
+// shows that the engine works, and it is stalled after ten minutes without any step.
+const mostAcceptTime = 5 * time.Minute
+
 // check finds what no single field shows.
 func (c *Config) check() []*settings.Problem {
 	problems := c.Bus().check()
@@ -231,6 +235,9 @@ func (c *Config) check() []*settings.Problem {
 		if duration.value < duration.least {
 			bad(duration.variable, "is %s, below %s", duration.value, duration.least)
 		}
+	}
+	if c.AcceptTime > mostAcceptTime {
+		bad("ACCEPT_TIME", "is %s, above %s", c.AcceptTime, mostAcceptTime)
 	}
 	if strings.Trim(c.Group, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || len(c.Group) > 30 {
 		bad("READMODEL_GROUP", "is %q, not up to 30 lower case letters, digits and hyphens", c.Group)

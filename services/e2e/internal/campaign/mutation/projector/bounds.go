@@ -101,5 +101,13 @@ func boundGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestDeadRedrive_SaysThatTheOneAskedForIsGone"},
 		},
+		{
+			Name:    "bounds: an accept ends before the engine counts as stalled",
+			File:    config + "/config.go",
+			Cut:     "if c.AcceptTime > mostAcceptTime {",
+			With:    "if c.AcceptTime < 0 {",
+			Package: app,
+			Tests:   []string{"TestConfig_EveryProblemIsReportedAtOnce"},
+		},
 	}
 }
