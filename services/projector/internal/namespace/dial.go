@@ -36,6 +36,7 @@ func (a *Access) webSocket(ctx context.Context) (net.Conn, error) {
 		HTTPClient:   &http.Client{Transport: transport},
 	})
 	if err != nil {
+		transport.CloseIdleConnections() // nobody else would: an answer that refuses leaves one
 		return nil, err
 	}
 	// The connection outlives the attempt to make it.

@@ -278,5 +278,13 @@ func connectionGuards() []guard.Guard {
 			Package: sessionlink,
 			Tests:   []string{"TestSettle_OnALinkThatEndsThrottledIsNotWaitedFor"},
 		},
+		{
+			Name:    "connection: a websocket that is refused leaves no connection",
+			File:    namespace + "/dial.go",
+			Cut:     "\t\ttransport.CloseIdleConnections()",
+			With:    "\t\t_ = transport.CloseIdleConnections",
+			Package: namespace,
+			Tests:   []string{"TestDial_ARefusedWebsocketLeavesNoConnection"},
+		},
 	}
 }

@@ -15,6 +15,7 @@ const (
 	sessionlink = internal + "sessionlink"
 	decodable   = internal + "decodable"
 	servicebus  = internal + "servicebus"
+	namespace   = internal + "namespace"
 	delivery    = internal + "delivery"
 	readmodel   = internal + "readmodel"
 	rebuild     = internal + "rebuild"
