@@ -17,6 +17,7 @@ const (
 
 // Descriptors of performatives (AMQP 1.0, section 2.7).
 const (
+	openCode     = 0x10
 	attachCode   = 0x12
 	transferCode = 0x14
 )
@@ -26,6 +27,8 @@ const (
 type frames struct {
 	// large is how many bytes of large frames have come.
 	large atomic.Int64
+	// channels is how many channels the peer allows; 0 where it has not said so.
+	channels atomic.Int64
 
 	head []byte // what has come of the frame's beginning
 	left int    // how many bytes of the frame have not come; 0 before its size is known
@@ -111,6 +114,8 @@ func (f *frames) tell() {
 	}
 	channel := binary.BigEndian.Uint16(f.head[channelAt:])
 	switch f.head[body+2] {
+	case openCode:
+		f.channels.Store(int64(channelsOf(f.head[body+3:])))
 	case transferCode:
 		f.to = f.links[channel]
 	case attachCode:

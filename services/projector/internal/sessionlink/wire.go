@@ -14,8 +14,10 @@ import (
 
 const (
 	// lanesMost is how many AMQP sessions a connection has for links; the service
-	// allows some 5,000 in all.
-	lanesMost = 4900
+	// allows some 5,000 in all. Where a peer allows fewer, ownSessions are kept of them:
+	// those of $cbs and $management, and of each one that ends while the next is made.
+	lanesMost   = 4900
+	ownSessions = 4
 	// laneLinks is how many links a lane has room for: one, and those before it
 	// that go-amqp has yet to forget.
 	laneLinks = 16
@@ -25,7 +27,7 @@ const (
 	laneCloseTime = 10 * time.Second
 )
 
-var errLanes = fmt.Errorf("the connection carries %d sessions already; raise SERVICEBUS_CONNECTIONS", lanesMost)
+var errLanes = errors.New("the connection carries as many sessions as it may; raise SERVICEBUS_CONNECTIONS")
 
 // wire is one AMQP connection, and what all sessions on it share.
 //
@@ -140,7 +142,7 @@ func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 		w.mu.Unlock()
 		return lane, nil
 	}
-	if w.lanes >= lanesMost {
+	if w.lanes >= w.most() {
 		w.mu.Unlock()
 		return nil, errLanes
 	}
@@ -156,6 +158,15 @@ func (w *wire) lane(ctx context.Context) (*amqp.Session, error) {
 	}
 	w.noteTrip(asked)
 	return lane, nil
+}
+
+// most is how many lanes there may be. go-amqp does not tell of the peer's bound, and ends the
+// connection that would exceed it (v1.7.0, Conn.newSession).
+func (w *wire) most() int {
+	if channels := int(w.frames.channels.Load()); channels > 0 {
+		return min(channels-ownSessions, lanesMost)
+	}
+	return lanesMost
 }
 
 // free notes that a lane's link was ended by us and by the service, in this order,

@@ -286,5 +286,13 @@ func connectionGuards() []guard.Guard {
 			Package: namespace,
 			Tests:   []string{"TestDial_ARefusedWebsocketLeavesNoConnection"},
 		},
+		{
+			Name:    "connection: it takes no more sessions than the peer has channels",
+			File:    sessionlink + "/wire.go",
+			Cut:     "return min(channels-ownSessions, lanesMost)",
+			With:    "return lanesMost",
+			Package: sessionlink,
+			Tests:   []string{"TestOpen_NoMoreSessionsAreTakenThanThePeerHasChannels"},
+		},
 	}
 }
