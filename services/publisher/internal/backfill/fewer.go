@@ -3,6 +3,7 @@ package backfill
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
@@ -19,10 +20,11 @@ const mostHalved = 16
 // has half as many then, and twice as many after one that was read.
 func (s *Source) timed(ctx context.Context, err error) {
 	server, told := errors.AsType[mongo.ServerError](err)
+	due, _ := ctx.Deadline()
 	switch {
 	case err == nil:
 		s.halved = max(s.halved-1, 0)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), told && server.HasErrorCode(maxTimeExpired):
+	case !time.Now().Before(due), told && server.HasErrorCode(maxTimeExpired):
 		s.halved = min(s.halved+1, mostHalved)
 	}
 }

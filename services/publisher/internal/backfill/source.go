@@ -17,6 +17,7 @@ import (
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/slowlink"
 )
 
 // ErrDone is what Read returns behind the last document. That all of them are
@@ -157,8 +158,7 @@ func (s *Source) Complete(kept *Progress) error {
 // the commit has shown that a majority has them.
 func (s *Source) readChunk(ctx context.Context) error {
 	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
-	defer cancel()
+	ctx = slowlink.By(ctx, chunkTimeout)
 	if err := s.choose(ctx); err != nil {
 		return err
 	}

@@ -2,8 +2,11 @@ package changestream_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -18,6 +21,31 @@ import (
 // answer may take to begin.
 func TestStream_AnAnswerMayComeSlowly(t *testing.T) {
 	t.Parallel()
+	stream := slow(t, 200_000)
+	if _, err := readSome(t.Context(), stream, 1); err != nil {
+		t.Fatal(err)
+	}
+	if state := stream.State(); state.Reopened != 0 {
+		t.Errorf("the stream was opened %d times again, want its answer to be waited for", state.Reopened)
+	}
+}
+
+// TestStream_AnAnswerThatComesSlowlyCanBeCancelled has a reader be told to stop while an answer
+// comes that it has waited for longer than one may take to begin.
+func TestStream_AnAnswerThatComesSlowlyCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	stream := slow(t, 100_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer time.AfterFunc(20*time.Second, cancel).Stop() // of 42 for the answer
+	if got, err := readSome(ctx, stream, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("Read = %d changes, %v, want it cancelled", len(got), err)
+	}
+}
+
+// slow returns a stream whose next answer has 4 MiB, at so many bytes a second.
+func slow(t *testing.T, perSecond int) *changestream.Stream {
+	t.Helper()
 	servers := testserver.Start(t)
 	client, err := config.ConnectMongo(settings.Secret(servers.MongoURI))
 	if err != nil {
@@ -31,11 +59,6 @@ func TestStream_AnAnswerMayComeSlowly(t *testing.T) {
 		t.Fatalf("Read = %+v, %v, want no change", batch, err)
 	}
 	insertMany(t, events, []any{bson.D{{Key: "data", Value: strings.Repeat("x", 4<<20)}}})
-	testserver.SetWorld(t, servers, `{"mongodb":{"bytes_per_second":200000}}`)
-	if _, err := readSome(t.Context(), stream, 1); err != nil {
-		t.Fatal(err)
-	}
-	if state := stream.State(); state.Reopened != 0 {
-		t.Errorf("the stream was opened %d times again, want its answer to be waited for", state.Reopened)
-	}
+	testserver.SetWorld(t, servers, fmt.Sprintf(`{"mongodb":{"bytes_per_second":%d}}`, perSecond))
+	return stream
 }

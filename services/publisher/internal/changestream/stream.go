@@ -29,6 +29,7 @@ import (
 	"changerelay/services/publisher/internal/backoff"
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/relay"
+	"changerelay/services/publisher/internal/slowlink"
 )
 
 const (
@@ -230,11 +231,9 @@ func (s *Stream) poll(ctx context.Context) (bool, error) {
 	if s.stream.RemainingBatchLength() > 0 {
 		return s.stream.TryNext(ctx), s.stream.Err()
 	}
-	polling, cancel := context.WithTimeout(ctx, await+answerTimeout)
-	defer cancel()
 	before := s.stream.ID()
 	s.stream.SetBatchSize(s.batchSize())
-	found := s.stream.TryNext(polling)
+	found := s.stream.TryNext(slowlink.By(ctx, await+answerTimeout))
 	s.cursor = cmp.Or(s.stream.ID(), s.cursor)
 	if err := s.stream.Err(); err != nil {
 		return false, err

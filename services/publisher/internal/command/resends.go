@@ -147,7 +147,7 @@ func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.S
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
 		case r.Parts[i].Overrun >= overrunSaid:
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q has read its next documents %d times in vain, as too many changes passed meanwhile: "+
-				"create the index that publisher doctor names, or it goes on once less is written", name, r.Parts[i].Overrun))
+				"create the index that publisher doctor names, or raise MAX_IN_FLIGHT_BYTES or the memory limit that it comes from; or it goes on once less is written", name, r.Parts[i].Overrun))
 		case !r.Parts[i].Awaits.IsZero():
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is behind what is to be sent next: it goes on once the stream has passed %s; its checkpoint is at %s",
 				name, r.Parts[i].Awaits.Time().Format(time.RFC3339), placed(kept)))

@@ -129,7 +129,7 @@ func (r *Relay) begin(ctx context.Context, change Change, body int) (uint64, err
 
 // park keeps a change that cannot be sent, or refuses to go on, as configured. One
 // that is kept already, and is read again, takes no room. It returns only when the change is
-// kept, or ctx ends. One is parked at a time, so that no other takes the same room.
+// kept, or ctx ends.
 func (r *Relay) park(ctx context.Context, parked Parked) error {
 	if r.config.StopOnUnmappable {
 		return &UnsendableError{Position: parked.Change.Position, Reason: parked.Reason, Raw: parked.Change.Raw}

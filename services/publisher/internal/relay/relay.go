@@ -53,6 +53,9 @@ type Config struct {
 	// StopOnUnmappable ends the relay at a change that cannot be sent, instead
 	// of parking it.
 	StopOnUnmappable bool
+	// ParkAtOnce is how many changes are parked at once: one where their number is
+	// bounded, so that no other takes the same room. Less is one.
+	ParkAtOnce int
 }
 
 // Deps are what a relay works with.
@@ -99,7 +102,7 @@ func New(config Config, deps Deps) *Relay {
 		lanes:     newLanes(len(window.ring)),
 		turns:     newTurns(config.Mixed),
 		breaker:   newBreaker(),
-		parking:   make(chan struct{}, 1),
+		parking:   make(chan struct{}, max(config.ParkAtOnce, 1)),
 	}
 }
 

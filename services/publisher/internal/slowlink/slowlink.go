@@ -1,6 +1,10 @@
 // Package slowlink connects so that an answer which comes slowly is waited for. Whoever
 // reads sets a deadline whatever the size of the answer: over a slow link a large one
 // would be cut off, however often it is asked for.
+//
+// The driver of MongoDB does not look any more whether a context is cancelled once its time
+// is over, since the deadline of the connection ends what is read. Where that is moved, [By]
+// makes a context that can be cancelled all the while.
 package slowlink
 
 import (
@@ -60,3 +64,21 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// By returns a context that has a deadline, after so much time, for whoever bounds what is
+// read by it, but does not end with it: it ends when ctx does.
+func By(ctx context.Context, after time.Duration) context.Context {
+	deadline := time.Now().Add(after)
+	if earlier, bounded := ctx.Deadline(); bounded && earlier.Before(deadline) {
+		deadline = earlier
+	}
+	return due{Context: ctx, at: deadline}
+}
+
+type due struct {
+	context.Context
+	at time.Time
+}
+
+// Deadline implements context.Context.
+func (d due) Deadline() (time.Time, bool) { return d.at, true }

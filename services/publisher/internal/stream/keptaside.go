@@ -95,11 +95,14 @@ func (t *term) watchParked(ctx context.Context) {
 		if err := t.missParked(ctx); err != nil {
 			t.log.Debug().Err(err).Msg("parked changes not compared with the checkpoint")
 		}
+		if t.index > 0 {
+			continue // the first partition shows the count of all
+		}
 		before := t.counters.Parked()
 		if parked, err := t.countParked(ctx); err != nil {
 			t.log.Debug().Err(err).Msg("parked changes not counted")
 		} else {
-			t.tracker.CountParked(t.shownParked(parked), before)
+			t.tracker.CountParked(parked, before)
 		}
 	}
 }

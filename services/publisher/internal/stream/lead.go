@@ -121,7 +121,17 @@ func (s *Stream) relayConfig(term int64) relay.Config {
 		CheckpointInterval: s.config.CheckpointInterval,
 		DrainTimeout:       s.config.ShutdownTimeout / 2,
 		StopOnUnmappable:   s.config.OnUnmappable == "stop",
+		ParkAtOnce:         s.parkAtOnce(),
 	}
+}
+
+// parkAtOnce is how many changes may be parked at once: as many as are sent, where they are
+// not counted.
+func (s *Stream) parkAtOnce() int {
+	if s.config.ParkLimit > 0 {
+		return 1
+	}
+	return s.config.Senders
 }
 
 // halting reports whether an error is for an operator to resolve.

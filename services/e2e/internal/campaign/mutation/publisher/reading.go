@@ -7,8 +7,8 @@ func readingGuards() []guard.Guard {
 		{
 			Name:    "stream: a poll is bounded",
 			File:    changestream + "/stream.go",
-			Cut:     "polling, cancel := context.WithTimeout(ctx, await+answerTimeout)",
-			With:    "polling, cancel := context.WithCancel(ctx)",
+			Cut:     "s.stream.TryNext(slowlink.By(ctx, await+answerTimeout))",
+			With:    "s.stream.TryNext(slowlink.By(ctx, time.Hour))",
 			Package: changestream,
 			Tests:   []string{"TestSilence_ASilentStreamIsOpenedAgainAtItsOwnToken"},
 		},
@@ -19,6 +19,14 @@ func readingGuards() []guard.Guard {
 			With:    "\n\t_ = slowlink.Dialer{}",
 			Package: changestream,
 			Tests:   []string{"TestStream_AnAnswerMayComeSlowly"},
+		},
+		{
+			Name:    "stream: an answer that comes slowly can be cancelled all the while",
+			File:    slowlink + "/slowlink.go",
+			Cut:     "return due{Context: ctx, at: deadline}",
+			With:    "ctx, _ = context.WithDeadline(ctx, deadline)\n\treturn ctx",
+			Package: changestream,
+			Tests:   []string{"TestStream_AnAnswerThatComesSlowlyCanBeCancelled"},
 		},
 		{
 			Name:    "stream: bytes that come move the deadline",
