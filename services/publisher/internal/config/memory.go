@@ -91,7 +91,7 @@ func (c *Config) PaceCollector() {
 func (c *Config) softLimit(container int64) int64 {
 	alive := aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes + c.MaxInFlightBytes/windowShare
 	if container == 0 {
-		return alive
+		return max(alive, ours(usualLimit))
 	}
 	return min(alive, ours(container))
 }

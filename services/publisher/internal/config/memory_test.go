@@ -57,8 +57,8 @@ func TestSoftLimit_StaysBelowTheContainers(t *testing.T) {
 		partitions       int
 		want             int64
 	}{
-		"no container":                    {32 * mib, 0, 1, 104 * mib},
-		"no container, eight":             {24 * mib, 0, 8, 198 * mib},
+		"no container":                    {32 * mib, 0, 1, 256 * mib / 5 * 4},
+		"no container, large windows":     {128 * mib, 0, 4, 368 * mib},
 		"one with room":                   {32 * mib, 512 * mib, 1, 104 * mib},
 		"one with room, four":             {128 * mib, 512 * mib, 4, 368 * mib},
 		"one that the windows would fill": {512 * mib, 512 * mib, 1, 512 * mib / 5 * 4},
