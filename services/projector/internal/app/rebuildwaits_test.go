@@ -84,7 +84,7 @@ func TestRebuild_WhatThePublisherLeavesBehindIsNoFailure(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		pids, _ := os.ReadFile(left)
-		for _, pid := range strings.Fields(string(pids)) {
+		for pid := range strings.FieldsSeq(string(pids)) {
 			if n, err := strconv.Atoi(pid); err == nil {
 				_ = syscall.Kill(n, syscall.SIGKILL) // it would end by itself
 			}

@@ -66,9 +66,18 @@ func ordinary(t testing.TB) []byte {
 		Value: map[string]any{
 			"map": values, "keys": map[any]any{int64(1): true, amqp.UUID{}: 1.5}, "list": []any{[]any{}, []any{values}},
 			"arrays": []any{
-				[]int8{-1}, []uint16{1}, []int32{1, 70_000}, []uint64{1, 7_000_000_000}, []float64{1.5}, []bool{true, false},
-				[]string{"a", strings.Repeat("b", 300)}, []amqp.Symbol{"a", "b"}, [][]byte{{1}, {}}, []time.Time{now},
-				[]amqp.UUID{{1}, {2}}, []map[any]any{{"a": int32(1)}, {}, {int64(1): "b"}},
+				[]int8{-1},
+				[]uint16{1},
+				[]int32{1, 70_000},
+				[]uint64{1, 7_000_000_000},
+				[]float64{1.5},
+				[]bool{true, false},
+				[]string{"a", strings.Repeat("b", 300)},
+				[]amqp.Symbol{"a", "b"},
+				[][]byte{{1}, {}},
+				[]time.Time{now},
+				[]amqp.UUID{{1}, {2}},
+				[]map[any]any{{"a": int32(1)}, {}, {int64(1): "b"}},
 			},
 		},
 	}
@@ -238,8 +247,10 @@ func performed(wide bool, fields ...byte) []byte {
 // transfer is a frame with a part of a message.
 func transfer(l link, more, aborted bool, payload []byte) []byte {
 	is := map[bool]byte{true: trueCode, false: trueCode + 1}
-	fields := []byte{smallUintCode, byte(l.handle), smallUintCode, 9, 0xa0, 2, 0, 0x53, uint0Code, is[false], is[more],
-		nullCode, 0, smallUlongCode, 0x24, list0Code, nullCode, is[aborted]}
+	fields := []byte{
+		smallUintCode, byte(l.handle), smallUintCode, 9, 0xa0, 2, 0, 0x53, uint0Code, is[false], is[more],
+		nullCode, 0, smallUlongCode, 0x24, list0Code, nullCode, is[aborted],
+	}
 	return frame(l.channel, transferCode, append(performed(l.channel%2 == 0, fields...), payload...)...)
 }
 

@@ -17,7 +17,9 @@ func TestAtRest_TellsSkippedEventsThatAreExpectedFromOthers(t *testing.T) {
 	record := func(event, projection, action string, version int64, message any) bson.D {
 		return bson.D{
 			{Key: "_id", Value: bson.D{{Key: "aggregateId", Value: "a"}, {Key: "eventId", Value: event}, {Key: "projection", Value: projection}}},
-			{Key: "aggregateVersion", Value: version}, {Key: "action", Value: action}, {Key: "message", Value: message},
+			{Key: "aggregateVersion", Value: version},
+			{Key: "action", Value: action},
+			{Key: "message", Value: message},
 		}
 	}
 	whole := bson.D{{Key: "body", Value: "x"}}
