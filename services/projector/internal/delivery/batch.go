@@ -23,6 +23,9 @@ type batch struct {
 	// reason is why the item at the end does not go on, blamed the projection that is to
 	// blame, if one is.
 	reason, blamed string
+	// refused tells that a projection, or the store, refuses the event of the item at the end
+	// for its content: it would not be applied another time either.
+	refused bool
 	// err is why the rest has no verdicts and comes again.
 	err error
 
@@ -90,15 +93,16 @@ func (b *batch) cut(n int) { b.items, b.end = b.items[:n], n }
 
 // stop ends the batch before item n.
 func (b *batch) stop(n int, rest rest, reason string) {
-	b.end, b.rest, b.reason, b.blamed, b.err = n, rest, reason, "", nil
+	b.end, b.rest, b.reason, b.blamed, b.refused, b.err = n, rest, reason, "", false, nil
 }
 
-// refuse ends the batch before item n, which is not applied, and blames whom a
-// *projection.Failure blames.
+// refuse ends the batch before item n, which is not applied, and blames whom a failure
+// blames.
 func (b *batch) refuse(n int, why error) {
 	b.stop(n, poisoned, why.Error())
 	if failure, is := errors.AsType[*projection.Failure](why); is {
 		b.blamed = failure.Projection
+		b.refused = failure.Class == projection.Evaluate || failure.Class == projection.Store
 		if failure.Action == projection.Stop {
 			b.rest = stopping
 		}

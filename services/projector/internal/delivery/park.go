@@ -36,7 +36,7 @@ func (p *parker) park(ctx context.Context, b *batch) {
 
 // leave gives the session back before an item that only fills a version, and that can
 // not be taken yet. What follows waits behind it, unless it is what the item waits for, or
-// the item's event was discarded.
+// the item's event is refused and was discarded.
 func (p *parker) leave(ctx context.Context, b *batch) {
 	if passed, err := p.pass(ctx, b); passed || err != nil {
 		b.fail(b.end, cmp.Or(err, ErrLifted))
@@ -74,11 +74,12 @@ func (p *parker) pass(ctx context.Context, b *batch) (lifted bool, err error) {
 	return p.redrive(ctx, b)
 }
 
-// passDiscarded has a version that is filled pass by an event that it cannot apply, and that
-// an operator has discarded, and tells whether it has. The version goes on from there, as
-// the current one did.
+// passDiscarded has a version that is filled pass by an event that it refuses, and that an
+// operator has discarded, and tells whether it has. The version goes on from there, as the
+// current one did. An event that it may apply another time is waited for: a rebuild brings
+// back what was discarded.
 func (p *parker) passDiscarded(ctx context.Context, b *batch) (passed bool, err error) {
-	if b.rest == behind {
+	if !b.refused {
 		return false, nil
 	}
 	it := &b.items[b.end]

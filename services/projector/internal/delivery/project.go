@@ -28,6 +28,7 @@ func (p *projector) take(ctx context.Context, b *batch) {
 		case it.event == nil:
 		case it.change == nil:
 			b.stop(i, poisoned, it.problem)
+			b.refused = true
 		case ctx.Err() != nil:
 			b.fail(0, context.Cause(ctx))
 		default:

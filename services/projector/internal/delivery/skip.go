@@ -108,7 +108,7 @@ func (s *skips) refused(b *batch, r *RejectedError) {
 	tried := slices.ContainsFunc(its, func(w projection.Write) bool { return mine(w) && w.Skipped != nil })
 	if s.policed == nil || tried {
 		b.stop(n, poisoned, r.Reason)
-		b.blamed = name
+		b.blamed, b.refused = name, !tried && r.Class != ""
 		return
 	}
 	writes, err := s.policed.Skip(b.items[n].change, r.Class, r.Reason, name)

@@ -4,7 +4,10 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 
 // fillingGuards are the guards of what is resent for a version that is filled.
 func fillingGuards() []guard.Guard {
-	const passed = "TestFilling_PassesByWhatWasDiscarded"
+	const (
+		passed = "TestFilling_PassesByWhatWasDiscarded"
+		waits  = "TestFilling_WaitsForADiscardedEventThatItMayApply"
+	)
 	return []guard.Guard{
 		{
 			Name:    "rebuild: no other projection decides about what is resent for a version",
@@ -29,6 +32,54 @@ func fillingGuards() []guard.Guard {
 			With:    "{{Projection: b.aggregate, Keyed",
 			Package: delivery,
 			Tests:   []string{passed},
+		},
+		{
+			Name:    "rebuild: a discarded event that the version may apply is waited for",
+			File:    delivery + "/park.go",
+			Cut:     "if !b.refused {",
+			With:    "if b.rest == again {",
+			Package: delivery,
+			Tests:   []string{waits},
+		},
+		{
+			Name:    "rebuild: a discarded event of which processes died is waited for",
+			File:    delivery + "/batch.go",
+			Cut:     "failure.Class == projection.Evaluate || failure.Class == projection.Store",
+			With:    `failure.Class != ""`,
+			Package: delivery,
+			Tests:   []string{waits},
+		},
+		{
+			Name:    "rebuild: a discarded event is waited for while the order of its aggregate is in doubt",
+			File:    delivery + "/batch.go",
+			Cut:     "failure.Class == projection.Evaluate || failure.Class == projection.Store",
+			With:    "failure.Class != projection.Crash",
+			Package: delivery,
+			Tests:   []string{waits},
+		},
+		{
+			Name:    "rebuild: a discarded event is waited for where a record of it is what is refused",
+			File:    delivery + "/skip.go",
+			Cut:     "name, !tried && r.Class",
+			With:    "name, r.Class",
+			Package: delivery,
+			Tests:   []string{waits},
+		},
+		{
+			Name:    "rebuild: a discarded event is waited for in doubt of its order without policies, too",
+			File:    delivery + "/skip.go",
+			Cut:     `!tried && r.Class != ""`,
+			With:    "!tried",
+			Package: delivery,
+			Tests:   []string{waits},
+		},
+		{
+			Name:    "rebuild: a discarded event that cannot be read is passed by",
+			File:    delivery + "/project.go",
+			Cut:     "b.refused = true",
+			With:    "b.refused = false",
+			Package: delivery,
+			Tests:   []string{"TestFilling_PassesByWhatTheVersionRefuses"},
 		},
 		{
 			Name:    "rebuild: what the publisher's command line leaves behind is no failure",
