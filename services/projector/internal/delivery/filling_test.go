@@ -142,6 +142,17 @@ func TestFilling_PassesByWhatTheVersionRefuses(t *testing.T) {
 	}
 }
 
+// An event that the version does not follow is passed by, even if processes have died of it.
+func TestFilling_PassesByWhatItDoesNotFollow(t *testing.T) {
+	t.Parallel()
+	unheard := resent(t, "/orders_v2", []session.Message{message(t, "a", 2, "Unheard", `{}`)})
+	f := filled(t, true, withCrashNotes(killing{unheard[0].ID}, 2))
+	f.applied(t, unheard...)
+	if at := f.secondAt(t); at != "a-2" {
+		t.Errorf("the version is at %q, want that it has passed it by", at)
+	}
+}
+
 // What an operator has discarded may be an event that the version can apply, and a rebuild
 // brings it back: while something else is in the way, the version waits for it.
 func TestFilling_WaitsForADiscardedEventThatItMayApply(t *testing.T) {

@@ -240,6 +240,9 @@ func (ps Policed) Skip(c *Change, class Class, reason, name string) ([]Write, er
 	names := []string{name}
 	if name == "" {
 		names = ps.Followers(c.Type)
+		if c.Fills != "" && !slices.Contains(names, c.Fills) {
+			return ps.Projections.Decide(c)
+		}
 	}
 	var writes []Write
 	var worst *Failure

@@ -171,6 +171,28 @@ func TestPolicy_WhatFillsAVersionIsNotDeadLettered(t *testing.T) {
 	}
 }
 
+// A message that kills processes is passed by where it fills a version that does not follow
+// its event, whatever other projections do, and whatever the policy is: nothing of the
+// version runs for it.
+func TestPolicy_WhatAFilledVersionDoesNotFollowIsPassedBy(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"skip", "halt"} {
+		projections, err := projection.Parse("p.yaml", []byte(`projections:
+- {name: p, version: 2, collection: c, onError: `+policy+`, on: {Happened: {set: {n: data.n}}}}
+- {name: other, collection: other, onError: `+policy+`, on: {Unheard: {set: {n: data.n}}}}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := change(t, `{"n":1}`)
+		c.Type, c.Fills = "Unheard", "p_v2"
+		writes, err := projection.Policed{Projections: projections}.Skip(c, projection.Crash, "dead", "")
+		if err != nil || len(writes) != 1 || writes[0].Projection != "p_v2" || !writes[0].Passed || writes[0].Skipped != nil {
+			t.Errorf("%s: got %+v and %v, want the version to pass it by, with no record", policy, writes, err)
+		}
+	}
+}
+
 // What moves positions over an event that is skipped: the document's own, or the ledger's,
 // or both. A dead letter moves none: it may be put back.
 func TestPolicy_ASkipMovesThePositionAndADeadLetterDoesNot(t *testing.T) {

@@ -82,6 +82,14 @@ func fillingGuards() []guard.Guard {
 			Tests:   []string{"TestFilling_PassesByWhatTheVersionRefuses"},
 		},
 		{
+			Name:    "rebuild: what a version does not follow is passed by, also if processes died of it",
+			File:    projection + "/policy.go",
+			Cut:     `c.Fills != "" && !slices.Contains(names, c.Fills)`,
+			With:    `c.Fills == "never"`,
+			Package: projection,
+			Tests:   []string{"TestPolicy_WhatAFilledVersionDoesNotFollowIsPassedBy"},
+		},
+		{
 			Name:    "rebuild: what the publisher's command line leaves behind is no failure",
 			File:    command + "/rebuildresend.go",
 			Cut:     "errors.Is(err, exec.ErrWaitDelay)",
