@@ -1,13 +1,17 @@
 package delivery_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -150,6 +154,18 @@ func TestFilling_PassesByWhatItDoesNotFollow(t *testing.T) {
 	f.applied(t, unheard...)
 	if at := f.secondAt(t); at != "a-2" {
 		t.Errorf("the version is at %q, want that it has passed it by", at)
+	}
+}
+
+// What a version refuses, and nobody has discarded, or so long ago that it is not known any
+// more, is waited for, and the log says what lets the version go on.
+func TestFilling_SaysWhatEndsTheWait(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	f := filled(t, true, func(_ *delivery.Config, d *delivery.Deps) { d.Log = zerolog.New(&log) })
+	verdicts, err := f.Hold("a").Apply(t.Context(), resent(t, "/orders_v2", []session.Message{message(t, "a", 2, "Doubled", `{"n":"x"}`)}))
+	if !errors.Is(err, session.ErrNotYet) || len(verdicts) != 0 || !strings.Contains(log.String(), "onError: skip") {
+		t.Errorf("got %v, %v and %s, want it to wait, and what ends that", verdicts, err, log.String())
 	}
 }
 

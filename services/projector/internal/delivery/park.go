@@ -48,7 +48,7 @@ func (p *parker) leave(ctx context.Context, b *batch) {
 	}
 	event := b.items[b.end].event
 	p.deps.Log.Warn().Str("aggregate_id", b.aggregate).Str("event_id", event.ID).Str("reason", b.reason).
-		Msg("a version that is filled waits for an event, and its aggregate with it")
+		Msg("a version that is filled waits for an event, and its aggregate with it; where the projection cannot apply it, onError: skip lets the version go on")
 	b.fail(b.end, fmt.Errorf("fill a version with event %q of aggregate %q: %s: %w", event.ID, b.aggregate, b.reason, session.ErrNotYet))
 }
 

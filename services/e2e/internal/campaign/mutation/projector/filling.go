@@ -90,6 +90,14 @@ func fillingGuards() []guard.Guard {
 			Tests:   []string{"TestPolicy_WhatAFilledVersionDoesNotFollowIsPassedBy"},
 		},
 		{
+			Name:    "rebuild: the log says what lets a version go on that waits for an event",
+			File:    delivery + "/park.go",
+			Cut:     "onError: skip lets",
+			With:    "something lets",
+			Package: delivery,
+			Tests:   []string{"TestFilling_SaysWhatEndsTheWait"},
+		},
+		{
 			Name:    "rebuild: what the publisher's command line leaves behind is no failure",
 			File:    command + "/rebuildresend.go",
 			Cut:     "errors.Is(err, exec.ErrWaitDelay)",
