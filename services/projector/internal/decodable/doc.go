@@ -12,6 +12,10 @@
 // still comes to its link. go-amqp then ends the link with an error, as it does for every
 // message that it cannot decode. A message that it can decode is not changed.
 //
+// A message of several frames may be found too short only when its last frame comes, and
+// go-amqp has what is behind the size or the length at which it will stop. Where the next
+// message of that link comes, Conn ends the connection instead of handing it on.
+//
 // Refused although go-amqp could decode them are values nested deeper than 32, arrays of
 // several values without a byte of their own, and values that have the descriptor of an
 // error or a delivery state.

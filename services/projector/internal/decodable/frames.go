@@ -2,6 +2,7 @@ package decodable
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"net"
 	"strings"
@@ -19,9 +20,17 @@ type guarded struct {
 	frames frames
 }
 
+var errResumes = errors.New("a link goes on after a message that cannot be decoded and of which go-amqp was given " +
+	"a part; what it carried comes again on another connection")
+
 func (g *guarded) Read(b []byte) (int, error) {
+	if g.frames.resumes {
+		return 0, errResumes
+	}
 	n, err := g.Conn.Read(b)
-	g.frames.came(b[:n])
+	if g.frames.came(b[:n]); g.frames.resumes {
+		return 0, errResumes
+	}
 	return n, err
 }
 
@@ -54,6 +63,8 @@ type frames struct {
 	message       *walker
 	link          link
 	more, aborted bool
+	// resumes tells that go-amqp would resume within a message, and may not be given what came.
+	resumes bool
 
 	present walker // of messages in one frame
 	// kept are messages of which more frames come, and those that were refused, by the link
@@ -192,6 +203,10 @@ func (f *frames) transfers(channel uint16, p parts) {
 		f.message = &f.present
 		f.message.reset(f.answering[f.link])
 	}
+	f.resumes = f.resumes || f.message.left
+	if !f.more {
+		f.message.end = f.message.at + int64(f.left)
+	}
 }
 
 // attaches notes a link that begins (AMQP 1.0, sections 2.7.3 and 3.5.3).
@@ -267,7 +282,7 @@ func (f *frames) end(last []byte) {
 func (f *frames) ends(last []byte) {
 	m := f.message
 	if !f.more && !f.aborted && !m.whole() {
-		m.bad = true
+		m.bad, m.left = true, m.reach > m.at
 		overwrite(last)
 		if id := f.sessions[f.link]; id != "" && f.refused != nil {
 			f.refused(id)

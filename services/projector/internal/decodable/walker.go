@@ -42,6 +42,7 @@ const (
 // at the beginning of one.
 type walker struct {
 	bad  bool // the message is refused
+	left bool // what go-amqp has not decoded of it begins before what was overwritten
 	step step
 	then then
 	// wanted is how many bytes of the number that is read have not come, and number what they
@@ -49,13 +50,16 @@ type walker struct {
 	wanted, width uint8
 	number        uint64
 	skip          int64 // bytes that are no constructors, and come next
-	// at is how many bytes have come, and reach up to where there have to be any.
-	at, reach int64
-	section   byte
-	count     uint32 // of an array
-	elements  uint32 // of an array that have not come and have a length each
-	depth     int
-	open      [depthMost]open
+	// at is how many bytes have come, and reach up to where there have to be any. end is how
+	// many there are; 0 before that is known. Where reach came to be beyond the end before that
+	// was known, go-amqp stops at a size or a length that it was given, before what is
+	// overwritten, and decodes the bytes behind it as sections once another message comes.
+	at, reach, end int64
+	section        byte
+	count          uint32 // of an array
+	elements       uint32 // of an array that have not come and have a length each
+	depth          int
+	open           [depthMost]open
 
 	answers bool // the message is an answer of $management, which may carry messages
 	peeked  bool // what is passed over is such a message
@@ -82,6 +86,7 @@ func (w *walker) walk(piece []byte) {
 	for i := 0; i < len(piece); {
 		if w.bad {
 			overwrite(piece[i:])
+			w.at += int64(len(piece) - i)
 			return
 		}
 		if w.skip > 0 {
@@ -101,8 +106,9 @@ func (w *walker) walk(piece []byte) {
 			continue
 		}
 		w.at++
-		if !w.take(piece[i]) {
+		if !w.take(piece[i]) || w.bad {
 			w.bad = true
+			w.at--
 			continue // with this byte
 		}
 		i++
@@ -142,7 +148,7 @@ func overwrite(piece []byte) {
 
 // whole tells whether the message may end here.
 func (w *walker) whole() bool {
-	return !w.bad && w.step == atSection && w.skip == 0 && w.reach <= w.at
+	return !w.bad && w.step == atSection && w.reach <= w.at
 }
 
 // take follows one byte, and tells whether go-amqp may be given it.
@@ -171,6 +177,16 @@ func (w *walker) take(b byte) bool {
 // read has a number of so many bytes come next.
 func (w *walker) read(bytes uint8, then then) {
 	w.step, w.then, w.wanted, w.number = inNumber, then, bytes, 0
+	w.needs(w.at + int64(bytes))
+}
+
+// needs notes up to where there have to be bytes, and refuses the message where there are not.
+func (w *walker) needs(upTo int64) {
+	if w.end > 0 && upTo > w.end {
+		w.bad = true
+		return
+	}
+	w.reach = max(w.reach, upTo)
 }
 
 // known goes on after a number.
@@ -277,7 +293,7 @@ func (w *walker) enter(o open) bool {
 
 // fits notes what go-amqp asks of the size and the count of a list or an array.
 func (w *walker) fits(size, count uint32) bool {
-	w.reach = max(w.reach, w.at-int64(w.width)+int64(size))
+	w.needs(w.at - int64(w.width) + int64(size))
 	return count <= countMost && int64(count) <= int64(size)-int64(w.width)
 }
 
@@ -295,7 +311,7 @@ func (w *walker) listOf(size, count uint32) bool {
 // mapOf goes on after a map's size and count. go-amqp asks less of them than of a list's, and
 // decodes a pair too where the count is odd.
 func (w *walker) mapOf(size, count uint32) bool {
-	w.reach = max(w.reach, w.at-int64(w.width)+int64(size), w.at+int64(count))
+	w.needs(max(w.at-int64(w.width)+int64(size), w.at+int64(count)))
 	keys := hashable
 	if w.depth == 0 && w.section == appPropertiesCode {
 		keys = text
@@ -312,7 +328,7 @@ func (w *walker) arrayOf(b byte) bool {
 		// Many that have no bytes would take memory that the message has nothing for.
 		return c.is&(null|listed) == 0 && (c.width > 0 || w.count < 2)
 	case variable:
-		w.reach = max(w.reach, w.at-1+2*int64(w.count)) // as go-amqp counts
+		w.needs(w.at - 1 + 2*int64(w.count)) // as go-amqp counts
 		w.width, w.elements = c.width, w.count
 		if w.count == 0 {
 			w.done()
@@ -329,6 +345,7 @@ func (w *walker) arrayOf(b byte) bool {
 // pass has bytes come next that are no constructors, and end a value.
 func (w *walker) pass(bytes int64) {
 	w.skip = bytes
+	w.needs(w.at + bytes)
 	switch {
 	case bytes == 0:
 		w.passed()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"changerelay/services/projector/internal/decodable"
 	"changerelay/services/projector/internal/session"
 )
 
@@ -30,7 +31,7 @@ type receiver struct {
 	rate      *rate
 	each      int64 // what a message may weigh, in bytes
 	leftovers *sync.WaitGroup
-	refused   *refused
+	refused   *decodable.Refused
 }
 
 func (r *receiver) SessionID() string { return r.sessionID }
@@ -66,7 +67,7 @@ func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.M
 	if err != nil {
 		err = fmt.Errorf("receive from session %q: %w", r.sessionID, err)
 	}
-	return messages, r.refused.orUndecodable(r.sessionID, err)
+	return messages, r.orUndecodable(err)
 }
 
 // RenewLock implements session.Receiver. The client writes LockedUntil without
@@ -98,7 +99,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	if err == nil {
 		return nil
 	}
-	return r.refused.orUndecodable(r.sessionID, err)
+	return r.orUndecodable(err)
 }
 
 // errNotSettled ends a settlement that the client may try again.

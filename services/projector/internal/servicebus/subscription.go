@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/rs/zerolog"
 
+	"changerelay/services/projector/internal/decodable"
 	"changerelay/services/projector/internal/namespace"
 	"changerelay/services/projector/internal/session"
 )
@@ -65,7 +66,7 @@ type Subscription struct {
 	// rate is shared by all sessions, which share what the network carries.
 	rate rate
 	// refused are sessions of which a message cannot be decoded.
-	refused refused
+	refused decodable.Refused
 }
 
 var _ session.Acceptor = (*Subscription)(nil)
@@ -90,7 +91,7 @@ func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	way := &singleUse{access: &access, ended: ended, refused: s.refused.note}
+	way := &singleUse{access: &access, ended: ended, refused: s.refused.Note}
 	options := &azservicebus.ClientOptions{
 		ApplicationID:    "change-relay-projector",
 		NewWebSocketConn: way.connect,
@@ -125,7 +126,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	if err == nil {
 		s.reached.Store(true)
 		conn.trust()
-		s.refused.forget(inner.SessionID())
+		s.refused.Forget(inner.SessionID())
 		return &receiver{
 			inner:     inner,
 			sessionID: inner.SessionID(),

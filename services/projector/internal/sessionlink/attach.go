@@ -81,6 +81,7 @@ func (w *wire) attachOnce(ctx context.Context, wait time.Duration) (*receiver, e
 		w.drop(ctx, lane)
 		return nil, errNoID
 	}
+	w.refused.Forget(id)
 	r := &receiver{wire: w, lane: lane, link: link, sessionID: id, came: came}
 	if ticks, ok := link.Properties()[lockedUntil].(int64); ok {
 		r.granted = time.Unix(0, (ticks-ticksAtEpoch)*100)

@@ -334,12 +334,14 @@ func (r *receiver) failed(to string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s session %q: %w", to, r.sessionID, orUndecodable(err))
+	return fmt.Errorf("%s session %q: %w", to, r.sessionID, r.orUndecodable(err))
 }
 
 // orUndecodable is err, as a session.ErrUndecodable where a message could not be decoded.
-func orUndecodable(err error) error {
-	if namespace.Undecodable(err) {
+// The connection may end for it before the link has (decodable.Conn).
+func (r *receiver) orUndecodable(err error) error {
+	_, over := errors.AsType[*amqp.ConnError](err)
+	if namespace.Undecodable(err) || over && r.wire.refused.Has(r.sessionID) {
 		return fmt.Errorf("%w: %w", session.ErrUndecodable, err)
 	}
 	return err

@@ -43,7 +43,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	case onLink && endsLink(err):
 		// Even where it ends because the service throttles, waiting does not bring it back.
 		r.doubted.Store(true)
-		return orUndecodable(err)
+		return r.orUndecodable(err)
 	case err == nil:
 		r.wire.heard()
 		r.settled.Add(1)
@@ -54,7 +54,7 @@ func (r *receiver) Settle(ctx context.Context, m session.Message, v session.Verd
 	default:
 		r.doubted.Store(true)
 	}
-	return orUndecodable(orBusy(err))
+	return r.orUndecodable(orBusy(err))
 }
 
 // disposeWithin settles a delivery on its link, and ends with ctx: go-amqp's disposition

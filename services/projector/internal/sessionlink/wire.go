@@ -10,6 +10,8 @@ import (
 
 	"github.com/Azure/go-amqp"
 	"github.com/rs/zerolog"
+
+	"changerelay/services/projector/internal/decodable"
 )
 
 const (
@@ -41,6 +43,7 @@ type wire struct {
 	conn       *amqp.Conn
 	pace       *pace
 	frames     *frames
+	refused    *decodable.Refused
 	claims     *claims
 	management *node
 	stop       context.CancelFunc
@@ -57,7 +60,8 @@ type wire struct {
 
 // openWire connects and proves who comes.
 func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, error) {
-	socket, err := cfg.Access.Dial(ctx, nil)
+	refused := new(decodable.Refused)
+	socket, err := cfg.Access.Dial(ctx, refused.Note)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Service Bus: %w", err)
 	}
@@ -72,7 +76,7 @@ func openWire(ctx context.Context, cfg *Config, log zerolog.Logger) (*wire, erro
 		return nil, fmt.Errorf("connect to Service Bus: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried), frames: &stream.frames}
+	w := &wire{cfg: cfg, log: log, conn: conn, stop: stop, pace: newPace(cfg.Linger, &stream.carried), frames: &stream.frames, refused: refused}
 	w.leastTrip.Store(int64(time.Since(asked))) // of several, until a lane shows less
 	cbs := newNode(conn, "$cbs", &w.running, nil)
 	w.claims = newClaims(cfg, cbs, w.replace, log)

@@ -29,5 +29,29 @@ func decodableGuards() []guard.Guard {
 			Package: decodable,
 			Tests:   []string{"TestWalker_FollowsPeekedMessages"},
 		},
+		{
+			Name:    "decodable: the connection ends before go-amqp resumes within a message",
+			File:    decodable + "/frames.go",
+			Cut:     "f.resumes = f.resumes || f.message.left",
+			With:    "f.resumes = false",
+			Package: decodable,
+			Tests:   []string{"TestFrames_LetNothingResumeInAMessage"},
+		},
+		{
+			Name:    "decodable: a message in one frame is refused at the size that is beyond its end",
+			File:    decodable + "/frames.go",
+			Cut:     "f.message.end = f.message.at + int64(f.left)",
+			With:    "f.message.end = 0",
+			Package: decodable,
+			Tests:   []string{"TestFrames_KeepTheConnectionWhereNothingResumes"},
+		},
+		{
+			Name:    "sessionlink: a refused message that ends the connection is of its session",
+			File:    sessionlink + "/receiver.go",
+			Cut:     " || over && r.wire.refused.Has(r.sessionID)",
+			With:    " || over && false",
+			Package: sessionlink,
+			Tests:   []string{"TestReceiver_ARefusedMessageThatEndsTheConnectionIsOfItsSession"},
+		},
 	}
 }

@@ -280,7 +280,7 @@ func sessionGuards() []guard.Guard {
 		{
 			Name:    "session: a message that cannot be decoded is known as one",
 			File:    sessionlink + "/receiver.go",
-			Cut:     "to, r.sessionID, orUndecodable(err))",
+			Cut:     "to, r.sessionID, r.orUndecodable(err))",
 			With:    "to, r.sessionID, err)",
 			Package: app,
 			Tests:   []string{"TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid"},
