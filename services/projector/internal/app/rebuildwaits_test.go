@@ -67,29 +67,35 @@ func TestRebuild_WaitsForNoAggregateThatHasAKeysName(t *testing.T) {
 	until(t, "the last is counted", func() bool { return strings.HasPrefix(r.sees(t, "totals", "all"), "5 ") })
 }
 
-// What runs the publisher's command line may leave programs behind that keep its output open.
-// It has succeeded all the same.
-func TestRebuild_WhatThePublisherLeavesBehindIsNoFailure(t *testing.T) {
-	r := newRebuilding(t, "rebuild-behind")
-	send(t, r.topic, happens("a", 1)...)
-	r.awaitSees(t, "orders", "a", "1 1 [1]")
-	left := filepath.Join(r.dir, "left")
-	script, err := os.ReadFile(r.publisher)
+// leavesBehind has a script of the publisher's command line begin a program that keeps its
+// output open, and end as more says, or with success.
+func leavesBehind(t *testing.T, publisher string, more ...string) {
+	t.Helper()
+	script, err := os.ReadFile(publisher) //nolint:gosec // it is the test's
 	if err != nil {
 		t.Fatal(err)
 	}
-	script = append(script, "sleep 600 &\necho $! >>left\n"...)
-	if err := os.WriteFile(r.publisher, script, 0o700); err != nil { //nolint:gosec // it is run
+	script = append(script, "sleep 600 &\necho $! >>left\n"+strings.Join(more, "\n")+"\n"...)
+	if err := os.WriteFile(publisher, script, 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		pids, _ := os.ReadFile(left)
+		pids, _ := os.ReadFile(filepath.Join(filepath.Dir(publisher), "left"))
 		for pid := range strings.FieldsSeq(string(pids)) {
 			if n, err := strconv.Atoi(pid); err == nil {
 				_ = syscall.Kill(n, syscall.SIGKILL) // it would end by itself
 			}
 		}
 	})
+}
+
+// What runs the publisher's command line may leave programs behind that keep its output open.
+// It has succeeded all the same.
+func TestRebuild_WhatThePublisherLeavesBehindIsNoFailure(t *testing.T) {
+	r := newRebuilding(t, "rebuild-behind")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	leavesBehind(t, r.publisher)
 	done := r.begin(t, "--grace", "0s")
 	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
 	send(t, r.topic, again(2, happens("a", 1))...)

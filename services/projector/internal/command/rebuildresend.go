@@ -181,7 +181,7 @@ func (r *rebuilding) publisher(ctx context.Context, args ...string) ([]byte, err
 	var stdout, stderr bytes.Buffer
 	run := exec.CommandContext(ctx, words[0], words[1:]...)
 	run.Stdout, run.Stderr = &stdout, &stderr
-	run.WaitDelay = time.Second // what it has begun may keep them open
+	run.WaitDelay = outliving
 	if err := run.Run(); err != nil && !leftBehind(err) {
 		return stdout.Bytes(), fmt.Errorf("run %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(stderr.String()))
 	}

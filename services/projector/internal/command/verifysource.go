@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/verify"
@@ -43,22 +42,18 @@ func (p publishedEvents) Messages(ctx context.Context, s verify.Selection, each 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	run := exec.CommandContext(ctx, words[0], words[1:]...)
-	run.WaitDelay = time.Second
 	var stderr bytes.Buffer
 	run.Stderr = &stderr
-	stdout, err := run.StdoutPipe()
-	if err == nil {
-		err = run.Start()
-	}
+	printed, err := begin(run)
 	if err != nil {
 		return 0, fmt.Errorf("run %s events: %w", p.publisher, err)
 	}
-	unmappable, err := readEvents(stdout, each)
+	unmappable, err := readEvents(printed, each)
 	if err != nil && !errors.Is(err, errCutShort) {
 		cancel() // it would wait for somebody to read
 	}
-	if runErr := run.Wait(); runErr != nil && !leftBehind(runErr) && (err == nil || errors.Is(err, errCutShort)) {
-		err = fmt.Errorf("run %s events: %w: %s", p.publisher, runErr, strings.TrimSpace(stderr.String()))
+	if failure := printed.close(); failure != nil && (err == nil || errors.Is(err, errCutShort)) {
+		err = fmt.Errorf("run %s events: %w: %s", p.publisher, failure, strings.TrimSpace(stderr.String()))
 	}
 	if ctx.Err() != nil && err == nil {
 		err = context.Cause(ctx)

@@ -282,7 +282,7 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what the publisher's command line has begun is not waited for",
 			File:    command + "/rebuildresend.go",
-			Cut:     "run.WaitDelay = time.Second",
+			Cut:     "run.WaitDelay = outliving",
 			With:    "run.WaitDelay = 0",
 			Package: app,
 			Tests:   []string{"TestRebuild_WaitsForNothingThatOutlivesThePublisher"},

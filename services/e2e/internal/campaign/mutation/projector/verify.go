@@ -14,6 +14,7 @@ func verifyGuards() []guard.Guard {
 		kept     = "TestVerify_OfAFileComparesWhatHasNotChangedSince"
 		halted   = "TestVerify_MendsAHaltedAggregateUpToItsHaltWhereThatIsWanted"
 		leaves   = "TestVerify_RemovesWhatADeadRunHasLeft"
+		behind   = "TestVerify_WaitsForNothingThatThePublisherLeavesBehind"
 		replaces = "TestReplace_ChangesNothingThatHasMovedOn"
 		rebuilt  = "TestVerify_ComparesWhatReadersSee"
 		grace    = "TestVerify_ComparesWhatReadersSeeWhileTheOldDocumentsAreKept"
@@ -90,6 +91,30 @@ func verifyGuards() []guard.Guard {
 			With:    "return unmappable, nil",
 			Package: app,
 			Tests:   []string{kept, leaves},
+		},
+		{
+			Name:    "verify: a publisher that leaves a program behind has not failed",
+			File:    command + "/publisheroutput.go",
+			Cut:     "if leftBehind(o.err) {",
+			With:    "if leftBehind(o.err) && false {",
+			Package: app,
+			Tests:   []string{behind},
+		},
+		{
+			Name:    "verify: what the publisher leaves behind is not waited for",
+			File:    command + "/publisheroutput.go",
+			Cut:     "\t\t_ = from.SetReadDeadline(time.Now()) // a read that is under way begins anew\n",
+			With:    "",
+			Package: app,
+			Tests:   []string{behind},
+		},
+		{
+			Name:    "verify: what the publisher has printed is read, however late",
+			File:    command + "/publisheroutput.go",
+			Cut:     "_ = o.from.SetReadDeadline(time.Now().Add(outliving)) //",
+			With:    "_ = o.from //",
+			Package: command,
+			Tests:   []string{"TestOutput_IsReadAfterTheEndOfTheCommandLine"},
 		},
 		{
 			Name:    "verify: a discarded event is in no document",
