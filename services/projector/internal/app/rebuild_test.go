@@ -135,9 +135,23 @@ func (r *rebuilding) status(t *testing.T, projection string, version int, state 
 	return fmt.Sprintf(`{"id":"r1","state":%q,"group":"/%s_v%d","why":%q,"sent":5,"failed":%d}`+"\n", state, projection, version, records[at].Purpose(), failed)
 }
 
+// write has the publisher's command line print resends, the last one first, with the numbers
+// that they have where none is lost.
 func (r *rebuilding) write(t *testing.T, status string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(r.dir, "new"), []byte(status), 0o600); err != nil {
+	var numbered strings.Builder
+	for left := strings.Count(status, "\n"); left > 0; left-- {
+		line, rest, _ := strings.Cut(status, "\n")
+		fmt.Fprintf(&numbered, `{"number":%d,%s`+"\n", left, line[1:])
+		status = rest
+	}
+	r.prints(t, numbered.String())
+}
+
+// prints has the publisher's command line print lines of resends.
+func (r *rebuilding) prints(t *testing.T, lines string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, "new"), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(filepath.Join(r.dir, "new"), filepath.Join(r.dir, "status")); err != nil {

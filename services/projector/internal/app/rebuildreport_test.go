@@ -113,6 +113,49 @@ func TestRebuild_ResentWithoutAReportSaysWhatToType(t *testing.T) {
 	}
 }
 
+// A resend that is not in what the publisher's command line prints may be one that has left
+// something out.
+func TestRebuild_ThePublisherPrintsAllResendsSinceItBegan(t *testing.T) {
+	r := newRebuilding(t, "rebuild-lost")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1))...)
+	const stranger = `{"id":"r0","number":1,"state":"done","group":"other","sent":3,"failed":0}` + "\n"
+	of := func(n int) string {
+		return with(r.status(t, "orders", 2, "done", 0), fmt.Sprintf(`"number":%d`, n))
+	}
+	const lacks = "does not have all resends since the rebuild began"
+	asked := r.asked()
+	looks := func() {
+		t.Helper()
+		looked := r.looked()
+		until(t, "it looks again", func() bool { return r.looked() > looked+1 })
+	}
+	r.prints(t, of(2))
+	looks()
+	r.says(t, 2, "running")
+	looks()
+	r.prints(t, of(3)+stranger)
+	looks()
+	if o := ends(t, r.begin(t)); o.err == nil || !strings.Contains(o.err.Error(), lacks) {
+		t.Errorf("begun with a gap: got %v after %v, want to hear of it", o.err, o.lines)
+	}
+	if o := ends(t, r.begin(t, "--grace", "0s", "--force")); o.err != nil {
+		t.Errorf("forced: got %v after %v, want it done", o.err, o.lines)
+	}
+	if lines, err := runCommand(t, "ledger"); err != nil || !strings.Contains(fmt.Sprint(lines), lacks) {
+		t.Errorf("ledger: got %v and %v, want what was decided with --force", lines, err)
+	}
+	if o := ends(t, done); o.err == nil || strings.Count(fmt.Sprint(o.lines), lacks) != 2 {
+		t.Errorf("without the first one, then with a gap: got %v after %v, want it to wait twice, and to say why", o.err, o.lines)
+	}
+	if got := r.asked(); got != asked {
+		t.Errorf("asked: got %s, want nothing more than %s", got, asked)
+	}
+}
+
 // What was resent for the version since the rebuild began, and before it had asked for that
 // itself, may have come to projectors of which some knew of the version.
 func TestRebuild_WhatWasResentBeforeItsOwnResendCounts(t *testing.T) {
@@ -123,13 +166,16 @@ func TestRebuild_WhatWasResentBeforeItsOwnResendCounts(t *testing.T) {
 	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
 	const early = `{"id":"r0","state":%q,"group":"/orders_v2","why":"a guess","selection":%s,"ended_at":%q,"sent":%d,"failed":0}` + "\n"
 	const some, none = `{"where":"{}"}`, "null"
-	after, before := time.Now().Add(time.Second).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	at := func(from time.Duration) string { return time.Now().Add(from).UTC().Format(time.RFC3339) }
+	after, apart, before := at(time.Second), at(-4*time.Minute), at(-time.Hour)
 	own := r.status(t, "orders", 2, "done", 0)
 	send(t, r.topic, again(2, happens("a", 1, 2, 3))...)
 	r.write(t, own+fmt.Sprintf(early, "done", some, after, 2))
 	stopsFor(t, ends(t, done), "resend r0 was for the version before this rebuild had asked for one")
 	r.write(t, own+fmt.Sprintf(early, "cancelled", `{"since":"2026-01-01T00:00:00Z"}`, after, 1))
 	stopsFor(t, ends(t, r.begin(t)), "resend r0 was for the version")
+	r.write(t, own+fmt.Sprintf(early, "done", some, apart, 2))
+	stopsFor(t, ends(t, r.begin(t)), "resend r0 was for the version") // by a clock that may be behind
 	r.write(t, own+fmt.Sprintf(early, "done", none, before, 3)+fmt.Sprintf(early, "done", some, before, 2))
 	if o := ends(t, r.begin(t, "--grace", "0s")); o.err != nil {
 		t.Errorf("with what had ended before the rebuild began: got %v after %v", o.err, o.lines)

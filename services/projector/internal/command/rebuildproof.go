@@ -187,20 +187,23 @@ func (r *rebuilding) doubts() (doubts []string) {
 	if slices.ContainsFunc(r.report, func(s contract.ResendStatus) bool { return s.Stream != first.Stream || s.Source != first.Source }) {
 		doubts = append(doubts, "the report is of several streams: hand on that of the one whose publisher has resent for the version")
 	}
-	if r.cut() {
-		doubts = append(doubts, "the report does not have all resends since the rebuild began: "+r.reports())
+	if r.cut(r.report) {
+		doubts = append(doubts, "the report "+lacksResends+": "+r.reports())
 	}
 	return doubts
 }
 
-// cut tells whether the report lacks resends since the rebuild began: their numbers have no
-// gaps.
-func (r *rebuilding) cut() bool {
-	for i, s := range r.report {
+// lacksResends is said of a list of resends that is cut.
+const lacksResends = "does not have all resends since the rebuild began, of which one may have left something out"
+
+// cut tells whether resends, the last one first, lack some since the rebuild began: their
+// numbers have no gaps.
+func (r *rebuilding) cut(all []contract.ResendStatus) bool {
+	for i, s := range all {
 		switch {
 		case r.past(s) || s.Number == 1:
 			return false
-		case i+1 == len(r.report) || r.report[i+1].Number != s.Number-1:
+		case i+1 == len(all) || all[i+1].Number != s.Number-1:
 			return true
 		}
 	}

@@ -69,7 +69,10 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
 		all, err := r.resends(ctx)
-		sent := r.meant(all)
+		sent, lacking := r.meant(all), r.lacking(all)
+		if len(lacking) > 0 && !r.o.force {
+			err = errors.New(lacking[0])
+		}
 		var status *contract.ResendStatus
 		if err == nil {
 			status, err = r.carriedOut(ctx, lastWhole(sent.own))
@@ -89,11 +92,19 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 				return false, nil, err
 			}
 		}
-		refused = r.leftOut(sent)
+		refused = slices.Concat(lacking, r.leftOut(sent))
 		status.ReportedAt = time.Time{} // the line is new only where the resend has gone on
 		return status.Ended(), &rebuildStep{Step: "resend", Resend: status}, nil
 	})
 	return refused, err
+}
+
+// lacking says that what the publisher's command line has printed of its resends is cut.
+func (r *rebuilding) lacking(all []contract.ResendStatus) []string {
+	if !r.cut(all) {
+		return nil
+	}
+	return []string{fmt.Sprintf("what %s resend status prints %s: --force goes on without those that are lost", r.o.publisher, lacksResends)}
 }
 
 // carriedOut is a resend, but nil where the command is gone that began it: nobody else goes

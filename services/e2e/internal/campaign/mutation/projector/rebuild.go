@@ -146,8 +146,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what one resend has left out is filled by no later one",
 			File:    command + "/rebuildresend.go",
-			Cut:     "refused = r.leftOut(sent)",
-			With:    "refused = r.leftOut(sentFor{own: []contract.ResendStatus{*status}})",
+			Cut:     "slices.Concat(lacking, r.leftOut(sent))",
+			With:    "r.leftOut(sentFor{own: []contract.ResendStatus{*status}})",
 			Package: app,
 			Tests:   []string{leftHole},
 		},
