@@ -182,13 +182,13 @@ func (r *rebuilding) doubts() (doubts []string) {
 	}
 	first := &r.report[0]
 	if at := first.ReportedAt; !at.IsZero() && (time.Since(at) > reportAge || at.Before(r.record.BeganAt.Add(-clocksApart))) {
-		doubts = append(doubts, fmt.Sprintf("the report is of %s, and there may have been resends since: %s", at.UTC().Format(time.RFC3339), r.reports()))
+		doubts = append(doubts, fmt.Sprintf("the report is of %s, by the publisher's clock, and there may have been resends since: %s; where it is new, the clocks of both command lines differ by too much: set them right, or use --force", at.UTC().Format(time.RFC3339), r.reports()))
 	}
 	if slices.ContainsFunc(r.report, func(s contract.ResendStatus) bool { return s.Stream != first.Stream || s.Source != first.Source }) {
 		doubts = append(doubts, "the report is of several streams: hand on that of the one whose publisher has resent for the version")
 	}
 	if r.cut(r.report) {
-		doubts = append(doubts, "the report "+lacksResends+": "+r.reports())
+		doubts = append(doubts, "the report "+lacksResends+": "+r.reports()+"; where that has a gap, too, a record was lost, and --force goes on without it")
 	}
 	return doubts
 }
