@@ -82,9 +82,8 @@ func trusting(t *testing.T, management string) *http.Transport {
 	return transport
 }
 
-// layOut makes a topic with a subscription that is sound, and another without
-// sessions, which is called plain.
-func layOut(t *testing.T, topic string) *admin.Client {
+// management is a client of the management of the shared broker.
+func management(t *testing.T) *admin.Client {
 	t.Helper()
 	management, err := admin.NewClientFromConnectionString(servers.ServiceBus, &admin.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: trusting(t, servers.ManagementURL)}},
@@ -92,6 +91,14 @@ func layOut(t *testing.T, topic string) *admin.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return management
+}
+
+// layOut makes a topic with a subscription that is sound, and another without
+// sessions, which is called plain.
+func layOut(t *testing.T, topic string) *admin.Client {
+	t.Helper()
+	management := management(t)
 	yes, no, never := true, false, new("P10675199DT2H48M5.4775807S")
 	if _, err := management.CreateTopic(t.Context(), topic, &admin.CreateTopicOptions{Properties: &admin.TopicProperties{
 		RequiresDuplicateDetection: &yes, DuplicateDetectionHistoryTimeWindow: new("PT10M"), DefaultMessageTimeToLive: never,
