@@ -18,6 +18,9 @@ const timestampTag = "82"
 // tokenEnd is the last byte of a resume token, as a complete one has it.
 const tokenEnd = "04"
 
+// objectEnd is the last byte of an object, such as the one that names a change.
+const objectEnd = "00"
+
 // Whole reports whether a position's token may be complete: one that was cut off
 // somewhere is in general not. The source knows for sure.
 func Whole(position contract.Position) bool {
@@ -51,7 +54,7 @@ func PositionOf(token []byte) contract.Position {
 // fragment's number, from 0, comes behind it as an integer of one byte (resume_token.cpp
 // and key_string.cpp of the server).
 func Unsplit(position contract.Position) contract.Position {
-	const objectEnd, zero, oneByte = "00", "29", "2B"
+	const zero, oneByte = "29", "2B"
 	named, ended := strings.CutSuffix(string(position), tokenEnd)
 	n := len(named)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -36,8 +37,11 @@ func (s Source) watchSplit(
 // splitOtherwise reports whether the source has the change of a token that a server that
 // splits changes does not find. It finds the token only while the change is split as it
 // was, and that rests on the documents that are looked up for it: it may be split no
-// more, or only now.
+// more, or only now. A token that was cut off does not end with what names a change.
 func (s Source) splitOtherwise(ctx context.Context, token []byte) (bool, error) {
+	if !strings.HasSuffix(string(PositionOf(token)), objectEnd+tokenEnd) {
+		return false, nil
+	}
 	found, err := s.has(ctx, timeOf(PositionOf(token)))
 	if classify(err) != nil {
 		return false, nil // its history is gone
