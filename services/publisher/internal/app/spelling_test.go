@@ -81,7 +81,7 @@ func TestSpelling_ACopyThatMayHavePassedAnEarlierVersionHalts(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.writeAs(t, "42", 2, 2)
-	p := run(t, configured(servers, func(c *config.Config) { c.StartAt = "snapshot" }))
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt, c.HealMargin = "snapshot", time.Hour }))
 	shown := p.await(t, "the copy to halt", func(s status.Status) bool { return s.State == "halted" })
 	if !strings.Contains(shown.LastError, "which the copy has passed") {
 		t.Errorf("last error is %q, want it to say that the copy has passed the earlier one", shown.LastError)
