@@ -201,16 +201,16 @@ type Handler struct {
 	deps   Deps
 	counts Counts
 	holds  atomic.Int64
-	// lasting and suspects are common to all holds: see guard.
-	lasting  lasting
-	suspects chan struct{}
+	// lasting and trial are common to all holds: see guard.
+	lasting lasting
+	trial   chan struct{}
 }
 
 var _ session.Handler = (*Handler)(nil)
 
 // New returns a handler.
 func New(config Config, deps Deps) *Handler {
-	return &Handler{config: config, deps: deps, lasting: lasting{after: config.HaltAfter}, suspects: make(chan struct{}, 1)}
+	return &Handler{config: config, deps: deps, lasting: lasting{after: config.HaltAfter}, trial: make(chan struct{}, 1)}
 }
 
 // Counts is what was done.

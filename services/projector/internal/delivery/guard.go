@@ -32,9 +32,9 @@ type CrashNotes interface {
 type guard struct {
 	notes CrashNotes
 	limit int
-	// suspects holds the place for the one batch that may be of those which
+	// trial holds the place for the one batch that may be of those which
 	// processes died of, so that the next death tells which one it is.
-	suspects chan struct{}
+	trial chan struct{}
 	// alone tells that this hold has that place, and noted that what is dealt with is to
 	// be cleared.
 	alone, noted bool
@@ -51,7 +51,7 @@ func (g *guard) note(ctx context.Context, b *batch) {
 	deaths, err := g.notes.Deaths(ctx, b.aggregate)
 	if len(deaths) > 0 {
 		select {
-		case g.suspects <- struct{}{}:
+		case g.trial <- struct{}{}:
 			g.alone = true
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -92,7 +92,7 @@ func (g *guard) clear(ctx context.Context, b *batch) {
 		b.err = errors.Join(b.err, g.notes.Clear(ctx, b.aggregate, ids(b.items[:len(b.verdicts)])))
 	}
 	if g.alone {
-		<-g.suspects
+		<-g.trial
 	}
 	g.noted, g.alone = false, false
 }

@@ -31,7 +31,7 @@ func (h *Handler) Hold(sessionID string) session.Applier {
 	v := &versions{store: h.deps.Versions, aggregate: sessionID}
 	one := &hold{
 		Handler: h, aggregate: sessionID, versions: v,
-		guard:    guard{notes: h.deps.CrashNotes, limit: h.config.CrashLimit, suspects: h.suspects},
+		guard:    guard{notes: h.deps.CrashNotes, limit: h.config.CrashLimit, trial: h.trial},
 		verdicts: verdicts{versions: v, counts: &h.counts, observer: h.deps.Observer, log: h.deps.Log},
 	}
 	skips := &skips{policed: h.deps.Policed, brake: h.deps.Brake}

@@ -112,7 +112,7 @@ func (f *findings) rules(s *Subscription) {
 func judgeTopic(t *Topic) []Finding {
 	f := &findings{subject: fmt.Sprintf("topic %q", t.Name)}
 	f.add(!t.Deduplicates, Warning, "create the topic anew with duplicate detection; it cannot be switched on later",
-		"has no duplicate detection: repeats do no harm to read models, but cost work")
+		"has no duplicate detection: read models pass repeats by, but they cost work")
 	f.add(t.Deduplicates && t.Window < window, Warning, "set DuplicateDetectionHistoryTimeWindow to 10m; publisher doctor knows how much is needed",
 		"detects duplicates for %s, less than a publisher's takeover may take", t.Window)
 	return f.all

@@ -75,8 +75,8 @@ func (l *looks) due() bool {
 
 // endIdle ends the transactions of projectors of the same user in which nothing has
 // happened for long: the server would keep what a dead process has changed for it,
-// until they are transactionLifetimeLimitSeconds old. It does no harm to a live one,
-// which starts over. What cannot be looked at, or ended, ends as the server has it.
+// until they are transactionLifetimeLimitSeconds old. A live one is only made
+// to start over. What cannot be looked at, or ended, ends as the server has it.
 func (s *database) endIdle(ctx context.Context) {
 	admin := s.db.Client().Database("admin")
 	cursor, err := admin.Aggregate(ctx, mongo.Pipeline{

@@ -29,9 +29,9 @@ const (
 // it sees must be what events make up to some event, and never less than it has seen
 // before: whatever is built anew, and switched to, meanwhile.
 type reader struct {
-	sightOf
+	visible
 	view   *mongodriver.Collection
-	seen   map[string]sight
+	seen   map[string]observation
 	erased []erasure // that explain what it has seen
 }
 
@@ -39,13 +39,13 @@ type reader struct {
 func (c *campaign) read(ctx context.Context) {
 	majority := options.Collection().SetReadConcern(readconcern.Majority())
 	view := c.rebuilt()
-	r := reader{sightOf: sightsOf[view], view: c.witness.ReadModel().Collection(view, majority), seen: make(map[string]sight)}
+	r := reader{visible: observable[view], view: c.witness.ReadModel().Collection(view, majority), seen: make(map[string]observation)}
 	rng := rand.New(rand.NewPCG(c.cfg.Seed, 0x72656164))
 	for n := 0; sleepUntil(ctx, time.Now().Add(readPause)); n++ {
 		if len(r.seen) < followed && n%10 == 0 {
 			for _, id := range c.some(ctx, &r, rng) {
 				if _, known := r.seen[id]; !known {
-					r.seen[id] = sight{}
+					r.seen[id] = observation{}
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func (r *reader) judge(documents map[string]readDocument, damaged func(id string
 		switch {
 		case !there && before.there && r.erases:
 			r.erased = append(r.erased, erasure{id, r.reached(&before.readDocument) + 1, math.MaxInt64})
-			r.seen[id] = sight{before.readDocument, false}
+			r.seen[id] = observation{before.readDocument, false}
 		case !there && before.there:
 			f.Add("%s is gone, which was at %d", id, r.reached(&before.readDocument))
 		case !there:
@@ -136,7 +136,7 @@ func (r *reader) judge(documents map[string]readDocument, damaged func(id string
 			if r.erases && now.erasedAt() > 0 && now.erasedAt() != before.erasedAt() {
 				r.erased = append(r.erased, erasure{id, now.erasedAt(), now.erasedAt()})
 			}
-			r.seen[id] = sight{now, true}
+			r.seen[id] = observation{now, true}
 		}
 	}
 	return f

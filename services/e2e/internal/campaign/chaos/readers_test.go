@@ -39,11 +39,11 @@ func TestReader_FindsWhatIsNeitherOldNorNew(t *testing.T) {
 		"another order":                 {map[string]readDocument{"a": altered(func(d *readDocument) { d.Tail[0], d.Tail[1] = d.Tail[1], d.Tail[0] })}, 1},
 		"a shorter tail":                {map[string]readDocument{"a": altered(func(d *readDocument) { d.Tail = d.Tail[1:] })}, 1},
 	} {
-		r := reader{sightOf: sightsOf[witness.Mended], seen: map[string]sight{"a": {seenAs("a", 3), true}, "new": {}}}
+		r := reader{visible: observable[witness.Mended], seen: map[string]observation{"a": {seenAs("a", 3), true}, "new": {}}}
 		if f := r.judge(step.documents, func(string) bool { return false }); f.Count != step.want {
 			t.Errorf("%s: got %v, want %d", name, f, step.want)
 		}
-		r = reader{sightOf: sightsOf[witness.Mended], seen: map[string]sight{"a": {seenAs("a", 3), true}}}
+		r = reader{visible: observable[witness.Mended], seen: map[string]observation{"a": {seenAs("a", 3), true}}}
 		if f := r.judge(step.documents, func(id string) bool { return id == "a" }); f.Count != 0 || len(r.seen) != 0 {
 			t.Errorf("%s, of a document that was damaged: got %v, and %v is followed", name, f, r.seen)
 		}
@@ -81,7 +81,7 @@ func TestReader_FindsWhatNoErasedDocumentCanBe(t *testing.T) {
 		"one placed again":             {[]readDocument{placedAs(3, 0), gone, placedAs(5, 4)}, 0, []erasure{{"a", 4, math.MaxInt64}, {"a", 4, 4}}},
 		"one that is back":             {[]readDocument{placedAs(3, 0), gone, placedAs(5, 0)}, 1, []erasure{{"a", 4, math.MaxInt64}}},
 	} {
-		r := reader{sightOf: sightsOf[witness.Placed], seen: map[string]sight{"a": {}}}
+		r := reader{visible: observable[witness.Placed], seen: map[string]observation{"a": {}}}
 		wrong := 0
 		for _, d := range test.looks {
 			documents := map[string]readDocument{}
@@ -114,7 +114,7 @@ func TestReader_FindsWhatDocumentsOfManyLack(t *testing.T) {
 		"too small a sum":   {readDocument{ID: "c", Orders: 12, Sum: 11, Lowest: 1, Highest: 5}, 1},
 		"none that is said": {readDocument{ID: "c"}, 1},
 	} {
-		r := reader{sightOf: sightsOf[witness.Buyers], seen: map[string]sight{"c": {before, true}, "new": {}}}
+		r := reader{visible: observable[witness.Buyers], seen: map[string]observation{"c": {before, true}, "new": {}}}
 		documents := map[string]readDocument{}
 		if test.now.ID != "" {
 			documents["c"] = test.now
@@ -163,11 +163,11 @@ func TestReader_FollowsWhatIsBuiltAnew(t *testing.T) {
 		c := campaign{cfg: Config{Seed: seed, Repairs: "yes"}}
 		view := c.rebuilt()
 		followed[view] = true
-		if _, known := sightsOf[view]; !known {
+		if _, known := observable[view]; !known {
 			t.Errorf("seed %d: %s is built anew, of which readers know nothing", seed, view)
 		}
 	}
-	if len(followed) != len(sightsOf) {
+	if len(followed) != len(observable) {
 		t.Errorf("got %v, want each view by some seed", followed)
 	}
 }

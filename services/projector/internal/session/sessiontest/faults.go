@@ -85,7 +85,7 @@ func (s suite) cutConnectionEndsItsSessions(t *testing.T) {
 	}
 }
 
-// A session that learns late that its connection is gone must not harm those
+// A session that learns late that its connection is gone must not affect those
 // that have been taken over the next one.
 func (s suite) lateLearnerHarmsNoOther(t *testing.T) {
 	sessions, way := s.through(t)

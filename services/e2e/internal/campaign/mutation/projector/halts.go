@@ -72,7 +72,7 @@ func brakeGuards() []guard.Guard {
 		{
 			Name:    "guard: suspects go one aggregate after the other",
 			File:    delivery + "/guard.go",
-			Cut:     "case g.suspects <- struct{}{}:\n\t\t\tg.alone = true",
+			Cut:     "case g.trial <- struct{}{}:\n\t\t\tg.alone = true",
 			With:    "default:",
 			Package: delivery,
 			Tests:   []string{"TestGuard_SuspectsGoOneAfterTheOther"},

@@ -73,7 +73,7 @@ func Campaigns() []guard.Guard {
 		},
 		{
 			Name:    "chaos: a document that is begun anew was erased since it was seen",
-			File:    chaos + "/sights.go",
+			File:    chaos + "/observed.go",
 			Cut:     "begins > before.Relay.Version || begins == before.erasedAt() && before.there || before.Relay.Version == 0",
 			With:    "begins >= 0",
 			Package: chaos,
@@ -89,7 +89,7 @@ func Campaigns() []guard.Guard {
 		},
 		{
 			Name:    "chaos: a document that many aggregates change loses none of their events",
-			File:    chaos + "/sights.go",
+			File:    chaos + "/observed.go",
 			Cut:     "!before.there || now.Sum >= before.Sum && now.Lowest <= before.Lowest && now.Highest >= before.Highest",
 			With:    "before.Orders >= 0",
 			Package: chaos,

@@ -23,9 +23,10 @@ type readDocument struct {
 	} `bson:"_relay"`
 }
 
-// sight is the last that a reader has seen of a document, and whether that was still there
+// observation is the last that a reader has seen of a document, and whether that was
+// still there
 // when it looked again.
-type sight struct {
+type observation struct {
 	readDocument
 	there bool
 }
@@ -38,20 +39,20 @@ type erasure struct {
 
 func (e erasure) explainedBy(version int64) bool { return e.from <= version && version <= e.to }
 
-// sightOf says what a reader may see of the documents of a view.
-type sightOf struct {
+// visible says what a reader may see of the documents of a view.
+type visible struct {
 	// keyed says that they are no aggregates', erases that events erase them.
 	keyed, erases bool
 	// reached never falls.
 	reached func(*readDocument) int64
 	// follows says whether a document is what events make of what was there before, which is
 	// the zero one where nothing was.
-	follows func(before sight, now *readDocument) bool
+	follows func(before observation, now *readDocument) bool
 }
 
-// sightsOf are the views that are built anew.
-var sightsOf = map[string]sightOf{
-	witness.Mended: {reached: versionOf, follows: func(_ sight, now *readDocument) bool { return now.whole() }},
+// observable are the views that are built anew.
+var observable = map[string]visible{
+	witness.Mended: {reached: versionOf, follows: func(_ observation, now *readDocument) bool { return now.whole() }},
 	witness.Placed: {reached: versionOf, follows: placedAfter, erases: true},
 	witness.Buyers: {reached: func(d *readDocument) int64 { return d.Orders }, follows: boughtAfter, keyed: true},
 }
@@ -79,7 +80,7 @@ func (d *readDocument) erasedAt() int64 { return d.Relay.Version - d.Events }
 
 // placedAfter is follows for documents that events erase: one counts its events from the
 // first one on, or from one that has erased it since it was seen.
-func placedAfter(before sight, now *readDocument) bool {
+func placedAfter(before observation, now *readDocument) bool {
 	begins := now.erasedAt()
 	if now.Events < 1 || begins < 0 || int64(len(now.History)) != min(now.Events, historyKept) {
 		return false
@@ -88,7 +89,7 @@ func placedAfter(before sight, now *readDocument) bool {
 }
 
 // boughtAfter is follows for documents that many aggregates change, in any order.
-func boughtAfter(before sight, now *readDocument) bool {
+func boughtAfter(before observation, now *readDocument) bool {
 	if now.Orders < 1 || now.Sum < now.Orders*now.Lowest || now.Sum > now.Orders*now.Highest {
 		return false
 	}
