@@ -18,5 +18,5 @@
 //
 // Refused although go-amqp could decode them are values nested deeper than 32, arrays of
 // several values without a byte of their own, and values that have the descriptor of an
-// error or a delivery state.
+// error, a delivery state or a lifetime policy.
 package decodable

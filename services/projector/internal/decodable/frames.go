@@ -10,7 +10,7 @@ import (
 
 // Conn returns a connection on which AMQP is received, with go-amqp on top of it. One
 // goroutine reads from it. That one calls refused, which may be nil, for each message that is
-// refused of a session of Service Bus, before go-amqp is given it.
+// refused of a session of Service Bus, before go-amqp is given its end.
 func Conn(conn net.Conn, refused func(sessionID string)) net.Conn {
 	return &guarded{Conn: conn, frames: newFrames(refused)}
 }

@@ -116,7 +116,8 @@ func (w *walker) walk(piece []byte) {
 }
 
 // simple follows a value that has no parts and has come as a whole, as most do, and returns
-// how many bytes that is; 0 where the next is none. It is take, sooner.
+// how many bytes that is; 0 where the next is none. It is a shortcut:
+// take, byte by byte, comes to the same.
 func (w *walker) simple(piece []byte) int {
 	if w.step != atValue || w.answers {
 		return 0

@@ -75,6 +75,6 @@ func sendEncoded(t *testing.T, e *Endpoints, topic string, encoded []byte) {
 		t.Fatalf("open a sender: %v", err)
 	}
 	if err := sender.Send(t.Context(), &amqp.Message{Format: batch, Data: [][]byte{encoded}}, nil); err != nil {
-		t.Fatalf("send a message that cannot be decoded: %v", err)
+		t.Fatalf("send an encoded message: %v", err)
 	}
 }

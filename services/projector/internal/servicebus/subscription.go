@@ -157,7 +157,7 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	return nil, err
 }
 
-// Reached tells whether the service has answered yet: an accept, or what sessions there are.
+// Reached tells whether the service has answered yet, an accept or the listing of sessions.
 func (s *Subscription) Reached() bool { return s.reached.Load() }
 
 // Doubt implements session.Acceptor. The client does not tell when the service last

@@ -338,9 +338,11 @@ func (r *receiver) failed(to string, err error) error {
 }
 
 // orUndecodable is err, as a session.ErrUndecodable where a message could not be decoded.
-// The connection may end for it before the link has (decodable.Conn).
+// The connection may end for it before the link has (decodable.Conn), and be closed by who
+// accepts the next session.
 func (r *receiver) orUndecodable(err error) error {
 	_, over := errors.AsType[*amqp.ConnError](err)
+	over = over || errors.Is(err, errClosed)
 	if namespace.Undecodable(err) || over && r.wire.refused.Has(r.sessionID) {
 		return fmt.Errorf("%w: %w", session.ErrUndecodable, err)
 	}

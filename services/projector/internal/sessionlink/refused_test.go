@@ -18,8 +18,10 @@ func TestReceiver_ARefusedMessageThatEndsTheConnectionIsOfItsSession(t *testing.
 	w.refused.Note("a")
 	for id, want := range map[string]bool{"a": true, "b": false} {
 		r := &receiver{wire: w, sessionID: id}
-		if err := r.failed("receive from", &amqp.ConnError{}); errors.Is(err, session.ErrUndecodable) != want {
-			t.Errorf("session %s: got %v, want it undecodable: %v", id, err, want)
+		for _, ended := range []error{&amqp.ConnError{}, errClosed} {
+			if err := r.failed("receive from", ended); errors.Is(err, session.ErrUndecodable) != want {
+				t.Errorf("session %s: got %v, want it undecodable: %v", id, err, want)
+			}
 		}
 	}
 }

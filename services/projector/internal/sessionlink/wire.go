@@ -16,8 +16,9 @@ import (
 
 const (
 	// lanesMost is how many AMQP sessions a connection has for links; the service
-	// allows some 5,000 in all. Where a peer allows fewer, ownSessions are kept of them:
-	// those of $cbs and $management, and of each one that ends while the next is made.
+	// allows some 5,000 in all. Where a peer allows fewer, ownSessions of them are kept
+	// free: two each for $cbs and $management, one of which may still be ending while the
+	// next is made.
 	lanesMost   = 4900
 	ownSessions = 4
 	// laneLinks is how many links a lane has room for: one, and those before it
