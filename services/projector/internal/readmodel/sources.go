@@ -58,17 +58,22 @@ type sources struct {
 // taken are the sources over whose positions an event of a source may be applied: its
 // own first, and those that it goes on from, near and far.
 func (s *sources) taken(source string) []string {
-	all := []string{source}
 	if s == nil {
-		return all
+		return []string{source}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.asOf) > sourcesTrusted {
-		return all
+		return []string{source}
 	}
+	return behind(s.all, source)
+}
+
+// behind are a source, and those that it goes on from by what was said, near and far.
+func behind(said []Continuation, source string) []string {
+	all := []string{source}
 	for i := 0; i < len(all); i++ {
-		for _, c := range s.all {
+		for _, c := range said {
 			if c.To == all[i] && !slices.Contains(all, c.From) {
 				all = append(all, c.From)
 			}
@@ -180,29 +185,22 @@ func (s *Store) OtherSource(ctx context.Context, v *projection.Version, source s
 	if err != nil {
 		return "", err
 	}
-	own := bson.A{source}
-	for i := 0; i < len(own); i++ {
-		for _, c := range said {
-			if c.To == own[i] && !slices.Contains(own, any(c.From)) {
-				own = append(own, c.From)
-			}
-		}
+	own, err := s.sourceIn(ctx, v, bson.D{{Key: "$in", Value: behind(said, source)}})
+	if err != nil || own != "" {
+		return "", err
 	}
+	return s.sourceIn(ctx, v, bson.D{{Key: "$gt", Value: ""}})
+}
+
+// sourceIn is the source of a document of a version whose source is as wanted; empty where
+// there is none.
+func (s *Store) sourceIn(ctx context.Context, v *projection.Version, wanted bson.D) (string, error) {
 	var found struct {
 		Relay place `bson:"_relay"`
 	}
-	for _, of := range []bson.D{{{Key: "$in", Value: own}}, {{Key: "$gt", Value: ""}}} {
-		found.Relay = place{}
-		err = s.db.Collection(v.Collection()).FindOne(ctx, bson.D{{Key: bookkeeping + ".source", Value: of}}).Decode(&found)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, mongo.ErrNoDocuments) {
-			return "", fmt.Errorf("look for the sources of %q: %w", v.Collection(), err)
-		}
-	}
-	if slices.Contains(own, any(found.Relay.Source)) {
-		return "", nil
+	err := s.db.Collection(v.Collection()).FindOne(ctx, bson.D{{Key: bookkeeping + ".source", Value: wanted}}).Decode(&found)
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return "", fmt.Errorf("look for the sources of %q: %w", v.Collection(), err)
 	}
 	return found.Relay.Source, nil
 }
