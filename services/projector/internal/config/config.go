@@ -185,8 +185,8 @@ func (c *Config) ReadModel(projections projection.Projections) readmodel.Config 
 }
 
 // mostAcceptTime bounds an accept. Where there is nothing to do the end of one is all that
-// shows that the engine works, and it is stalled after ten minutes without any step.
-const mostAcceptTime = 5 * time.Minute
+// shows that the engine works.
+const mostAcceptTime = session.StallTime / 2
 
 // check finds what no single field shows.
 func (c *Config) check() []*settings.Problem {

@@ -252,7 +252,10 @@ func (ps Projections) deciders(c *Change) Projections {
 	if c.Fills == "" {
 		return ps
 	}
-	return slices.DeleteFunc(slices.Clone(ps), func(p Projection) bool { return p.Name() != c.Fills })
+	if i := slices.IndexFunc(ps, func(p Projection) bool { return p.Name() == c.Fills }); i >= 0 {
+		return ps[i : i+1]
+	}
+	return nil
 }
 
 // decide are the writes of one projection.

@@ -210,8 +210,8 @@ func (ps Policed) LeavesOut() bool {
 }
 
 // Decide gathers the writes of all projections that decide about a change, and skips the
-// event for those that cannot. Each projection is asked once, since one in Go may take long to fail. The
-// error is ErrInterrupted, or a *Failure where a policy halts or stops.
+// event for those that cannot. Each projection is asked once, since one in Go may take long
+// to fail. The error is ErrInterrupted, or a *Failure where a policy halts or stops.
 func (ps Policed) Decide(c *Change) ([]Write, error) {
 	var writes []Write
 	var worst *Failure

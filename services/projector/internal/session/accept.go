@@ -110,7 +110,8 @@ func (e *Engine) judge(ctx context.Context, slot int, a accepted) (Receiver, err
 	return a.receiver, a.err
 }
 
-// acceptFailed notes an accept that failed in the outage's state, and tells whether that is news.
+// acceptFailed notes in the state of the outage that an accept failed, and tells whether that
+// is news.
 func (e *Engine) acceptFailed(err error) (first bool) {
 	if _, throttled := asBusy(err); throttled {
 		return e.accepting.Throttled(err)

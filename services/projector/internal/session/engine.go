@@ -125,9 +125,9 @@ func (e *Engine) Answers() {
 	}
 }
 
-// stallTime is how long all slots together may take no step. Every step has a
-// deadline, and the longest are far below.
-const stallTime = 10 * time.Minute
+// StallTime is how long all slots together may take no step. Every step has a deadline, at
+// most half of it: the longest is an accept, by which the configuration bounds ACCEPT_TIME.
+const StallTime = 10 * time.Minute
 
 // Stalled returns an error when the engine makes no progress and only a new
 // process would help: accepts hang again and again although their connection
@@ -139,8 +139,8 @@ func (e *Engine) Stalled() error {
 			return fmt.Errorf("accepts have hung for %s, on new connections too", hung.Round(time.Second))
 		}
 	}
-	if step := e.step.Load(); step > 0 && time.Since(time.Unix(0, step)) > stallTime {
-		return fmt.Errorf("no slot has taken a step for %s", stallTime)
+	if step := e.step.Load(); step > 0 && time.Since(time.Unix(0, step)) > StallTime {
+		return fmt.Errorf("no slot has taken a step for %s", StallTime)
 	}
 	return nil
 }

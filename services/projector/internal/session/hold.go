@@ -225,7 +225,6 @@ func (h *hold) processAll(draining, waiting, ctx context.Context, messages []Mes
 func (h *hold) process(draining, ctx context.Context, messages []Message) error {
 	wait := backoff.Backoff{Initial: h.cfg.RetryInitial, Max: h.cfg.RetryMax}
 	began := time.Now()
-	h.noteInHand(messages)
 	for {
 		h.step.Store(time.Now().UnixNano())
 		if _, err := h.lock.end(); err != nil {

@@ -11,7 +11,7 @@ type Outage struct {
 	mu      sync.Mutex
 	err     error     // guarded by mu
 	since   time.Time // guarded by mu
-	last    error     // guarded by mu: of this outage or the one before
+	last    error     // guarded by mu: also of a throttled call, in an outage or not
 	refused time.Time // guarded by mu: since when all that is answered is throttled; zero for not
 }
 
@@ -86,7 +86,7 @@ func (o *Outage) Current() error {
 	return o.err
 }
 
-// Last is the last failure of this outage or of the last one, or nil.
+// Last is the last failure, or call that was throttled, or nil.
 func (o *Outage) Last() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
