@@ -20,7 +20,8 @@ type ResendStatus struct {
 	Source string `json:"source,omitempty"`
 	// Mode is ResendOfDocuments where the state of documents is sent, rather than events.
 	Mode string `json:"mode,omitempty"`
-	// State is one of the constants below; a sender may add some, by which none has ended.
+	// State is one of the constants below. A sender may add others: a resend in one of those
+	// has not ended.
 	State string `json:"state"`
 	// Group is whom it is for; empty where that is everybody.
 	Group string `json:"group,omitempty"`

@@ -19,8 +19,8 @@ const (
 	// mostKept bounds what is kept of a stream's changes while a chunk of a resend is read.
 	mostKept = 16 << 20
 	// mostRead bounds what is read of the source at once, of a stream, a copy or a resend,
-	// and windowShare which part of a partition's window it takes: more of it waits, or
-	// comes beside it.
+	// and windowShare which part of a partition's window a copy or a resend takes: more of
+	// it waits, or comes beside it. Of a stream it is half of what is kept.
 	mostRead, windowShare = 4 << 20, 4
 	// copies is how often a change is in memory: what the SDK makes of a message comes
 	// on top of it.
@@ -73,6 +73,10 @@ func (c *Config) share(most int64) int { return int(min(most, c.WindowBytes()/wi
 // KeptBytes bounds the bytes of a partition's changes that are kept while a chunk of a
 // resend is read.
 func (c *Config) KeptBytes() int { return c.share(mostKept) }
+
+// readBytes bounds what is read of a stream at once. While a chunk is read, one read is kept
+// with one before it.
+func (c *Config) readBytes() int { return min(mostRead, c.KeptBytes()/2) }
 
 // PaceCollector lets the heap grow between collections, up to a limit: what is alive
 // is little more than the windows, so at the usual pace a publisher under load would

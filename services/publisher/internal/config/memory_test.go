@@ -3,6 +3,8 @@ package config
 import (
 	"runtime/debug"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 func TestInFlightBytes_FollowTheLimitOfMemory(t *testing.T) {
@@ -45,6 +47,9 @@ func TestKeptBytes_ArePartOfTheWindow(t *testing.T) {
 		c := Config{MaxInFlightBytes: 3 * window, Partitions: 3}
 		if got := c.KeptBytes(); got != want {
 			t.Errorf("of a window of %d bytes, %d are kept beside a resend, want %d", window, got, want)
+		}
+		if got, most := c.Stream(new(mongo.Client)).ReadBytes, min(want/2, 4*mib); got != most {
+			t.Errorf("of a window of %d bytes, %d are read at once, want %d, so that two reads are kept", window, got, most)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (c *Config) Stream(client *mongo.Client) changestream.Source {
 		Database:    client.Database(c.SourceDatabase),
 		Collections: c.Collections(),
 		Filter:      filter,
-		ReadBytes:   min(c.share(mostRead), c.KeptBytes()/2), // one read while a chunk is read is kept with one before it
+		ReadBytes:   c.readBytes(),
 	}
 	if c.Mode == ModeDocuments {
 		source.FullDocument, source.BeforeChange = image(c.FullDocument), image(c.FullDocumentBeforeChange)

@@ -87,7 +87,7 @@ type Relay struct {
 	saves     saves
 
 	given      uint64        // changes that the source gave; owned by the reader, then by Run
-	parking    chan struct{} // held by the change that is being parked
+	parking    chan struct{} // held by the changes that are being parked
 	savedMoves uint64        // the watermark as last saved; owned by the saver, then by Run
 }
 

@@ -11,10 +11,8 @@ import (
 	"changerelay/services/publisher/internal/relay"
 )
 
-const (
-	// mostKept bounds the changes that are kept while a chunk is read.
-	mostKept = 20_000
-)
+// mostKept bounds the changes that are kept while a chunk is read.
+const mostKept = 20_000
 
 // Beside is a stream with the chunks of a resend between its changes. It implements
 // relay.Source. Run must run while it is read.

@@ -83,9 +83,10 @@
 //     then not the end: a part whose collection is another one than was selected from,
 //     or that has read less than was selected, is short, with the reason, and the resend
 //     is incomplete. In documents mode the stream has the deletions: less of a collection
-//     that is known to be the same is all of it, unless a filter selects, which what is
-//     left may not match any more. The collection is compared where reading begins in a term, and after
-//     each chunk before it is handed on, so nothing of another collection is sent.
+//     that is known to be the same is all of it, unless a filter selects: then what is
+//     missing may only have ceased to match. The collection is compared where reading
+//     begins in a term, and after each chunk before it is handed on, so nothing of another
+//     collection is sent.
 //
 // What is not promised: that a message is sent once; anything about documents that were
 // deleted before the resend reached them, where at least as many were written; the order

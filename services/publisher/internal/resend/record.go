@@ -18,12 +18,12 @@ type State string
 // all that was selected was read and finished, and incomplete when it has come to an
 // end without that: see Part.Short.
 const (
-	Beginning  State = "beginning"
-	Running    State = "running"
-	Paused     State = "paused"
-	Cancelled  State = "cancelled"
-	Incomplete State = "incomplete"
-	Done       State = "done"
+	Beginning  State = contract.ResendBeginning
+	Running    State = contract.ResendRunning
+	Paused     State = contract.ResendPaused
+	Cancelled  State = contract.ResendCancelled
+	Incomplete State = contract.ResendIncomplete
+	Done       State = contract.ResendDone
 )
 
 // Ended reports that there is nothing more to come.

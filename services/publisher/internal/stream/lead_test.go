@@ -22,6 +22,16 @@ func TestLead_APartitionHasItsShareOfTheBytesInFlight(t *testing.T) {
 	}
 }
 
+func TestLead_OneChangeIsParkedAtATimeWhereTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int64]int{3: 1, 0: 8} {
+		s := &Stream{config: config.Config{ParkLimit: limit, Senders: 8, Partitions: 1}}
+		if got := s.relayConfig(1).ParkAtOnce; got != want {
+			t.Errorf("with a limit of %d: got %d at once, want %d", limit, got, want)
+		}
+	}
+}
+
 // Nobody can accept a checkpoint that is gone.
 func TestLead_AHaltIsLookedAtAgainWhenTheCheckpointIsGone(t *testing.T) {
 	t.Parallel()

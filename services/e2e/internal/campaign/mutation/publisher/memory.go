@@ -14,6 +14,14 @@ func memoryGuards() []guard.Guard {
 			Tests:   []string{"TestStream_AnAnswerIsAsLargeAsThereIsRoomFor"},
 		},
 		{
+			Name:    "memory: two reads of the stream are kept beside a chunk",
+			File:    config + "/memory.go",
+			Cut:     "c.KeptBytes()/2",
+			With:    "c.KeptBytes()",
+			Package: config,
+			Tests:   []string{"TestKeptBytes_ArePartOfTheWindow"},
+		},
+		{
 			Name:    "memory: a read is as large as there is room for",
 			File:    changestream + "/stream.go",
 			Cut:     "return cmp.Or(s.source.ReadBytes, readBytes)",

@@ -86,6 +86,14 @@ func scopeGuards() []guard.Guard {
 			Tests:   []string{"TestPark_WhatIsBeingParkedTakesRoom"},
 		},
 		{
+			Name:    "park: one at a time where they are counted",
+			File:    stream + "/lead.go",
+			Cut:     "s.config.ParkLimit > 0",
+			With:    "s.config.ParkLimit < 0",
+			Package: stream,
+			Tests:   []string{"TestLead_OneChangeIsParkedAtATimeWhereTheyAreCounted"},
+		},
+		{
 			Name:    "park: what was dealt with takes no room",
 			File:    stream + "/term.go",
 			Cut:     "count, err := t.countParked(ctx)",
