@@ -13,10 +13,10 @@ const (
 	itemChange     = 1 // a change, to be done again and to be put into the oplog
 	itemOutcome    = 2 // what a session has on record
 	itemCollection = 3 // a collection with its indexes, in a picture
-	itemDocument   = 4 // a document of the collection before it, in a picture; of older ones also in the record before
+	itemDocument   = 4 // a document, in a picture, of the collection named before it; in older pictures maybe in the record before
 	itemHistory    = 5 // an oplog entry that is not to be done again, in a picture
 	itemCounters   = 6 // clock and counters, in a picture
-	itemContinue   = 7 // names the collection of the documents behind it, which an earlier record has begun
+	itemContinue   = 7 // names the collection of the documents that follow; an earlier record has begun it
 )
 
 // What an entry may have.

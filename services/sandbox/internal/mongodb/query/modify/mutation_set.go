@@ -32,8 +32,7 @@ func newAddToSet(_ string, v bson.RawValue, env expression.Env) (mutation, error
 			values = bsonkit.Values(each)
 		}
 	}
-	distinct, err := newSet(env).missing(values)
-	return addToSet{values: distinct, env: env}, err
+	return addToSet{values: values, env: env}, nil
 }
 
 func (m addToSet) apply(present bson.RawValue, at place) (outcome, error) {

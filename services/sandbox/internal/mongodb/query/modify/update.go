@@ -82,7 +82,7 @@ type Delta struct {
 	// Updated are the fields that were set: {dotted path: value, …}.
 	Updated bson.Raw
 	// Removed are the paths that are gone. One that ends at an array's element
-	// has become null; it is there without Options.SinceFive alone.
+	// has become null; only without Options.SinceFive.
 	Removed []string
 	// Truncated are the arrays that lost their end.
 	Truncated []Truncation
