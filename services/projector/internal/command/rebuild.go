@@ -95,7 +95,7 @@ and --projection for one projection alone. Nothing is resent, and nothing waits.
 	flags.StringVar(&o.name, "projection", "", "the name of the projection, which has a version")
 	flags.StringArrayVar(&o.aggregates, "aggregate", nil, "the id of an aggregate whose documents alone are built anew; may be given several times")
 	flags.StringVar(&o.why, "why", "", "the reason, which is kept; needed to begin one")
-	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec deploy/publisher -- publisher"`)
+	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec statefulset/publisher -- publisher"`)
 	flags.IntVar(&o.rate, "rate", defaultResendRate, "most events a second that the publisher resends, of each partition; 0 is as fast as it goes")
 	flags.DurationVar(&o.grace, "grace", defaultGrace, "how long the old documents are kept after the switch")
 	flags.DurationVar(&o.wait, "wait", defaultLook, "how long the new documents may take to catch up with the old ones before the switch")

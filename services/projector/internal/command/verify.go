@@ -76,7 +76,7 @@ differ, or nobody can say.`,
 	flags.StringArrayVar(&o.aggregates, "aggregate", nil, "the id of an aggregate; may be given several times")
 	flags.IntVar(&o.sample, "sample", 0, "about so many aggregates, drawn from the source, and as many from what readers see")
 	flags.StringArrayVar(&o.projections, "projection", nil, "the name of a projection; may be given several times; all where none is")
-	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec deploy/publisher -- publisher"`)
+	flags.StringVar(&o.publisher, "publisher", "", `what runs the publisher's command line: "publisher", or "kubectl exec statefulset/publisher -- publisher"`)
 	flags.StringVar(&o.events, "events", "", "a file of what publisher events has printed; instead of --publisher")
 	flags.IntVar(&o.rate, "rate", defaultResendRate, "most documents of the source a second that the publisher reads; 0 is as fast as it goes")
 	flags.DurationVar(&o.wait, "wait", defaultVerifyWait, "how long a document may take to come to where the source is")
