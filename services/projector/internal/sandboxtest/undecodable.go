@@ -2,13 +2,13 @@ package sandboxtest
 
 import (
 	"bytes"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/Azure/go-amqp"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/namespace"
 )
 
 // SendUndecodable sends a message to a topic that has a property of the type decimal128,
@@ -52,29 +52,48 @@ func encode(t *testing.T, m contract.Message, properties map[string]any) []byte 
 func sendEncoded(t *testing.T, e *Endpoints, topic string, encoded []byte) {
 	t.Helper()
 	const batch = 0x80013700 // the format of its message
-	var err error
-	var endpoint *url.URL
-	for part := range strings.SplitSeq(e.ServiceBus, ";") {
-		if at, found := strings.CutPrefix(part, "Endpoint="); found {
-			if endpoint, err = url.Parse(at); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	conn, err := amqp.Dial(t.Context(), "amqp://"+endpoint.Host, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
-	if err != nil {
-		t.Fatalf("connect to %s: %v", endpoint.Host, err)
-	}
-	defer func() { _ = conn.Close() }()
-	lane, err := conn.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := lane.NewSender(t.Context(), topic, nil)
+	sender, err := plain(t, e).NewSender(t.Context(), topic, nil)
 	if err != nil {
 		t.Fatalf("open a sender: %v", err)
 	}
 	if err := sender.Send(t.Context(), &amqp.Message{Format: batch, Data: [][]byte{encoded}}, nil); err != nil {
 		t.Fatalf("send an encoded message: %v", err)
 	}
+}
+
+// TakeUndecodable takes the first message of a session out of a subscription, which go-amqp
+// cannot decode.
+func TakeUndecodable(t *testing.T, e *Endpoints, topic, subscription, sessionID string) {
+	t.Helper()
+	const sessionFilter, code = "com.microsoft:session-filter", 0x137000000C
+	link, err := plain(t, e).NewReceiver(t.Context(), topic+"/Subscriptions/"+subscription, &amqp.ReceiverOptions{
+		Credit:                    1,
+		RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+		Filters:                   []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, code, sessionID)},
+	})
+	if err != nil {
+		t.Fatalf("open a receiver: %v", err)
+	}
+	if m, err := link.Receive(t.Context(), nil); err == nil {
+		t.Fatalf("received %v, want a message that cannot be decoded", m)
+	}
+}
+
+// plain is a session of AMQP on a connection of its own, until the test is over.
+func plain(t *testing.T, e *Endpoints) *amqp.Session {
+	t.Helper()
+	access, err := namespace.Read(e.ServiceBus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := amqp.Dial(t.Context(), "amqp://"+access.Host, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
+	if err != nil {
+		t.Fatalf("connect to %s: %v", access.Host, err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	lane, err := conn.NewSession(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lane
 }

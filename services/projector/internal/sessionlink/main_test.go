@@ -19,7 +19,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "carried", "credit", "claim", "lanes", "doubted", "full", "requests", "unanswered", "coming", "ending", "unsettled-received", "unsettled-come", "unsettled-withdrawn", "slowdial", "far", "answers", "silent", "lateanswers", "pairs", "impatient", "nocredit", "answering", "endsbusy", "channels")...))
+	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "carried", "credit", "claim", "lanes", "doubted", "full", "requests", "unanswered", "coming", "ending", "unsettled-received", "unsettled-come", "unsettled-withdrawn", "slowdial", "far", "answers", "silent", "lateanswers", "pairs", "impatient", "nocredit", "answering", "endsbusy", "channels", "refused-message")...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -251,6 +251,28 @@ func (s suite) oddMessageIsNoPanic(t *testing.T) {
 	release(t, r)
 }
 
+// Once a message that could not be decoded is gone, its session is as any other.
+func (s suite) undecodableThatIsTakenOutIsForgotten(t *testing.T) {
+	sandboxtest.SendUndecodable(t, s.servers, topic(t), message("1", "a"))
+	s.send(t, message("2", "a"))
+	sessions := s.at(t)
+	r := mustAccept(t, sessions)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if messages, err := r.Receive(ctx, 1); !errors.Is(err, session.ErrUndecodable) {
+		t.Fatalf("got %d messages and %v, want ErrUndecodable", len(messages), err)
+	}
+	_ = r.Close(ctx) // its link has ended
+	sandboxtest.TakeUndecodable(t, s.servers, topic(t), "projector", "a")
+	r = mustAccept(t, sessions)
+	messages := receive(t, r, 1)
+	if messages[0].ID != "2" {
+		t.Errorf("got message %q, want 2", messages[0].ID)
+	}
+	complete(t, r, messages...)
+	release(t, r)
+}
+
 // A body that is no data is not taken for none.
 func (s suite) otherBodyIsNoData(t *testing.T) {
 	for i, body := range []azservicebus.AMQPAnnotatedMessageBody{{Value: "hello"}, {Sequence: [][]any{{"hello", int64(1)}}}, {}} {

@@ -79,6 +79,7 @@ var tests = map[string]func(suite, *testing.T){
 	"closed":       suite.closeEndsEverything,
 	"foreignparts": suite.oddMessageIsNoPanic,
 	"otherbody":    suite.otherBodyIsNoData,
+	"mended":       suite.undecodableThatIsTakenOutIsForgotten,
 }
 
 // Run runs the suite against an adapter.

@@ -70,6 +70,28 @@ func decodableGuards() []guard.Guard {
 			Tests:   []string{"TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid"},
 		},
 		{
+			Name:    "decodable: a session that comes again is as any other, with the official client",
+			File:    servicebus + "/subscription.go",
+			Cut:     "s.refused.Forget(inner.SessionID())",
+			Package: servicebus,
+			Tests:   []string{"TestSubscription_IsAsTheEngineAsks"},
+		},
+		{
+			Name:    "decodable: a session that comes again is as any other",
+			File:    sessionlink + "/attach.go",
+			Cut:     "w.refused.Forget(id)",
+			Package: sessionlink,
+			Tests:   []string{"TestAttach_ForgetsWhatWasRefusedOfTheSession"},
+		},
+		{
+			Name:    "decodable: a connection notes whose message it refuses",
+			File:    sessionlink + "/wire.go",
+			Cut:     "cfg.Access.Dial(ctx, refused.Note)",
+			With:    "cfg.Access.Dial(ctx, nil)",
+			Package: sessionlink,
+			Tests:   []string{"TestAttach_ForgetsWhatWasRefusedOfTheSession"},
+		},
+		{
 			Name:    "decodable: a connection that was closed meanwhile has ended for the message, too",
 			File:    sessionlink + "/receiver.go",
 			Cut:     "over = over || errors.Is(err, errClosed)",
