@@ -114,6 +114,7 @@ var (
 	inText   = regexp.MustCompile("`((?:bin/)?(?:publisher|projector|sandbox)\\s[^`]+)`")
 	inBlock  = regexp.MustCompile(`(?m)^(?:bin/)?(?:publisher|projector|sandbox) [^#\n]+`)
 	inScript = regexp.MustCompile("[\"`]((?:publisher|projector)(?: [a-z]+)+)[\"`]")
+	inPipe   = regexp.MustCompile(`^(?:bin/)?(?:publisher|projector|sandbox)\s`)
 	argument = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 	block    = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
@@ -206,7 +207,15 @@ func commandsOf(page, text string) []string {
 	for _, found := range inText.FindAllStringSubmatch(block.ReplaceAllString(text, ""), -1) {
 		all = append(all, strings.ReplaceAll(found[1], `\|`, "|"))
 	}
-	return all
+	var each []string
+	for _, line := range all {
+		for piped := range strings.SplitSeq(line, " | ") {
+			if inPipe.MatchString(piped) {
+				each = append(each, piped)
+			}
+		}
+	}
+	return each
 }
 
 func TestDocs_ACommandThatThereIsNotIsFound(t *testing.T) {
@@ -240,8 +249,8 @@ func TestDocs_ACommandThatThereIsNotIsFound(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", line, got, want)
 		}
 	}
-	const page = "Use `publisher\nparked list` or `projector dlq`.\n```\nbin/publisher status  # says\nprojector verify \\\n  --sample 2\n```\n"
-	if got := fmt.Sprintf("%q", commandsOf("p.md", page)); got != `["bin/publisher status  " "projector verify    --sample 2" "publisher\nparked list" "projector dlq"]` {
+	const page = "Use `publisher\nparked list` or `projector dlq`.\n```\nbin/publisher status  # says\nprojector verify \\\n  --sample 2\n```\n`publisher list | jq . | projector show -`"
+	if got := fmt.Sprintf("%q", commandsOf("p.md", page)); got != `["bin/publisher status  " "projector verify    --sample 2" "publisher\nparked list" "projector dlq" "publisher list" "projector show -"]` {
 		t.Errorf("got the commands %s", got)
 	}
 }

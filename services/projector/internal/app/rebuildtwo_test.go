@@ -280,7 +280,7 @@ func TestRebuild_WhatReadersSeeByHandIsNotDropped(t *testing.T) {
 func (r *rebuilding) busy(t *testing.T, group string) {
 	t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncd %s\ncase $2 in\nstatus) cat status 2>/dev/null || true;;\n"+
-		"*) [ $4 != %[2]q ] || why=$8; echo '{\"id\":\"r0\",\"state\":\"running\",\"group\":%[2]q,\"why\":\"'$why'\"}' >status; echo another resend of the stream has not ended >&2; exit 1;;\nesac\n", r.dir, group)
+		"*) [ $4 != %[2]q ] || why=$8; echo '{\"id\":\"r0\",\"number\":1,\"state\":\"running\",\"group\":%[2]q,\"why\":\"'$why'\"}' >status; echo another resend of the stream has not ended >&2; exit 1;;\nesac\n", r.dir, group)
 	if err := os.WriteFile(r.publisher, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
