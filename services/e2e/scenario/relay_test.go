@@ -16,11 +16,13 @@ import (
 	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/payload"
 	"changerelay/services/e2e/internal/harness/poll"
+	"changerelay/services/e2e/internal/harness/pressure"
 	"changerelay/services/e2e/internal/harness/source"
 )
 
-// waitTimeout is how long any one state is waited for: far longer than it takes,
-// so that it ends only what hangs.
+// waitTimeout is how long any one state is waited for on a machine with processors to
+// spare, far longer than it takes, so that it ends only what hangs; on another one it grows
+// by what work waits for them, at most to three times.
 const waitTimeout = 90 * time.Second
 
 // leaseTTL is how long a lease lasts: short, so that a failover is.
@@ -164,8 +166,7 @@ func (r *relay) writing(t *testing.T, rate int) (stop func()) {
 	enough := make(chan struct{})
 	l := load.Load{To: r.writer, Rate: rate, Next: r.next, Wrote: r.witness.Ledger.Wrote}
 	g := errgroup.Group{}
-	ctx := within(t)
-	g.Go(func() error { return l.Run(ctx, enough) })
+	g.Go(func() error { return l.Run(t.Context(), enough) })
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -219,7 +220,7 @@ func (r *relay) judge(t *testing.T, tolerated ...string) witness.Verdict {
 // within returns a context that ends when waitTimeout does.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	ctx, cancel := pressure.WithTimeout(t.Context(), waitTimeout, 2*waitTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
