@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	mongodriver "go.mongodb.org/mongo-driver/v2/mongo"
+
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/orders"
@@ -82,6 +85,13 @@ func (c *campaign) layOutRepairs(ctx context.Context) error {
 	}
 	if c.repairs.publisher, err = c.cluster.Publishers[0].Script(dir); err != nil {
 		return err
+	}
+	// The one that publisher doctor names: without it a resend goes through the source
+	// once for each of its chunks.
+	along := bson.D{{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}}
+	source := c.witness.Client.Database(c.cluster.Names().SourceDatabase).Collection(c.cluster.Names().SourceCollection)
+	if _, err := source.Indexes().CreateOne(ctx, mongodriver.IndexModel{Keys: along}); err != nil {
+		return fmt.Errorf("create the index of resends: %w", err)
 	}
 	_, err = c.cluster.Projectors[0].Command(ctx, "setup")
 	return err
