@@ -45,6 +45,8 @@ type Call struct {
 	work *interrupt.Context
 	// scripts runs the JavaScript of the command and its cursor.
 	scripts *javascript.Session
+	// wrote tells that its statements may have done what is not durable yet.
+	wrote bool
 	// begun tells that the command has begun to run.
 	begun bool
 	// hangUp closes the connection instead of an answer.
@@ -212,6 +214,11 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 	defer c.work.End()
 	c.scripts = c.Server.scripts.Session(c.work)
 	err = c.command.Run(ctx, c, r)
+	if c.wrote {
+		if failure := c.Server.Engine.Durable(); failure != nil {
+			return failure
+		}
+	}
 	if err != nil {
 		c.Abort()
 		return timedOut(ctx, err)
@@ -290,9 +297,11 @@ func (c *Call) majority() bool {
 	return w.majority() || !w.given && c.Server.Version.Has(5)
 }
 
-// Write is in whose name the command's statements run.
+// Write is in whose name the command's statements run. What they do is durable before
+// the command is answered.
 func (c *Call) Write() engine.Write {
-	w := engine.Write{Txn: c.Txn, Retry: c.Retry, Majority: c.majority()}
+	c.wrote = true
+	w := engine.Write{Txn: c.Txn, Retry: c.Retry, Majority: c.majority(), Deferred: true}
 	if c.Server.FailPoints.TransactionalWrite.armed() {
 		w.Fault = c.failWrite
 	}

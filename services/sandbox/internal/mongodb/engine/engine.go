@@ -255,15 +255,36 @@ func (b *blocked) Error() string { return "waits for a transaction" }
 
 // write runs a statement under the lock, as often as it takes for the
 // transactions in its way to end, and for all writes to be let in. The statement must be able to go on from
-// where it was blocked.
+// where it was blocked. It returns when what the statement did is durable.
 func (e *Engine) write(ctx context.Context, statement func() error) error {
+	return admitted(ctx, func() error {
+		return e.locked(func() error { return e.letIn(statement) })
+	})
+}
+
+// writeAs is write, but for durability where w leaves that to the caller.
+func (e *Engine) writeAs(ctx context.Context, w Write, statement func() error) error {
+	if !w.Deferred {
+		return e.write(ctx, statement)
+	}
+	return admitted(ctx, func() error {
+		_, _, err := e.underLock(func() error { return e.letIn(statement) })
+		return err
+	})
+}
+
+// letIn runs a statement, unless all writes are kept out. It needs mu.
+func (e *Engine) letIn(statement func() error) error {
+	if e.writeLock.times > 0 {
+		return &locked{e.writeLock.free}
+	}
+	return statement()
+}
+
+// admitted tries again once what was in the way is not any more.
+func admitted(ctx context.Context, try func() error) error {
 	for {
-		err := e.locked(func() error {
-			if e.writeLock.times > 0 {
-				return &locked{e.writeLock.free}
-			}
-			return statement()
-		})
+		err := try()
 		var free <-chan struct{}
 		var wait *blocked
 		var kept *locked

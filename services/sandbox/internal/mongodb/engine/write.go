@@ -33,6 +33,10 @@ type Write struct {
 	Majority bool
 	// BypassValidation leaves out the collection's validator.
 	BypassValidation bool
+	// Deferred leaves it to the caller to wait until what the statement did is Durable,
+	// before anybody is told of it: once for all statements of a command, each of which
+	// would wait for a disk.
+	Deferred bool
 }
 
 // insertChunk is how many documents are stored without letting others in.
@@ -45,7 +49,7 @@ func (e *Engine) Insert(ctx context.Context, w Write, ns oplog.Namespace, docs [
 	done := 0
 	for done < len(docs) {
 		end := min(done+insertChunk, len(docs))
-		err := e.write(ctx, func() error {
+		err := e.writeAs(ctx, w, func() error {
 			t, err := e.targetOrNew(w, ns)
 			for ; err == nil && done < end; done++ {
 				statement := w.statement(done)
@@ -115,7 +119,7 @@ func (e *Engine) Update(ctx context.Context, w Write, ns oplog.Namespace, u Upda
 	}
 	var result Result
 	var found *found
-	err := e.write(ctx, func() error {
+	err := e.writeAs(ctx, w, func() error {
 		t := e.target(w, ns)
 		if found == nil || !u.Multi {
 			var err error
@@ -190,7 +194,7 @@ func (e *Engine) Delete(ctx context.Context, w Write, ns oplog.Namespace, s Sele
 	}
 	var result Result
 	var found *found
-	err := e.write(ctx, func() error {
+	err := e.writeAs(ctx, w, func() error {
 		t := e.target(w, ns)
 		if err := t.cappedRemove(); err != nil {
 			return err

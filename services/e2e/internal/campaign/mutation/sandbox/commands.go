@@ -7,6 +7,22 @@ func Commands() []guard.Guard {
 	const data, schema = mongodb + "commands/data", mongodb + "commands/schema"
 	return []guard.Guard{
 		{
+			Name:    "sandbox: the statements of a command wait for the disk together",
+			File:    command + "/call.go",
+			Cut:     ", Deferred: true}",
+			With:    "}",
+			Package: server,
+			Tests:   []string{"TestDurable_ACommandOfManyStatementsWaitsForTheDiskOnce"},
+		},
+		{
+			Name:    "sandbox: no command is answered before what it wrote is on disk",
+			File:    command + "/call.go",
+			Cut:     "	if c.wrote {\n",
+			With:    "	if c.wrote && false {\n",
+			Package: server,
+			Tests:   []string{"TestDurable_ACommandOfManyStatementsWaitsForTheDiskOnce"},
+		},
+		{
 			Name:    "sandbox: a transaction reads at no time that has passed",
 			File:    command + "/readconcern.go",
 			Cut:     "at != nil && *at < now {",
