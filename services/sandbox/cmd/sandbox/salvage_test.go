@@ -10,6 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"changerelay/services/sandbox/internal/journal"
 )
 
 // count counts the documents of a sandbox, and adds some.
@@ -60,6 +62,32 @@ func TestSalvage_ADamagedDirectoryIsRefusedAndCanBeSalvaged(t *testing.T) {
 	if got := count(t, startProcess(t, "--data", dir), 0); got != 19 {
 		t.Errorf("got %d documents after salvage, want the 19 others", got)
 	}
+}
+
+// TestSalvage_ARecordThatCannotBeCarriedOutCanBeSalvaged adds a record that is whole and says nothing.
+func TestSalvage_ARecordThatCannotBeCarriedOutCanBeSalvaged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProcess(t, "--data", dir)
+	must(t, p.cmd.Process.Kill())
+	_ = p.cmd.Wait()
+	j, _, err := journal.Open(filepath.Join(dir, "servicebus"), func([]byte) error { return nil })
+	must(t, err)
+	j.Append([]byte{255})
+	must(t, j.Close())
+
+	var out, log bytes.Buffer
+	if code := run(t.Context(), withFreePorts([]string{"--data", dir}), &out, &log); code != failed {
+		t.Errorf("got exit status %d from a start with such a record, want %d", code, failed)
+	}
+	if text := log.String(); !strings.Contains(text, "restore operation 255") || !strings.Contains(text, "sandbox salvage --data") {
+		t.Errorf("got %s, want the operation and what to do", text)
+	}
+	log.Reset()
+	if code := run(t.Context(), []string{"salvage", "--data", dir}, &out, &log); code != stopped {
+		t.Fatalf("got exit status %d and %s from salvage, want 0", code, &log)
+	}
+	startProcess(t, "--data", dir)
 }
 
 func TestSalvage_NeedsADirectoryWithData(t *testing.T) {

@@ -21,7 +21,8 @@
 //     last segment may end within a frame, or in zeroes, where a crash tore it
 //     off: that is cut, as by the first invariant nobody was told that it is
 //     there. Everything else that is not as it was written, a missing segment
-//     too, is an error that names file and offset, never skipped.
+//     or a record that cannot be replayed too, is an error that names file and
+//     offset, never skipped.
 //   - A snapshot appears whole (rename after fsync) before what it replaces goes.
 //   - After the first failed write or fsync nothing is accepted any more: what
 //     the kernel has kept is then unknown.

@@ -25,7 +25,7 @@ type Recovered struct {
 
 // Open makes the directory if it is not there, replays what it holds, and
 // returns a journal to append to. replay must not keep the record. An error of
-// replay ends it.
+// replay ends it, and is damage.
 func Open(dir string, replay func(record []byte) error) (*Journal, Recovered, error) {
 	if err := finishSalvage(dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("finish a salvage of %s: %w", dir, err)
@@ -50,7 +50,10 @@ func (j *Journal) recover(replay func([]byte) error) (Recovered, error) {
 	var found Recovered
 	count := func(record []byte) error {
 		found.Records++
-		return replay(record)
+		if err := replay(record); err != nil {
+			return &refusedRecord{err}
+		}
+		return nil
 	}
 	head, err := j.readHead()
 	if err != nil {
@@ -102,6 +105,12 @@ type lostFile struct{ path string }
 
 func (e *lostFile) Error() string { return e.path + " is missing" }
 func (e *lostFile) Unwrap() error { return ErrDamaged }
+
+// refusedRecord is a whole record that replay does not take: a kind of damage.
+type refusedRecord struct{ why error }
+
+func (e *refusedRecord) Error() string   { return e.why.Error() }
+func (e *refusedRecord) Unwrap() []error { return []error{ErrDamaged, e.why} }
 
 // list returns the numbers of snapshots and segments, in order, and removes
 // what an interrupted compaction has left.

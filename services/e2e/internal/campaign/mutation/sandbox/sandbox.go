@@ -55,6 +55,14 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestJournal_ASalvagePutsNoDocumentIntoAnotherCollection"},
 		},
 		{
+			Name:    "sandbox: a record that cannot be replayed can be salvaged",
+			File:    journal + "/open.go",
+			Cut:     "return []error{ErrDamaged, e.why}",
+			With:    "return []error{e.why}",
+			Package: "services/sandbox/cmd/sandbox",
+			Tests:   []string{"TestSalvage_ARecordThatCannotBeCarriedOutCanBeSalvaged"},
+		},
+		{
 			Name:    "sandbox: a salvage tells where something is lost",
 			File:    journal + "/salvage.go",
 			Cut:     "r.behind = r.behind || s.behind",
