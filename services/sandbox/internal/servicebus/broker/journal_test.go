@@ -239,6 +239,28 @@ func TestJournal_WhatWasRemovedStaysRemoved(t *testing.T) {
 	})
 }
 
+// A message without a session is dead-lettered as it arrives, with a number of
+// its subscription.
+func TestJournal_NumbersOfDeadLettersAreNotGivenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, stop := start(t, Config{})
+		j := &memoryJournal{}
+		b.Keep(j)
+		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{RequiresSession: true})
+		send(t, b, "changes", msg("m1", ""))
+		b, stop = reborn(t, b, stop, j)
+		send(t, b, "changes", msg("m2", ""))
+		b, stop = reborn(t, b, stop, j)
+		defer func() { stop() }()
+		ds, err := b.Peek(sub+"/$DeadLetterQueue", 0, 10, nil)
+		must(t, err)
+		wantIDs(t, ds, "m1 m2")
+		if first, second := ds[0].SequenceNumber, ds[1].SequenceNumber; first != 1 || second != 2 {
+			t.Errorf("sequence numbers: got %d and %d, want 1 and 2", first, second)
+		}
+	})
+}
+
 func TestJournal_TheTimeBetweenTwoRunsIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stop := start(t, Config{})

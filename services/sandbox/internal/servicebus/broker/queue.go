@@ -51,7 +51,7 @@ func (b *Broker) addQueue(name string, id uint64, p entity.QueueProperties, now 
 	}
 	out := &outlet{}
 	out.store = newStore(b, id, name, in, &in.gate, queueTerms(p), p.RequiresSession)
-	out.store.dead = newStore(b, id+1, name+"/$DeadLetterQueue", in, &in.gate, queueTerms(p), false)
+	out.store.addDeadLetters()
 	in.waiting = out.store
 	in.addOutlet(out)
 	in.applyQueue(p)

@@ -34,6 +34,9 @@ func (b *Broker) Restore(written []byte) error {
 // errNoPlace is an operation on something that earlier ones did not make.
 var errNoPlace = errors.New("its entity or message is not there")
 
+// errNumberTaken is a message with the sequence number of another.
+var errNumberTaken = errors.New("another message has its sequence number")
+
 func (b *Broker) restore(op operation, r *decoder) error {
 	switch op {
 	case opQueue:
@@ -191,14 +194,20 @@ func (b *Broker) restorePut(r *decoder) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case s == nil || e.content == nil || s.entry(e.seq) != nil:
+	case s == nil || e.content == nil:
 		return errNoPlace
+	case s.entry(e.seq) != nil:
+		return errNumberTaken
 	case s.sessions != nil && e.msg.SessionID == nil && e.state != entity.StateScheduled:
 		return record.ErrRecord
 	}
 	e.quota = &s.inlet.quota
 	s.put(e, time.Time{})
-	s.numbers.saw(e.seq)
+	if s.isDeadLetter() {
+		s.source.numbers.saw(e.seq)
+	} else {
+		s.numbers.saw(e.seq)
+	}
 	if s.inlet.topic {
 		s.inlet.waiting.numbers.saw(e.enqueuedSeq)
 	}

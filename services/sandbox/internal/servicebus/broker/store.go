@@ -24,6 +24,10 @@ type store struct {
 	terms terms
 	dead  *store // its dead-letter queue; nil in one and in a topic's waiting room
 
+	// source, of a dead-letter queue, is whose dead letters it holds; they keep
+	// the numbers that they got there.
+	source *store
+
 	numbers  numbers
 	arrivals uint64
 	bySeq    *btree.BTreeG[*entry]
@@ -91,6 +95,12 @@ func newStore(b *Broker, id uint64, path string, in *inlet, g *gate, t terms, se
 	return s
 }
 
+// addDeadLetters gives a queue's or subscription's store its dead-letter queue.
+func (s *store) addDeadLetters() {
+	s.dead = newStore(s.b, s.id+1, s.path+"/$DeadLetterQueue", s.inlet, s.gate, s.terms, false)
+	s.dead.source = s
+}
+
 func newAvailable() heap.Heap[*entry] {
 	return heap.New(
 		func(x, y *entry) bool { return x.order < y.order },
@@ -98,7 +108,7 @@ func newAvailable() heap.Heap[*entry] {
 	)
 }
 
-func (s *store) isDeadLetter() bool { return s.dead == nil && s != s.inlet.waiting }
+func (s *store) isDeadLetter() bool { return s.source != nil }
 
 // numbers gives sequence numbers. A partitioned entity counts in each
 // partition and puts its number into the top 16 bits; a session stays in one

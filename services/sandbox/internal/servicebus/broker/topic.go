@@ -161,7 +161,7 @@ func (b *Broker) addSubscription(in *inlet, name string, id uint64, p entity.Sub
 	in.dates.accessed = now
 	path := subscriptionPath(in.name, name)
 	out.store = newStore(b, id, path, in, &out.gate, subscriptionTerms(p), p.RequiresSession)
-	out.store.dead = newStore(b, id+1, path+"/$DeadLetterQueue", in, &out.gate, subscriptionTerms(p), false)
+	out.store.addDeadLetters()
 	in.addOutlet(out)
 	b.watchIdle(in, out)
 	return out

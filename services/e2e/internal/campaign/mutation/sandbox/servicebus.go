@@ -34,6 +34,14 @@ func busGuards() []guard.Guard {
 			Tests:   []string{"TestSend_ADeferredMessageExpiresWhenItIsAskedFor"},
 		},
 		{
+			Name:    "sandbox: the number of a message that was dead-lettered as it arrived is not given again",
+			File:    broker + "/restore.go",
+			Cut:     "		s.source.numbers.saw(e.seq)",
+			With:    "		s.numbers.saw(e.seq)",
+			Package: broker,
+			Tests:   []string{"TestJournal_NumbersOfDeadLettersAreNotGivenAgain"},
+		},
+		{
 			Name:    "sandbox: a long of a rule stays one",
 			File:    bus + "management/rule.go",
 			Cut:     `reflect.Int64: "long"`,
