@@ -13,8 +13,8 @@ import (
 type history struct {
 	b      *Broker
 	window time.Duration
-	known  map[fingerprint]struct{}
-	queue  []remembered // by time; those before first are gone
+	known  map[fingerprint]int32 // how often it is in queue: more than once only after Restore
+	queue  []remembered          // by time; those before first are gone
 	first  int
 	alarm  alarm // of the oldest
 }
@@ -27,7 +27,7 @@ type remembered struct {
 }
 
 func newHistory(b *Broker, window time.Duration) *history {
-	h := &history{b: b, window: window, known: map[fingerprint]struct{}{}}
+	h := &history{b: b, window: window, known: map[fingerprint]int32{}}
 	h.alarm = newAlarm(h)
 	return h
 }
@@ -41,7 +41,7 @@ func (h *history) seen(in *inlet, m *entity.Message, now time.Time) bool {
 	}
 	h.purge(now)
 	id := fingerprintOf(in, m)
-	if _, ok := h.known[id]; ok {
+	if h.known[id] > 0 {
 		return true
 	}
 	h.remember(id, now)
@@ -63,7 +63,7 @@ func fingerprintOf(in *inlet, m *entity.Message) fingerprint {
 }
 
 func (h *history) remember(id fingerprint, at time.Time) {
-	h.known[id] = struct{}{}
+	h.known[id]++
 	h.queue = append(h.queue, remembered{id, at})
 	if h.alarm.index < 0 {
 		h.b.set(&h.alarm, h.queue[h.first].at.Add(h.window))
@@ -73,7 +73,10 @@ func (h *history) remember(id fingerprint, at time.Time) {
 // purge forgets what is older than the window.
 func (h *history) purge(now time.Time) {
 	for h.first < len(h.queue) && !now.Before(h.queue[h.first].at.Add(h.window)) {
-		delete(h.known, h.queue[h.first].id)
+		id := h.queue[h.first].id
+		if h.known[id]--; h.known[id] == 0 {
+			delete(h.known, id)
+		}
 		h.first++
 	}
 	if h.first > len(h.queue)/2 {

@@ -261,6 +261,36 @@ func TestJournal_NumbersOfDeadLettersAreNotGivenAgain(t *testing.T) {
 	})
 }
 
+// A message that was sent again after its window is in the journal twice.
+func TestJournal_ARepeatIsKnownForAWholeWindowAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, stop := start(t, Config{})
+		j := &memoryJournal{}
+		b.Keep(j)
+		const window = time.Minute
+		makeQueue(t, b, "q", entity.QueueProperties{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: window})
+		want := func(messages int) {
+			t.Helper()
+			send(t, b, "q", msg("m", ""))
+			ds, err := b.Peek("q", 0, 10, nil)
+			must(t, err)
+			if len(ds) != messages {
+				t.Errorf("messages: got %d, want %d", len(ds), messages)
+			}
+		}
+		want(1)
+		time.Sleep(2 * window)
+		want(2)
+		b, stop = reborn(t, b, stop, j)
+		defer func() { stop() }()
+		want(2)
+		time.Sleep(window - time.Second)
+		want(2)
+		time.Sleep(time.Second)
+		want(3)
+	})
+}
+
 func TestJournal_TheTimeBetweenTwoRunsIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stop := start(t, Config{})

@@ -42,6 +42,14 @@ func busGuards() []guard.Guard {
 			Tests:   []string{"TestJournal_NumbersOfDeadLettersAreNotGivenAgain"},
 		},
 		{
+			Name:    "sandbox: an id that was sent again after its window is known for another one",
+			File:    broker + "/history.go",
+			Cut:     "if h.known[id]--; h.known[id] == 0 {",
+			With:    "if h.known[id]--; true {",
+			Package: broker,
+			Tests:   []string{"TestJournal_ARepeatIsKnownForAWholeWindowAfterARestart"},
+		},
+		{
 			Name:    "sandbox: a long of a rule stays one",
 			File:    bus + "management/rule.go",
 			Cut:     `reflect.Int64: "long"`,
