@@ -89,7 +89,8 @@ func (b *Broker) keepTime(ctx context.Context) error {
 	}
 }
 
-// ringDue rings what is due and returns the time until the next alarm.
+// ringDue rings what is due, up to a record of it, and returns the time until
+// the next alarm.
 func (b *Broker) ringDue() (time.Duration, error) {
 	b.mu.Lock()
 	now := time.Now()
@@ -98,6 +99,9 @@ func (b *Broker) ringDue() (time.Duration, error) {
 			break
 		}
 		b.alarms.Pop().owner.ring(b, now)
+		if len(b.log.pending.Buf) >= recordSize {
+			break
+		}
 	}
 	b.armed = now.Add(longestSleep)
 	if b.alarms.Len() > 0 && b.alarms.First().at.Before(b.armed) {

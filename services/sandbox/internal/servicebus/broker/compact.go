@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"changerelay/services/sandbox/internal/servicebus/record"
 )
 
 // Journal keeps the broker's records in order. Append is called with the
@@ -83,7 +81,7 @@ func (b *Broker) compact() error {
 // picture is the durable state at one moment. What it shares with the broker
 // does not change.
 type picture struct {
-	entities  []byte // operations that make them
+	entities  [][]byte // records that make them, with the states of sessions
 	stores    []storePicture
 	histories []historyPicture
 }
@@ -121,8 +119,16 @@ func (b *Broker) picture() *picture {
 			p.histories = append(p.histories, historyPicture{in.id, slices.Clone(in.history.queue[in.history.first:])})
 		}
 	}
-	p.entities = w.Buf
+	p.divide(w, 1)
 	return p
+}
+
+// divide begins another record of entities where this one has reached a size.
+func (p *picture) divide(w *encoder, size int) {
+	if len(w.Buf) >= size {
+		p.entities = append(p.entities, w.Buf)
+		w.Buf = nil
+	}
 }
 
 func (p *picture) add(s *store, w *encoder) {
@@ -135,17 +141,21 @@ func (p *picture) add(s *store, w *encoder) {
 	for id, x := range s.sessions {
 		if x.state != nil {
 			w.state(s.id, id, x.state, x.updatedAt)
+			p.divide(w, recordSize)
 		}
 	}
+	p.divide(w, recordSize)
 }
-
-// recordSize is about how large a snapshot's records are.
-const recordSize = 256 << 10
 
 // emit writes the picture in operations that Restore understands. It is called
 // without the lock.
 func (p *picture) emit(emit func(record []byte) error) error {
-	w := &encoder{Encoder: record.Encoder{Buf: p.entities}}
+	for _, r := range p.entities {
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	w := &encoder{}
 	flush := func(above int) error {
 		if len(w.Buf) <= above {
 			return nil

@@ -89,6 +89,7 @@ func (s *store) expireAmong(entries []*entry, now time.Time) (seq int64, expired
 		if e.expired(now) {
 			seq, expired = e.seq, true
 			s.expire(e, now)
+			s.b.log.divide(recordSize)
 		}
 	}
 	return seq, expired

@@ -34,7 +34,9 @@
 //     own token, and a token is good for one settlement before its end.
 //   - A delivery counts when it is abandoned or its lock expires. It does not
 //     when a session's receiver closes, detaches or loses the session otherwise.
-//   - A batch is taken in whole or not at all.
+//   - A batch is taken in whole or not at all. Only of one that takes more than
+//     32 MiB of the journal, as to hundreds of subscriptions, a crash before it
+//     is acknowledged may leave a part.
 //   - A session without messages, state and holder takes no memory.
 //
 // # Time and storage

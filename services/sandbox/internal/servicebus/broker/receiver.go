@@ -175,6 +175,7 @@ func (r *Receiver) takeReady(limit int, now time.Time) []*entity.Delivery {
 		s.take(e)
 		if e.expired(now) {
 			s.expire(e, now)
+			s.b.log.divide(recordSize)
 			continue
 		}
 		deliveries = append(deliveries, r.deliver(e, r.mode, now))

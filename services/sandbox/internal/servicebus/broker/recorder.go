@@ -36,8 +36,8 @@ func (w *encoder) begin(op operation) { w.Raw([]byte{byte(op)}) }
 type decoder struct{ record.Decoder }
 
 // recorder writes the durable changes that are made under the broker's lock.
-// Those of one call become one record, so they are durable together. Without
-// a journal it does nothing.
+// Those of one call become one record, unless it is divided, so they are durable
+// together. Without a journal it does nothing.
 type recorder struct {
 	journal  Journal
 	pending  encoder
@@ -45,6 +45,22 @@ type recorder struct {
 	contents uint64 // number of the last content written
 
 	floor, limit int64 // bytes logged from which a compaction is worth it: the least, and at present
+}
+
+// Sizes from which a record is not added to: one of changes that can be durable
+// apart, and one of a batch. The journal takes far larger ones, but none of any
+// size.
+const (
+	recordSize = 1 << 20
+	batchSize  = 32 << 20
+)
+
+// divide begins another record where this one has reached a size. A crash may
+// leave what came before and take back what comes after.
+func (l *recorder) divide(size int) {
+	if len(l.pending.Buf) >= size {
+		l.flush()
+	}
 }
 
 // flush hands the changes made under the lock to the journal.

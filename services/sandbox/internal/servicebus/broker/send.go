@@ -152,6 +152,7 @@ func (in *inlet) accept(msgs []*entity.Message, schedule bool, now time.Time) []
 		if schedule {
 			seqs = append(seqs, seq)
 		}
+		in.b.log.divide(batchSize)
 	}
 	return seqs
 }

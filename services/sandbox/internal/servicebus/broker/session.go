@@ -154,6 +154,7 @@ func (x *session) release(err *entity.Error, back func(*store, *entry, time.Time
 	r.forget(err)
 	for _, e := range x.unsettled() {
 		back(x.store, e, now)
+		x.store.b.log.divide(recordSize)
 	}
 	x.holder = nil
 	x.offerSelf(now)
