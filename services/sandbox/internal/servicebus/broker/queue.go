@@ -218,7 +218,6 @@ func (b *Broker) deleteInlet(name string, topic bool) error {
 }
 
 func (b *Broker) dropInlet(in *inlet, now time.Time) {
-	b.log.dropInlet(in)
 	delete(b.inlets, strings.ToLower(in.name))
 	for _, out := range in.inOrder {
 		out.drop(now)
@@ -228,6 +227,7 @@ func (b *Broker) dropInlet(in *inlet, now time.Time) {
 		b.unset(&in.history.alarm)
 	}
 	b.unset(&in.idle.alarm)
+	b.log.dropInlet(in) // last, as messages may have expired when their receivers ended
 }
 
 func (o *outlet) drop(now time.Time) {

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,4 +153,28 @@ func TestRecord_ABatchIsOneUpToASize(t *testing.T) {
 		}
 		wantRecordsBelow(t, j, batchSize+recordSize)
 	})
+}
+
+// Messages that a receiver has locked expire as the receiver ends, before their
+// entity is gone.
+func TestRecord_WhatIsDeletedWithExpiredMessagesCanBeRestored(t *testing.T) {
+	for path, remove := range map[string]func(b *Broker) error{
+		"sessions": func(b *Broker) error { return b.DeleteQueue("sessions") },
+		sub:        func(b *Broker) error { return b.DeleteSubscription("changes", "sub") },
+	} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, j := withRecords(t)
+				makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{RequiresSession: true, DeadLetteringOnMessageExpiration: true})
+				to, _, _ := strings.Cut(path, "/")
+				m := msg("m", "s")
+				m.TimeToLive = lockDuration / 2
+				send(t, b, to, m)
+				receive(t, openSession(t, b, path, "s"), 1)
+				time.Sleep(m.TimeToLive)
+				must(t, remove(b))
+				wantRecordsBelow(t, j, recordSize)
+			})
+		})
+	}
 }

@@ -253,7 +253,7 @@ func (b *Broker) DeleteSubscription(topic, name string) error {
 }
 
 func (b *Broker) dropSubscription(in *inlet, out *outlet, now time.Time) {
-	b.log.dropSubscription(in, out)
 	in.removeOutlet(out)
 	out.drop(now)
+	b.log.dropSubscription(in, out) // last, as in dropInlet
 }

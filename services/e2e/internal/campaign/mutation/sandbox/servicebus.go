@@ -106,6 +106,22 @@ func busGuards() []guard.Guard {
 			Tests:   []string{"TestRecord_ABatchIsOneUpToASize"},
 		},
 		{
+			Name:    "sandbox: what a queue loses while it is deleted is recorded before",
+			File:    broker + "/queue.go",
+			Cut:     "	delete(b.inlets, strings.ToLower(in.name))\n",
+			With:    "	b.log.dropInlet(in)\n	delete(b.inlets, strings.ToLower(in.name))\n",
+			Package: broker,
+			Tests:   []string{"TestRecord_WhatIsDeletedWithExpiredMessagesCanBeRestored"},
+		},
+		{
+			Name:    "sandbox: what a subscription loses while it is deleted is recorded before",
+			File:    broker + "/topic.go",
+			Cut:     "	in.removeOutlet(out)\n",
+			With:    "	b.log.dropSubscription(in, out)\n	in.removeOutlet(out)\n",
+			Package: broker,
+			Tests:   []string{"TestRecord_WhatIsDeletedWithExpiredMessagesCanBeRestored"},
+		},
+		{
 			Name:    "sandbox: a long of a rule stays one",
 			File:    bus + "management/rule.go",
 			Cut:     `reflect.Int64: "long"`,
