@@ -132,6 +132,8 @@ func TestPipeline_PipelinesAreRefused(t *testing.T) {
 	t.Parallel()
 	for json, code := range map[string]mongoerr.Code{
 		`[{"$nosuch":{}}]`:                   40324,
+		`[{"$listSessions":{}}]`:             40324,
+		`[{"$set":{"a":{"$meta":"x"}}}]`:     168,
 		`[{"$out":"c"}]`:                     40324,
 		`[{"$match":{},"$limit":1}]`:         40323,
 		`[{}]`:                               40323,

@@ -87,6 +87,9 @@ func TestProjection_ProjectionsAreRefused(t *testing.T) {
 		`{"l":{"$slice":[1]}}`:               28667,
 		`{"l":{"$elemMatch":5}}`:             31274,
 		`{"l":{"$meta":"textScore"}}`:        40218,
+		`{"l":{"$meta":"sortKey"}}`:          17308,
+		`{"l":{"$meta":"recordId"}}`:         17308,
+		`{"l":{"$meta":"indexKey"}}`:         17308,
 		`{"":1}`:                             40352,
 		`{"a..b":1}`:                         15998,
 	} {
