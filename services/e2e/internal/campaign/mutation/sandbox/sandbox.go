@@ -233,8 +233,8 @@ func clientGuards() []guard.Guard {
 		{
 			Name:    "sandbox: nothing writes while writes are locked",
 			File:    engine + "/engine.go",
-			Cut:     "\t\t\tif e.writeLock.times > 0 {",
-			With:    "\t\t\tif e.writeLock.times > 99 {",
+			Cut:     "\tif e.writeLock.times > 0 {",
+			With:    "\tif e.writeLock.times > 99 {",
 			Package: server,
 			Tests:   []string{"TestFsync_WithALockKeepsWritesOutUntilItIsTakenBack"},
 		},
