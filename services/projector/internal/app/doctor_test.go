@@ -179,6 +179,38 @@ func TestDoctor_TheDoctorFindsWhatIsWrongWithTheRealEntities(t *testing.T) {
 	wantAll(t, found, `subscription "nowhere" cannot be examined`, "there is no such entity")
 }
 
+// A subscription may leave out what is sent again for other groups, as docs/operations.md says, and
+// nothing else: not even what fills a version of its own group.
+func TestDoctor_AFilterForOneGroupIsSound(t *testing.T) {
+	_, database := servers.Mongo(t, nil)
+	topic := "filtered-" + database
+	management := layOut(t, topic)
+	environ(t, servers, topic, servers.MongoURI, database)
+	t.Setenv("READMODEL_GROUP", "shop")
+	if lines, err := runCommand(t, "setup"); err != nil {
+		t.Fatalf("setup: %v and %v", lines, err)
+	}
+	filter := func(expression string) {
+		t.Helper()
+		if _, err := management.DeleteRule(t.Context(), topic, "projector", "$Default", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := management.CreateRule(t.Context(), topic, "projector", &admin.CreateRuleOptions{
+			Name: new("$Default"), Filter: &admin.SQLFilter{Expression: expression},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const group = "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = 'shop'"
+	filter(group + " OR cloudEvents_resendgroup LIKE 'shop/%'")
+	if found, unasked, err := examined(t, servers); err != nil || unasked != "" {
+		t.Errorf("the documented filter: got\n%s%sand %v", found, unasked, err)
+	}
+	filter(group)
+	found, _, _ := examined(t, servers)
+	wantAll(t, found, `fault: subscription "projector" has no rule that lets through all that is for READMODEL_GROUP "shop"`)
+}
+
 // What a role may not ask is told, and is no finding; what it lacks for its own
 // work is.
 func TestDoctor_TheDoctorSaysWhatItMayNotAsk(t *testing.T) {

@@ -68,7 +68,7 @@ func (e *examination) print(w io.Writer) {
 }
 
 func (e *examination) settings() doctor.Settings {
-	return doctor.Settings{LockMargin: e.cfg.LockMargin, RetryTime: e.cfg.RetryTime, TombstoneTTL: e.cfg.TombstoneTTL}
+	return doctor.Settings{LockMargin: e.cfg.LockMargin, RetryTime: e.cfg.RetryTime, TombstoneTTL: e.cfg.TombstoneTTL, Group: e.cfg.Group}
 }
 
 // subscription reads and judges the subscription and its topic.

@@ -41,6 +41,8 @@ type Settings struct {
 	LockMargin   time.Duration
 	RetryTime    time.Duration
 	TombstoneTTL time.Duration
+	// Group is that of the projectors; empty for one without a name.
+	Group string
 }
 
 // findings gathers what is wrong with one subject.

@@ -104,6 +104,36 @@ func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 	}
 }
 
+func TestDoctor_OnlyAFilterForTheGroupLetsThroughWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		group, filter string
+		sound         bool
+	}{
+		"as documented":          {"shop", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = 'shop' OR cloudEvents_resendgroup LIKE 'shop/%'", true},
+		"in another order":       {"shop", "(cloudEvents_resendgroup='shop') or (cloudEvents_resendgroup like 'shop/%')\nOR (CLOUDEVENTS_RESENDGROUP is  null)", true},
+		"without what fills":     {"shop", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = 'shop'", false},
+		"without the group":      {"shop", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup LIKE 'shop/%'", false},
+		"without everybody's":    {"shop", "cloudEvents_resendgroup = 'shop' OR cloudEvents_resendgroup LIKE 'shop/%'", false},
+		"for another group":      {"shop", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = 'SHOP' OR cloudEvents_resendgroup LIKE 'SHOP/%'", false},
+		"with another condition": {"shop", "a = 1 AND (b = 1 OR cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = 'shop' OR cloudEvents_resendgroup LIKE 'shop/%' OR c = 1)", false},
+		"of no name":             {"", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup = '' OR cloudEvents_resendgroup LIKE '/%'", true},
+		"of no name, in short":   {"", "cloudEvents_resendgroup IS NULL OR cloudEvents_resendgroup LIKE '/%'", true},
+		"of no name, no version": {"", "cloudEvents_resendgroup IS NULL", false},
+		"no filter of SQL":       {"", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, its := sound(), settings
+			s.Rules, its.Group = []doctor.Rule{{Name: "some", SQL: tt.filter}}, tt.group
+			found := doctor.JudgeSubscription(&s, its)
+			if tt.sound != (len(found) == 0) {
+				t.Errorf("found %+v, sound %t", found, tt.sound)
+			}
+		})
+	}
+}
+
 func TestDoctor_APrivilegeCoversWhatItsResourceNames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

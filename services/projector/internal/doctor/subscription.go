@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,6 +39,8 @@ type Rule struct {
 	Name string
 	// Everything says that the rule lets every message through.
 	Everything bool
+	// SQL is its filter, where that is an SQL expression.
+	SQL string
 	// Acts says that the rule changes what it lets through.
 	Acts bool
 }
@@ -55,6 +59,9 @@ const (
 	renewals = 4
 )
 
+// alternatives is what stands between the conditions of a filter.
+var alternatives = regexp.MustCompile(`(?i)\s+OR\s+`)
+
 // JudgeSubscription judges the subscription, and what its topic decides for it.
 func JudgeSubscription(s *Subscription, settings Settings) []Finding {
 	f := &findings{subject: fmt.Sprintf("subscription %q", s.Name)}
@@ -72,7 +79,7 @@ func JudgeSubscription(s *Subscription, settings Settings) []Finding {
 		"is deleted with all that it holds when nobody has used it for %s", s.DeletedWhenIdle)
 	f.lock(s, settings)
 	f.life(s, settings)
-	f.rules(s)
+	f.rules(s, settings.Group)
 	return append(f.all, judgeTopic(&s.Topic)...)
 }
 
@@ -100,13 +107,42 @@ func (f *findings) life(s *Subscription, settings Settings) {
 		"lets messages live for %s, and TOMBSTONE_TTL is %s: an old change may bring a deleted document back", life, settings.TombstoneTTL)
 }
 
-func (f *findings) rules(s *Subscription) {
-	f.add(!slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Everything }), Fault,
-		"add a rule with a true filter, and remove the others",
-		"has no rule that lets everything through, so changes are filtered away")
+func (f *findings) rules(s *Subscription, group string) {
+	f.add(!slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Everything || letsThrough(r.SQL, group) }), Fault,
+		fmt.Sprintf("add a rule with a true filter, or with %s, and remove the others", strings.Join(forGroup(group), " OR ")),
+		"has no rule that lets through all that is for READMODEL_GROUP %q, so changes are filtered away", group)
 	for _, r := range s.Rules {
 		f.add(r.Acts, Fault, "remove the rule's action", "has a rule %q with an action, which changes messages or doubles them", r.Name)
 	}
+}
+
+// forGroup are the conditions of a filter that keeps out only what is sent again for other groups:
+// what is for everybody, what is for the group, and what fills a version of the group.
+func forGroup(group string) []string {
+	const property = "cloudEvents_resendgroup"
+	return []string{property + " IS NULL", property + " = '" + group + "'", property + " LIKE '" + group + "/%'"}
+}
+
+// letsThrough tells whether a filter is one of these conditions, and no others. Nothing but versions
+// is sent again for a group without a name, so the filter may leave that condition out.
+func letsThrough(filter, group string) bool {
+	wanted, has := forGroup(group), alternatives.Split(filter, -1)
+	if group == "" {
+		has = append(has, wanted[1])
+	}
+	return slices.Equal(plain(has), plain(wanted))
+}
+
+// plain are conditions in one order, each once, without what means nothing in SQL: spaces, brackets
+// and the case of letters, except in values.
+func plain(conditions []string) []string {
+	all := make([]string, 0, len(conditions))
+	for _, c := range conditions {
+		what, value, _ := strings.Cut(strings.Trim(c, "() \t\n"), "'")
+		all = append(all, strings.ToLower(strings.Join(strings.Fields(what), ""))+"'"+value)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func judgeTopic(t *Topic) []Finding {

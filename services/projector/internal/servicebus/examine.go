@@ -98,7 +98,11 @@ func rules(ctx context.Context, client *admin.Client, cfg Config) ([]doctor.Rule
 			return nil, permitted(fmt.Errorf("list the rules of subscription %q: %w", cfg.Subscription, err))
 		}
 		for _, r := range page.Rules {
-			all = append(all, doctor.Rule{Name: r.Name, Everything: everything(r.Filter), Acts: r.Action != nil})
+			rule := doctor.Rule{Name: r.Name, Everything: everything(r.Filter), Acts: r.Action != nil}
+			if filter, is := r.Filter.(*admin.SQLFilter); is {
+				rule.SQL = filter.Expression
+			}
+			all = append(all, rule)
 		}
 	}
 	return all, nil

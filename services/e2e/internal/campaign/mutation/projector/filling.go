@@ -113,5 +113,13 @@ func fillingGuards() []guard.Guard {
 			Package: app,
 			Tests:   []string{"TestRebuild_OfTwoGroupsAtOnceEachHasItsNumber"},
 		},
+		{
+			Name:    "rebuild: the doctor finds a filter that keeps out what fills a version",
+			File:    internal + "doctor/subscription.go",
+			Cut:     `, property + " LIKE '" + group + "/%'"}`,
+			With:    `}`,
+			Package: app,
+			Tests:   []string{"TestDoctor_AFilterForOneGroupIsSound"},
+		},
 	}
 }
