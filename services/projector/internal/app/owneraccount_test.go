@@ -52,3 +52,25 @@ func TestOwner_PositionsAreOfOneProjectionsDocuments(t *testing.T) {
 	p = start(t, other, one)
 	until(t, "the other group has the place", func() bool { return p.Status().State == "running" })
 }
+
+// Without a key, too: what one of them has passed by would count as dealt with by the other, also
+// when readers are to be switched to a version, and would go when the first one drops its version.
+func TestOwner_PositionsOfAVersionAreOneGroups(t *testing.T) {
+	_, database := servers.Mongo(t, nil)
+	cfg := configured(t, "accounts", database)
+	other := configured(t, "accounts-too", database)
+	other.Group = "b"
+	const versioned = "projections: [{name: orders, version: 1, collection: orders, on: {Happened: {inc: {events: 1}}}}]"
+	elsewhereToo := strings.ReplaceAll(versioned, "collection: orders", "collection: others")
+	p := start(t, cfg, load(t, file(t, "projections.yaml", versioned)))
+	until(t, "it has the place", func() bool { return p.Status().State == "running" })
+	const theirs = `the positions of projection "orders_v1" are those of documents in ["orders_v1"] of the group "", and here it writes to ["others_v1"]`
+	elsewhereWith(t, other, load(t, file(t, "projections.yaml", elsewhereToo)), theirs)
+	onTopic(t, "accounts-too", database, elsewhereToo)
+	t.Setenv("READMODEL_GROUP", "b")
+	for _, command := range []string{"setup", "move"} {
+		refused(t, "give the projection another name or version", command)
+	}
+	q := start(t, other, load(t, file(t, "projections.yaml", strings.ReplaceAll(elsewhereToo, "name: orders", "name: others"))))
+	until(t, "one of another name has its place", func() bool { return q.Status().State == "running" })
+}

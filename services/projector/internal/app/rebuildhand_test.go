@@ -38,37 +38,37 @@ func TestRebuild_LeavesAVersionBuiltByHandAlone(t *testing.T) {
 	ends(t, done)
 }
 
-// A projection of the same name and version that another group keeps, with documents of its
-// own, is another one: a rebuild of either is none of the other's, and neither gives out a
-// number whose positions the other has.
+// A projection of the same name that another group keeps, with documents of its own, is
+// another one: a rebuild of either is none of the other's, and neither gives out a number
+// whose positions the other has.
 func TestRebuild_IsNoneOfAnotherGroupsProjectionOfTheSameName(t *testing.T) {
 	r := newRebuilding(t, "rebuild-name")
 	send(t, r.topic, happens("a", 1)...)
 	r.awaitSees(t, "orders", "a", "1 1 [1]")
 	second := r.cfg
 	second.Group, second.Topic, second.InstanceID = "b", "rebuild-name-b", "second"
-	theirs := strings.NewReplacer("collection: orders", "collection: others", "collection: totals", "collection: sums", "name: totals\n    version: 1", "name: totals\n    version: 2").Replace(rebuilt)
+	theirs := strings.NewReplacer("collection: orders", "collection: others", "collection: totals", "collection: sums", "version: 1", "version: 2").Replace(rebuilt)
 	projections := load(t, file(t, "second.yaml", theirs))
 	stop := keep(t, second, projections)
 	send(t, second.Topic, happens("a", 1)...)
-	r.awaitSees(t, "others_v1", "a", "1 1 [1]")
+	r.awaitSees(t, "others_v2", "a", "1 1 [1]")
 
 	done := r.begin(t, "--grace", "0s")
-	until(t, "the publisher is asked", func() bool { return strings.Contains(r.asked(), " /orders_v2 ") })
+	until(t, "the publisher is asked", func() bool { return strings.Contains(r.asked(), " /orders_v3 ") })
 	stop()
 	keep(t, second, projections)
 	send(t, second.Topic, happens("a", 2)...)
-	r.awaitSees(t, "others_v1", "a", "2 3 [1 2]")
-	send(t, r.topic, again(2, happens("a", 1))...)
-	r.says(t, 2, "done")
+	r.awaitSees(t, "others_v2", "a", "2 3 [1 2]")
+	send(t, r.topic, again(3, happens("a", 1))...)
+	r.says(t, 3, "done")
 	if o := ends(t, done); o.err != nil {
 		t.Fatalf("rebuild: got %v after %v", o.err, o.lines)
 	}
 	send(t, second.Topic, happens("a", 3)...)
-	r.awaitSees(t, "others_v1", "a", "3 6 [1 2 3]")
+	r.awaitSees(t, "others_v2", "a", "3 6 [1 2 3]")
 	names, err := r.db.ListCollectionNames(t.Context(), bson.D{{Key: "name", Value: bson.D{{Key: "$regex", Value: "_v"}}}})
 	slices.Sort(names)
-	if want := "orders_v2 others_v1 sums_v2 totals_v1"; err != nil || strings.Join(names, " ") != want {
+	if want := "orders_v3 others_v2 sums_v2 totals_v1"; err != nil || strings.Join(names, " ") != want {
 		t.Errorf("collections afterwards: got %v and %v, want %s", names, err, want)
 	}
 
@@ -80,7 +80,7 @@ func TestRebuild_IsNoneOfAnotherGroupsProjectionOfTheSameName(t *testing.T) {
 	onTopic(t, second.Topic, r.db.Name(), theirs)
 	t.Setenv("READMODEL_GROUP", second.Group)
 	lines, err = runCommand(t, "rebuild", "--projection", "orders", "--why", "a test", "--publisher", r.publisher, "--dry-run")
-	if err != nil || lines[len(lines)-1]["to"] != 3.0 {
-		t.Errorf("the other group's rebuild of orders, of which this one has given out version 2: got %v and %v, want version 3", lines, err)
+	if err != nil || lines[len(lines)-1]["to"] != 4.0 {
+		t.Errorf("the other group's rebuild of orders, of which this one has given out version 3: got %v and %v, want version 4", lines, err)
 	}
 }

@@ -18,10 +18,11 @@ type Part struct {
 	Types []string `bson:"types"`
 	// Content is a hash of what it says, of which two with the same name differ.
 	Content string `bson:"content"`
-	// Keyed is that of Keyed, and Key the expression, as far as it is known. They are not
-	// told.
+	// Keyed is that of Keyed, and Key the expression, as far as it is known; Noted tells
+	// whether positions are noted under the name. They are not told.
 	Keyed bool   `bson:"-" json:"-"`
 	Key   string `bson:"-" json:"-"`
+	Noted bool   `bson:"-" json:"-"`
 }
 
 // described is a projection that says more of itself than others do.
@@ -39,6 +40,8 @@ func (ps Projections) Parts() []Part {
 	parts := make([]Part, 0, len(ps))
 	for _, p := range ps {
 		part := Part{Name: p.Name(), Collections: p.Collections(), Content: Content(p), Keyed: Keyed(p)}
+		_, versioned := VersionOf(p)
+		part.Noted = part.Keyed || versioned
 		if known, ok := p.(described); ok {
 			part.Types, part.Key = known.Types(), known.keyText()
 		}

@@ -12,11 +12,12 @@ import (
 func accountKey(name string) string { return "$account:" + name }
 
 // accounts are the positions that the store's projections note, to be claimed. Two
-// projections of one name would take each other's events for repeats.
+// projections of one name would take each other's events for their own: with a key for
+// repeats, without one for events that the version has dealt with.
 func (s *Store) accounts() []ownership {
 	var all []ownership
 	for i := range s.parts {
-		if part := &s.parts[i]; part.Keyed {
+		if part := &s.parts[i]; part.Noted {
 			all = append(all, ownership{Key: accountKey(part.Name), Projection: part.Name, Documents: slices.Sorted(slices.Values(part.Collections))})
 		}
 	}
@@ -38,7 +39,7 @@ func (s *Store) strangeAccount(o *ownership) string {
 	here := s.documents(o.Projection)
 	switch {
 	case !slices.Equal(here, o.Documents):
-		return fmt.Sprintf("the positions of projection %q are those of documents in %q of the group %q, and here it writes to %q, which would lack every event that those have: "+
+		return fmt.Sprintf("the positions of projection %q are those of documents in %q of the group %q, and here it writes to %q, which would be taken to have every event that those have: "+
 			"give the projection another name or version, or its former collection; where the documents themselves were renamed, remove %q from %q",
 			o.Projection, o.Documents, o.Group, here, o.Key, projection.Owners)
 	case o.Group != s.group:

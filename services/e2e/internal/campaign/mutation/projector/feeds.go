@@ -118,6 +118,14 @@ func feedGuards() []guard.Guard {
 			Tests:   []string{"TestOwner_PositionsAreOfOneProjectionsDocuments"},
 		},
 		{
+			Name:    "owner: what a version without a key notes is one group's",
+			File:    projection + "/part.go",
+			Cut:     "part.Noted = part.Keyed || versioned",
+			With:    "part.Noted = part.Keyed || versioned && part.Keyed",
+			Package: app,
+			Tests:   []string{"TestOwner_PositionsOfAVersionAreOneGroups"},
+		},
+		{
 			Name:    "owner: positions are claimed",
 			File:    readmodel + "/owner.go",
 			Cut:     "range s.accounts() {\n\t\taccount.By = by",
