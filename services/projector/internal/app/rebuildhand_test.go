@@ -12,6 +12,7 @@ var rebuildTopics = []string{
 	"rebuild-hand", "rebuild-name", "rebuild-name-b", "rebuild-hand-v2", "verify-grace", "rebuild-unique", "rebuild-validator", "rebuild-unlike",
 	"rebuild-lefthole", "rebuild-keysname", "rebuild-outlives", "rebuild-tombstones", "rebuild-sharded", "rebuild-tracked", "rebuild-deadover",
 	"rebuild-report", "rebuild-lost", "rebuild-early", "rebuild-documents", "rebuild-known", "rebuild-others", "rebuild-discarded", "rebuild-behind", "rebuild-number", "rebuild-number-b",
+	"rebuild-brought",
 }
 
 // A version that is built by hand, by projectors of its own group, is none of the numbers

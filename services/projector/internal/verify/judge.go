@@ -16,6 +16,7 @@ func (l *look) judge(a *account, s *state, t Target, made Document) Verdict {
 	v := Verdict{
 		Projection: t.Name, Collection: t.Collection, Aggregate: a.aggregate, Sequence: s.read.Sequence,
 		target: t, read: s.read, made: made, versioned: a.versioned,
+		lacks: a.discarded > 0 && !s.whole,
 	}
 	v.Partly, v.stopped, v.ahead = a.partly(s), a.haltedAt != "", s.ahead
 	if l.config.Kept && a.since(s, &made) {
@@ -90,7 +91,7 @@ func (a *account) partly(s *state) string {
 		return fmt.Sprintf("the source begins the aggregate with version %d", a.begins.Number)
 	case a.lacks > 0:
 		return fmt.Sprintf("the source has no version %d of the aggregate, and later ones", a.lacks)
-	case a.discarded > 0:
+	case a.discarded > 0 && !s.whole:
 		return fmt.Sprintf("%d events of the aggregate were discarded, which are left out", a.discarded)
 	}
 	return ""

@@ -46,6 +46,7 @@ type look struct {
 	skipped map[Skipper][]string
 	// named are the accounts of a careful look, by their aggregates.
 	named map[string]*account
+	whole map[string][]bool
 }
 
 // account is one aggregate.
@@ -74,14 +75,16 @@ type state struct {
 	read   Document
 	wrote  bool
 	behind bool
+	whole  bool // discarded events are a part of it
 	// failed is why an event up to the document's position cannot be projected, ahead
 	// why one behind it cannot.
 	failed, ahead string
 }
 
-// look recomputes the documents of a selection and compares them.
-func (r *Run) look(ctx context.Context, s Selection, how manner, judged func(string, []Verdict) error) error {
-	l := &look{Run: r, manner: how, judged: judged, named: map[string]*account{}}
+// look recomputes the documents of a selection and compares them. Of those that are whole,
+// by aggregate and target, discarded events are a part.
+func (r *Run) look(ctx context.Context, s Selection, how manner, whole map[string][]bool, judged func(string, []Verdict) error) error {
+	l := &look{Run: r, manner: how, judged: judged, named: map[string]*account{}, whole: whole}
 	if how != passing {
 		for _, aggregate := range s.Aggregates {
 			l.named[aggregate] = l.account(aggregate)
@@ -114,6 +117,7 @@ func (l *look) account(aggregate string) *account {
 	a := &account{aggregate: aggregate, versioned: true, of: make([]state, len(l.config.Targets))}
 	for i := range a.of {
 		a.of[i].id = l.config.Run + "/" + strconv.Itoa(i) + "/" + aggregate
+		a.of[i].whole = l.whole[aggregate] != nil && l.whole[aggregate][i]
 	}
 	l.accounts = append(l.accounts, a)
 	return a
@@ -221,9 +225,9 @@ func (l *look) begin(ctx context.Context) error {
 // decide adds what an event writes to recomputed documents, of which each is its own.
 func (l *look) decide(ctx context.Context, a *account, e *contract.Event, writes []projection.Write, owners []*state) ([]projection.Write, []*state, error) {
 	a.follow(e)
-	if l.discarded[e.ID] {
+	discarded := l.discarded[e.ID]
+	if discarded {
 		a.discarded++
-		return writes, owners, nil
 	}
 	change, readErr := projection.Read(*e)
 	if readErr == nil {
@@ -232,7 +236,7 @@ func (l *look) decide(ctx context.Context, a *account, e *contract.Event, writes
 	}
 	for i := range a.of {
 		s := &a.of[i]
-		if s.failed != "" || s.ahead != "" {
+		if s.failed != "" || s.ahead != "" || discarded && !s.whole {
 			continue
 		}
 		decided, err := []projection.Write(nil), readErr

@@ -57,7 +57,7 @@ func (r *Run) Mend(ctx context.Context, aggregates []string) error {
 // round mends those of some aggregates that differ, and returns them.
 func (m *mending) round(ctx context.Context, some []string) (wrong []string, err error) {
 	m.wrong = map[string][]Verdict{}
-	err = m.look(ctx, Selection{Aggregates: some}, careful, func(aggregate string, verdicts []Verdict) error {
+	err = m.carefully(ctx, some, func(aggregate string, verdicts []Verdict) error {
 		for _, v := range verdicts {
 			switch {
 			case v.target.Beside:
@@ -77,11 +77,15 @@ func (m *mending) round(ctx context.Context, some []string) (wrong []string, err
 	if err != nil || len(m.wrong) == 0 {
 		return nil, err
 	}
-	for aggregate := range m.wrong {
+	whole := map[string][]bool{}
+	for aggregate, verdicts := range m.wrong {
 		wrong = append(wrong, aggregate)
+		for i := range verdicts {
+			whole[aggregate] = append(whole[aggregate], verdicts[i].whole)
+		}
 	}
 	slices.Sort(wrong)
-	return wrong, m.look(ctx, Selection{Aggregates: wrong}, forward, func(aggregate string, verdicts []Verdict) error {
+	return wrong, m.look(ctx, Selection{Aggregates: wrong}, forward, whole, func(aggregate string, verdicts []Verdict) error {
 		m.brought[aggregate]++
 		for _, v := range verdicts {
 			if v.ahead != "" && !m.config.Partly {

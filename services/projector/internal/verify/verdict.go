@@ -53,6 +53,8 @@ type Verdict struct {
 	// position cannot be applied.
 	stopped bool
 	ahead   string
+	// lacks: discarded events are left out. whole: it was right with them.
+	lacks, whole bool
 }
 
 // waits tells whether a later look may find something else.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 
@@ -182,7 +183,7 @@ func (r *Run) compare(ctx context.Context, s Selection) error {
 		r.summary.Aggregates = int64(len(r.doubted))
 		return r.settle(ctx)
 	}
-	err := r.look(ctx, s, passing, func(aggregate string, verdicts []Verdict) error {
+	err := r.look(ctx, s, passing, nil, func(aggregate string, verdicts []Verdict) error {
 		r.note(aggregate)
 		if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Difference != Equal }) {
 			return r.doubt(ctx, aggregate)
@@ -266,11 +267,44 @@ func (r *Run) settleOnce(ctx context.Context) error {
 	for len(r.doubted) > 0 {
 		some := r.doubted[:min(len(r.doubted), atOnce)]
 		r.doubted = r.doubted[len(some):]
-		if err := r.look(ctx, Selection{Aggregates: some}, careful, r.conclude); err != nil {
+		if err := r.carefully(ctx, some, r.conclude); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// carefully looks at aggregates carefully. A document that differs without the events that
+// were discarded may have them, since a rebuild brings them back: it is looked at with them,
+// too, and has them if it is right, or only behind, so.
+func (r *Run) carefully(ctx context.Context, aggregates []string, judged func(string, []Verdict) error) error {
+	without := map[string][]Verdict{}
+	whole := map[string][]bool{}
+	err := r.look(ctx, Selection{Aggregates: aggregates}, careful, nil, func(aggregate string, verdicts []Verdict) error {
+		differ := make([]bool, len(verdicts))
+		for i := range verdicts {
+			differ[i] = verdicts[i].lacks && verdicts[i].Difference != Equal
+		}
+		if !slices.Contains(differ, true) {
+			return judged(aggregate, verdicts)
+		}
+		without[aggregate], whole[aggregate] = verdicts, differ
+		return nil
+	})
+	if err != nil || len(without) == 0 {
+		return err
+	}
+	some := slices.Sorted(maps.Keys(without))
+	return r.look(ctx, Selection{Aggregates: some}, careful, whole, func(aggregate string, with []Verdict) error {
+		verdicts := without[aggregate]
+		for i, v := range with {
+			if whole[aggregate][i] && (v.Difference == Equal || v.Difference == Behind && verdicts[i].Difference != Behind) {
+				v.whole = true
+				verdicts[i] = v
+			}
+		}
+		return judged(aggregate, verdicts)
+	})
 }
 
 // conclude reports what a careful look has found of an aggregate, or has it looked at

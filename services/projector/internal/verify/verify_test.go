@@ -483,3 +483,42 @@ func TestMend_LeavesWhatMayBeTheBetterDocument(t *testing.T) {
 		})
 	}
 }
+
+// A document may have what was discarded, since a rebuild brings it back, or be without it. It
+// is what it is most like, and is brought on so.
+func TestVerify_ADocumentHasWhatWasDiscardedOrNot(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		read     sum
+		reported []string
+		partly   bool // it may be the better document
+		mended   int64
+	}{
+		"with it":            {sum{sum: 6, at: 3}, nil, false, 6},
+		"without it":         {sum{sum: 4, at: 3}, nil, false, 4},
+		"with it, behind":    {sum{sum: 3, at: 2}, []string{"a behind"}, false, 6},
+		"without it, behind": {sum{sum: 1, at: 1}, []string{"a behind"}, true, 4},
+		"neither":            {sum{sum: 7, at: 3}, []string{"a altered"}, true, 4},
+		"only the discarded": {sum{sum: 2, at: 2}, []string{"a altered"}, true, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for range 3 {
+				w.happens("a")
+			}
+			w.discarded = map[string]bool{"a-2": true}
+			w.sums["a"] = tt.read
+			if _, err := w.run(verify.Config{}).Verify(t.Context(), verify.Selection{Aggregates: []string{"a"}}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantReported(tt.reported...)
+			if err := w.run(verify.Config{}).Mend(t.Context(), []string{"a"}); tt.partly != errors.Is(err, verify.ErrPartly) {
+				t.Errorf("got %v, want what may be the better document left: %t", err, tt.partly)
+			}
+			if err := w.run(verify.Config{Partly: true}).Mend(t.Context(), []string{"a"}); err != nil || w.sums["a"] != (sum{sum: tt.mended, at: 3}) {
+				t.Errorf("mended: got %+v and %v, want %d", w.sums["a"], err, tt.mended)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ func verifyGuards() []guard.Guard {
 		behind   = "TestVerify_WaitsForNothingThatThePublisherLeavesBehind"
 		replaces = "TestReplace_ChangesNothingThatHasMovedOn"
 		rebuilt  = "TestVerify_ComparesWhatReadersSee"
+		brought  = "TestVerify_ADocumentHasWhatWasDiscardedOrNot"
 		grace    = "TestVerify_ComparesWhatReadersSeeWhileTheOldDocumentsAreKept"
 	)
 	return []guard.Guard{
@@ -119,8 +120,8 @@ func verifyGuards() []guard.Guard {
 		{
 			Name:    "verify: a discarded event is in no document",
 			File:    verify + "/look.go",
-			Cut:     "if l.discarded[e.ID] {",
-			With:    "if l.discarded[e.ID] && false {",
+			Cut:     "discarded := l.discarded[e.ID]",
+			With:    `discarded := l.discarded[e.ID] && e.ID == ""`,
 			Package: app,
 			Tests:   []string{halted},
 		},
@@ -295,10 +296,34 @@ func verifyGuards() []guard.Guard {
 		{
 			Name:    "verify: what was discarded may be in the document",
 			File:    verify + "/judge.go",
-			Cut:     "case a.discarded > 0:",
+			Cut:     "case a.discarded > 0 && !s.whole:",
 			With:    "case a.discarded < 0:",
 			Package: verify,
 			Tests:   []string{"TestMend_LeavesWhatMayBeTheBetterDocument"},
+		},
+		{
+			Name:    "verify: a document that has what was discarded is all of it",
+			File:    verify + "/judge.go",
+			Cut:     "case a.discarded > 0 && !s.whole:",
+			With:    "case a.discarded > 0:",
+			Package: verify,
+			Tests:   []string{brought},
+		},
+		{
+			Name:    "verify: what a rebuild has brought back is right",
+			File:    verify + "/verify.go",
+			Cut:     "differ[i] = verdicts[i].lacks &&",
+			With:    "differ[i] = i < 0 && verdicts[i].lacks &&",
+			Package: app,
+			Tests:   []string{"TestVerify_WhatARebuildHasBroughtBackIsRight"},
+		},
+		{
+			Name:    "verify: a document that has what was discarded is brought on with it",
+			File:    verify + "/mend.go",
+			Cut:     "append(whole[aggregate], verdicts[i].whole)",
+			With:    "append(whole[aggregate], verdicts[i].whole && i < 0)",
+			Package: verify,
+			Tests:   []string{brought},
 		},
 		{
 			Name:    "verify: events of another source are not the document's",
