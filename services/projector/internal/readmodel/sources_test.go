@@ -210,3 +210,33 @@ func TestSources_WhatIsTakenBackIsNotBelievedForEver(t *testing.T) {
 		t.Errorf("after that: got %v, want it refused for its source", err)
 	}
 }
+
+// A version's documents are of a source where one of them is, or is of one that the source
+// continues, near or far: documents of streams that are apart may stand beside each other.
+func TestSources_AVersionIsOfAnotherOneWhereNoneOfItsDocumentsIsOfThis(t *testing.T) {
+	t.Parallel()
+	s, _ := newTotals(t)
+	v := projection.Version{Projection: "own", View: "own", Number: 1}
+	is := func(source, want string) {
+		t.Helper()
+		if other, err := s.OtherSource(t.Context(), &v, source); err != nil || other != want {
+			t.Errorf("documents of another source than %s: got %q and %v, want %q", source, other, err, want)
+		}
+	}
+	is("/shop/events", "")
+	write(t, s, ofOther(single(v.Collection(), "a", 1)))
+	is(otherSource, "")
+	is("/shop/events", otherSource)
+	write(t, s, single(v.Collection(), "b", 1))
+	is(otherSource, "")
+	is("/shop/events", "")
+	is("/shop/later", otherSource)
+	for _, c := range []readmodel.Continuation{{From: "/shop/events", To: "/shop/between"}, {From: "/shop/between", To: "/shop/later"}} {
+		if _, err := s.Continue(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is("/shop/later", "")
+	is("/shop/between", "")
+	is("/shop/elsewhere", otherSource)
+}

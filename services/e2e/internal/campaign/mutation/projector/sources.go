@@ -7,6 +7,7 @@ func sourceGuards() []guard.Guard {
 	const (
 		apart     = "TestSources_NothingIsWrittenOverAnotherSource"
 		continued = "TestSources_WhatContinuesIsComparedBySequence"
+		versionOf = "TestSources_AVersionIsOfAnotherOneWhereNoneOfItsDocumentsIsOfThis"
 		renamed   = "TestSources_OneThatContinuesAnotherGoesOnOnceThatIsSaid"
 	)
 	return []guard.Guard{
@@ -177,6 +178,22 @@ func sourceGuards() []guard.Guard {
 			With:    "f.add(d.Apart < 0, Fault,",
 			Package: app,
 			Tests:   []string{"TestSources_AnEventOfAnotherSourceHaltsItsAggregate"},
+		},
+		{
+			Name:    "sources: a version has documents of a source beside those of another",
+			File:    readmodel + "/sources.go",
+			Cut:     `if err != nil || own != "" {`,
+			With:    `if err != nil || own != "" && own != source {`,
+			Package: readmodel,
+			Tests:   []string{versionOf},
+		},
+		{
+			Name:    "sources: a version is of a source that continues that of its documents",
+			File:    readmodel + "/sources.go",
+			Cut:     `Value: behind(said, source)}})`,
+			With:    `Value: behind(said, source)[:1]}})`,
+			Package: readmodel,
+			Tests:   []string{versionOf},
 		},
 	}
 }
