@@ -118,10 +118,12 @@ func environment(e cluster.Endpoints, b cluster.Binaries) []string {
 		"SANDBOX_BIN="+b.Sandbox)
 }
 
+// run does the step. Once it is over, also with ctx, nothing that it has started uses the
+// servers any more.
 func (s step) run(ctx context.Context, root string, env []string) result {
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
-	cmd.WaitDelay = time.Second // what it has started may hold its output open
+	cmd := cluster.Group(ctx, s.command[0], s.command[1:]...)
+	cmd.WaitDelay = 10 * time.Second // what has left the group may hold its output open
 	cmd.Dir, cmd.Env = filepath.Join(root, s.dir), env
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

@@ -1,18 +1,24 @@
 package accept
 
 import (
+	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/cluster/clustertest"
+	"changerelay/services/e2e/internal/harness/poll"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -100,20 +106,52 @@ func TestReport_ShowsOfAFailedStepWhatHasFailed(t *testing.T) {
 	}
 }
 
-func TestClean_DropsWhatIsOursAndNothingElse(t *testing.T) {
+// What a step has started writes nothing any more once the step is over.
+func TestRun_AStepThatIsCancelledEndsWithAllThatItHasStarted(t *testing.T) {
 	t.Parallel()
-	client, err := mongo.Connect(options.Client().ApplyURI(clustertest.Sandbox(t).MongoURI))
+	file := filepath.Join(t.TempDir(), "written")
+	written := func(context.Context) (bool, string) {
+		_, err := os.Stat(file)
+		return err == nil, ""
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { cancel(poll.Until(ctx, "the first write", written)) }()
+	// A shell stands for the go tool, and another one for the campaign that it has built.
+	writes := "while echo more >> " + file + "; do sleep 0.01; done"
+	r := step{name: "one", command: []string{"sh", "-c", "sh -c '" + writes + "' & wait"}}.run(ctx, "/", os.Environ())
+	if !errors.Is(r.err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", r.err)
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	later, over := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer over()
+	if poll.Until(later, "another write", written) == nil {
+		t.Error("it writes on after the end of its step")
+	}
+}
+
+// connect is a client of a server, and what writes to databases there.
+func connect(t *testing.T, with *options.ClientOptions) (client *mongo.Client, write func(names ...string)) {
+	t.Helper()
+	client, err := mongo.Connect(with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Disconnect(t.Context()) })
-	write := func(names ...string) {
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	return client, func(names ...string) {
 		for _, name := range names {
 			if _, err := client.Database(name).Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
 		}
 	}
+}
+
+func TestClean_DropsWhatIsOursAndNothingElse(t *testing.T) {
+	t.Parallel()
+	client, write := connect(t, options.Client().ApplyURI(clustertest.Sandbox(t).MongoURI))
 	write("test_0123456789abcdef01234567", "shop")
 	before, err := client.ListDatabaseNames(t.Context(), bson.D{})
 	if err != nil {
@@ -130,5 +168,28 @@ func TestClean_DropsWhatIsOursAndNothingElse(t *testing.T) {
 	slices.Sort(got)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("databases: got %q, %v, want %q", got, err, want)
+	}
+}
+
+// A server may still be at what it was asked for by a process that was killed.
+func TestClean_DropsWhatComesAgainAndSaysWhatDoesNotStop(t *testing.T) {
+	t.Parallel()
+	uri := clustertest.Sandbox(t).MongoURI
+	_, write := connect(t, options.Client().ApplyURI(uri))
+	for name, tt := range map[string]struct{ times, left int }{
+		"shop_20261122_190836": {1, 0}, "change_relay_20261122_190836": {1 << 10, 1},
+	} {
+		write(name)
+		client, _ := connect(t, options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+			if e.CommandName == "dropDatabase" && tt.times > 0 {
+				tt.times--
+				write(name)
+			}
+		}}))
+		left := clean(t.Context(), client, []string{"admin", "config", "local"})
+		names, err := client.ListDatabaseNames(t.Context(), bson.D{{Key: "name", Value: name}})
+		if err != nil || len(left) != tt.left || len(names) != tt.left || tt.left > 0 && !strings.HasPrefix(left[0], name) {
+			t.Errorf("%s: got %q, and said that %q is left, error %v", name, names, left, err)
+		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"changerelay/services/e2e/internal/campaign/mutation/guard"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // outcome is what became of the top-level tests of a run.
@@ -28,9 +28,7 @@ type outcome struct {
 
 // goCommand runs the go tool. Its processes all end with ctx; what they leave behind is left in dir.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd := cluster.Group(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	return cmd
 }

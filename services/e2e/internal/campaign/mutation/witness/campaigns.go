@@ -254,5 +254,21 @@ func Campaigns() []guard.Guard {
 			Package: accept,
 			Tests:   []string{"TestReport_ShowsOfAFailedStepWhatHasFailed"},
 		},
+		{
+			Name:    "accept: a step ends with all that it has started",
+			File:    cluster + "/group.go",
+			Cut:     "-cmd.Process.Pid",
+			With:    "cmd.Process.Pid",
+			Package: accept,
+			Tests:   []string{"TestRun_AStepThatIsCancelledEndsWithAllThatItHasStarted"},
+		},
+		{
+			Name:    "accept: what comes again is dropped again",
+			File:    accept + "/clean.go",
+			Cut:     "len(dropped) == 0",
+			With:    "len(dropped) >= 0",
+			Package: accept,
+			Tests:   []string{"TestClean_DropsWhatComesAgainAndSaysWhatDoesNotStop"},
+		},
 	}
 }
