@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"changerelay/services/e2e/internal/campaign/chaos"
 	"changerelay/services/e2e/internal/campaign/crashpoint"
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 // leg is one campaign of a run.
@@ -72,7 +72,7 @@ func legs(cfg Config, n uint64) leg {
 // upgrades runs the last release beside today's programs.
 func upgrades(ctx context.Context, out io.Writer) (*report.Report, error) {
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout", "15m", "-run", "TestUpgrade_", "./services/e2e/scenario")
+	cmd := cluster.Group(ctx, "go", "test", "-count=1", "-v", "-timeout", "15m", "-run", "TestUpgrade_", "./services/e2e/scenario")
 	cmd.Env = append(os.Environ(), "UPGRADES=1")
 	var said bytes.Buffer
 	both := io.MultiWriter(out, &said)

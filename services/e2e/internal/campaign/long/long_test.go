@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/harness/poll"
 )
 
 func TestLegs_EveryKindOfCampaignComesInEachRound(t *testing.T) {
@@ -57,6 +59,35 @@ func TestUpgrades_WhatWasNotRunHasNotPassed(t *testing.T) {
 		if r.Judge(); r.Passed != test.want {
 			t.Errorf("%s: passed is %t, want %t: %v", name, r.Passed, test.want, r.Checks)
 		}
+	}
+}
+
+// What the tests of upgrades have started ends with them.
+func TestUpgrades_ThoseThatAreCancelledEndWithAllThatTheyHaveStarted(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "written")
+	script := "#!/bin/sh\nsh -c 'while echo more >> " + file + "; do sleep 0.01; done' &\nwait\n"
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	written := func(context.Context) (bool, string) {
+		_, err := os.Stat(file)
+		return err == nil, ""
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { cancel(poll.Until(ctx, "the first write", written)) }()
+	r, err := upgrades(ctx, io.Discard)
+	if err != nil || r.Passed {
+		t.Errorf("got %v, %v, want a report that has not passed", r, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	later, over := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer over()
+	if poll.Until(later, "another write", written) == nil {
+		t.Error("it writes on after the end of the tests")
 	}
 }
 
