@@ -46,10 +46,12 @@ type campaign struct {
 	mu     sync.Mutex
 	taken  map[string]bool // guarded by mu: what suffers a fault
 	faults []report.Fault  // guarded by mu
+	// remedies are what was done, once no more faults were injected, about what they have left.
+	remedies []report.Fault // guarded by mu
 	// sufferings are the faults that are over.
 	sufferings []suffering    // guarded by mu
 	vanished   []string       // guarded by mu: processes that ended, and not by a fault
-	done       map[string]int // guarded by mu: how often each kind of fault was done
+	done       map[string]int // guarded by mu: how often each kind of fault, or remedy, was done
 	mistakes   []string       // guarded by mu: operators' mistakes that were not refused
 	// odd are the orders that operators deal with, open those that are not dealt with yet.
 	odd  []*odd        // guarded by mu
@@ -93,7 +95,7 @@ func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report
 	if err != nil {
 		r.Stopped = err.Error()
 	}
-	r.Seconds, r.Dir, r.Faults = time.Since(c.began).Seconds(), c.dir, c.faults
+	r.Seconds, r.Dir, r.Faults, r.Remedies = time.Since(c.began).Seconds(), c.dir, c.faults, c.remedies
 	r.Judge()
 	return r, err
 }
@@ -343,7 +345,7 @@ func (c *campaign) recover(ctx context.Context) {
 	}()
 	switch {
 	case c.cfg.Operators != "":
-		c.drained = c.remedied(ctx)
+		c.drained = c.followAdvice(ctx)
 	case c.repairs != nil:
 		if c.drained = c.mendAll(ctx); c.drained == nil {
 			c.drained = c.witness.AwaitDrain(ctx)
@@ -369,10 +371,20 @@ func (c *campaign) take(what string) (release func(), free bool) {
 	}, true
 }
 
+// note counts a fault.
 func (c *campaign) note(kind, what, outcome string) {
 	c.mu.Lock()
 	c.done[kind]++
-	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), What: what, Outcome: outcome})
+	c.faults = append(c.faults, report.Fault{At: time.Since(c.began).Seconds(), Kind: kind, What: what, Outcome: outcome})
+	c.mu.Unlock()
+	c.say("%s, %s", what, outcome)
+}
+
+// remedied notes what was done about what faults have left, which is no fault.
+func (c *campaign) remedied(kind, what, outcome string) {
+	c.mu.Lock()
+	c.done[kind]++
+	c.remedies = append(c.remedies, report.Fault{At: time.Since(c.began).Seconds(), Kind: kind, What: what, Outcome: outcome})
 	c.mu.Unlock()
 	c.say("%s, %s", what, outcome)
 }

@@ -56,7 +56,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		return err
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.done)) {
-		r.Figures = append(r.Figures, report.Figure{Name: "faults: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
+		r.Figures = append(r.Figures, report.Figure{Name: "done: " + kind, Value: float64(c.done[kind]), Unit: report.Count})
 	}
 	undone := c.notDone()
 	r.Figures = append(r.Figures, report.Figure{Name: "kinds of faults that were not done", Value: float64(len(undone)), Unit: report.Count, Note: strings.Join(undone, ", ")})

@@ -114,7 +114,7 @@ func (c *campaign) resendAtEnd(ctx context.Context) error {
 		at := time.Now()
 		output, err := c.cluster.Publishers[0].CommandIn(ctx, nil, "resend", "--json", "--why", "chaos", "--rate", "0", "--all", "--group", nobody)
 		if said, found := saidOfResend(output); err == nil && found {
-			c.note("repair: resend, at the end", "of everything", "at once")
+			c.remedied("remedy, a resend", "everything is sent again, for nobody", "at once")
 			c.repairs.asked(resend{said.ID, nobody, at, everything})
 			return nil
 		}
@@ -140,7 +140,7 @@ func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
 	}
 	for _, h := range all {
 		output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, "parked", "redrive", h.ID)
-		c.note("repair: redrive", h.ID+", halted: "+h.Reason, outcomeOf(output, err))
+		c.remedied("remedy, a redrive", "what is halted of "+h.ID+" is redriven: "+h.Reason, outcomeOf(output, err))
 	}
 	return len(all) > 0, nil
 }
@@ -170,7 +170,7 @@ func (c *campaign) mendDamage(ctx context.Context) (some bool, err error) {
 	c.repairs.compared += len(v.differ)
 	c.repairs.mu.Unlock()
 	if len(v.differ) > 0 {
-		c.note("repair: damage mended", fmt.Sprintf("%d documents differ", len(v.differ)), strings.TrimPrefix(c.mend(ctx, n, v), "; "))
+		c.remedied("remedy, of damage", fmt.Sprintf("%d documents differ, and are mended", len(v.differ)), strings.TrimPrefix(c.mend(ctx, n, v), "; "))
 	}
 	return some || len(v.differ) > 0, nil
 }
@@ -189,7 +189,7 @@ func (c *campaign) endRebuild(ctx context.Context) (some bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	c.note("repair: projection built anew, at the end", view, outcomeOf(output, err))
+	c.remedied("remedy, a projection built anew", view+" is built anew", outcomeOf(output, err))
 	if err == nil {
 		c.repairs.ended(view)
 	}

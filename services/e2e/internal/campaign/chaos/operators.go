@@ -263,10 +263,10 @@ func twinDeployment(_ context.Context, c *campaign, _ *rand.Rand) (string, func(
 // to be at its end: longer than another publisher needs to lead.
 const leaderPatience = 6 * time.Second
 
-// remedied follows what a halted relay says must be done, to the letter, and deals with
+// followAdvice follows what a halted relay says must be done, to the letter, and deals with
 // what is set aside, until the relay is at its end. Whether something is missing then is the judge's to say: what
 // the ledger names never comes.
-func (c *campaign) remedied(ctx context.Context) error {
+func (c *campaign) followAdvice(ctx context.Context) error {
 	for range remedies {
 		if err := c.witness.AwaitStill(ctx, leaderPatience); err != nil {
 			return err
@@ -285,7 +285,7 @@ func (c *campaign) remedied(ctx context.Context) error {
 			return c.drainBeside(ctx)
 		}
 		output, err := node.CommandIn(ctx, nil, advice...)
-		c.note("remedy", "as advised: "+node.Program()+" "+strings.Join(advice, " "), firstLine(output))
+		c.remedied("remedy, as advised", "as advised: "+node.Program()+" "+strings.Join(advice, " "), firstLine(output))
 		if err != nil {
 			c.say("the advice was refused: %v", err)
 		}

@@ -118,7 +118,7 @@ func (c *campaign) putAllRight(ctx context.Context) bool {
 		if o.unsent {
 			n = c.cluster.Publishers[0]
 		}
-		c.note("remedy", "what is set aside of "+o.aggregate+" is dealt with", fmt.Sprintf("done: %t", c.putRight(ctx, n, o)))
+		c.remedied("remedy, of what is set aside", "what is set aside of "+o.aggregate+" is dealt with", fmt.Sprintf("done: %t", c.putRight(ctx, n, o)))
 	}
 	return early || others || len(open) > 0
 }
@@ -152,7 +152,7 @@ func (c *campaign) giveUpEarly(ctx context.Context, n *cluster.Node, halts strin
 			}
 		}
 		output, err := n.CommandIn(ctx, nil, "parked", "redrive", h.ID)
-		c.note("remedy", fmt.Sprintf("events of %s from before its version %d, with which it began, are given up", h.ID, began), outcomeOf(output, err))
+		c.remedied("remedy, of what came early", fmt.Sprintf("events of %s from before its version %d, with which it began, are given up", h.ID, began), outcomeOf(output, err))
 	}
 	return len(all) > 0
 }
@@ -188,7 +188,7 @@ func (c *campaign) redriveOthers(ctx context.Context, n *cluster.Node) bool {
 		}
 		some = true
 		output, err := c.redrive(ctx, n, &odd{aggregate: h.ID})
-		c.note("remedy", "what is halted of "+h.ID+" is redriven", outcomeOf(output, err))
+		c.remedied("remedy, of a halt put back", "what is halted of "+h.ID+" is redriven", outcomeOf(output, err))
 	}
 	return some
 }

@@ -74,6 +74,9 @@ func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 	if got, want := strings.Fields(string(asked)), strings.Fields("list early discard early e1 discard early e2 redrive early redrive again"); !slices.Equal(got, want) {
 		t.Errorf("got commands %q, want %q", got, want)
 	}
+	if len(c.faults) > 0 || len(c.remedies) != 2 {
+		t.Errorf("got %v as faults, and %v as remedies, want two remedies and nothing else", c.faults, c.remedies)
+	}
 	given := slices.SortedFunc(maps.Keys(c.leftOut), func(a, b validate.Event) int { return int(a.Version - b.Version) })
 	if got := fmt.Sprint(given); got != "[{early 1} {early 2}]" {
 		t.Errorf("given up: got %s, want versions 1 and 2", got)

@@ -159,7 +159,7 @@ func (c *campaign) putBackRightly(ctx context.Context) (bool, error) {
 	if err != nil {
 		c.wrong("%q: %s", args, firstLine(output))
 	}
-	c.note("remedy", "the read database is put back with all services stopped, and what came since is published again", fmt.Sprintf("done: %t", err == nil))
+	c.remedied("remedy, of a restored read database", "the read database is put back with all services stopped, and what came since is published again", fmt.Sprintf("done: %t", err == nil))
 	return true, c.cluster.StartServices()
 }
 

@@ -300,7 +300,7 @@ func (c *campaign) kill(ctx context.Context, step Step) error {
 	}
 	c.proxies[victim][step.Side].cut()
 	c.kills[step.Name]++
-	c.faults = append(c.faults, report.Fault{At: at.Seconds(), What: "SIGKILL of " + victim, Outcome: fmt.Sprintf("%s, time %d", step.Name, nth)})
+	c.faults = append(c.faults, report.Fault{At: at.Seconds(), Kind: "SIGKILL at a crash point", What: "SIGKILL of " + victim, Outcome: fmt.Sprintf("%s, time %d", step.Name, nth)})
 	if err := n.Start(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,13 +94,35 @@ func TestUpgrades_ThoseThatAreCancelledEndWithAllThatTheyHaveStarted(t *testing.
 
 func TestSummary_SaysWhatFailedAndWhatWasNotDone(t *testing.T) {
 	t.Parallel()
-	r := &report.Report{Faults: make([]report.Fault, 3), Setup: []report.Fact{{Name: "settings", Text: "defaults"}}, Figures: []report.Figure{
-		{Name: "events written", Value: 2000}, {Name: kindPrefix + "election", Value: 3},
+	r := &report.Report{Faults: slices.Repeat([]report.Fault{{Kind: "election"}}, 3), Setup: []report.Fact{{Name: "settings", Text: "defaults"}}, Figures: []report.Figure{
+		{Name: "events written", Value: 2000},
 	}, Checks: []report.Check{report.AtMost("lost", 1, 0, report.Count)}}
 	text := summary(Config{Seed: 4}, time.Unix(0, 0), time.Hour, []done{{leg{name: "faults", seed: 4}, r}})
 	for _, want := range []string{"| faults | 3, of 1 kinds |", "| faults | 4 | defaults | 3 | 2,000 | lost |", "| election | 3 |", "Not done:\n\n- SIGKILL of the leader", "operator: repartition"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want it to say %q", text, want)
+		}
+	}
+}
+
+// The table says of each fault that is counted what it was, also of campaigns that were stopped.
+func TestSummary_CountsTheFaultsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	whole := &report.Report{Faults: []report.Fault{{Kind: "election"}}, Remedies: make([]report.Fault, 2)}
+	stopped := &report.Report{Faults: []report.Fault{{Kind: "election"}, {Kind: "cut connection"}}, Stopped: "canceled"}
+	for _, tt := range []struct {
+		all  []done
+		want string
+	}{
+		{[]done{{leg{name: "faults"}, whole}}, "| faults | 1, of 1 kinds |"},
+		{[]done{{leg{name: "faults"}, whole}, {leg{name: "faults"}, stopped}}, "| faults | 3, of 2 kinds |"},
+	} {
+		text := summary(Config{}, time.Unix(0, 0), time.Hour, tt.all)
+		if !strings.Contains(text, tt.want) {
+			t.Errorf("got %s, want it to say %q", text, tt.want)
+		}
+		if len(tt.all) > 1 && (!strings.Contains(text, "| election | 2 |") || !strings.Contains(text, "| cut connection | 1 |")) {
+			t.Errorf("got %s, want both kinds with how often they were done", text)
 		}
 	}
 }

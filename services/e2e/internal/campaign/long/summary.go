@@ -17,9 +17,6 @@ const (
 	endMark   = "<!-- end of long run -->"
 )
 
-// kindPrefix is that of the figures that say how often a kind of fault was done.
-const kindPrefix = "faults: "
-
 // summary is the report of a run, as Markdown.
 func summary(cfg Config, began time.Time, took time.Duration, all []done) string {
 	var text strings.Builder
@@ -27,10 +24,10 @@ func summary(cfg Config, began time.Time, took time.Duration, all []done) string
 	kinds := make(map[string]int)
 	for _, d := range all {
 		faults += len(d.Faults)
+		for _, f := range d.Faults {
+			kinds[f.Kind]++
+		}
 		for _, f := range d.Figures {
-			if kind, is := strings.CutPrefix(f.Name, kindPrefix); is {
-				kinds[kind] += int(f.Value)
-			}
 			if f.Name == "events written" {
 				events += f.Value
 			}

@@ -18,7 +18,9 @@ type Report struct {
 	Setup   []Fact   `json:"setup"`
 	Figures []Figure `json:"figures"`
 	Faults  []Fault  `json:"faults"`
-	Checks  []Check  `json:"checks"`
+	// Remedies are what was done about faults once there were no more of them.
+	Remedies []Fault `json:"remedies,omitempty"`
+	Checks   []Check `json:"checks"`
 	// Aside are the events that the relay has set aside.
 	Aside []Aside `json:"set_aside,omitempty"`
 	Nodes []Node  `json:"processes"`
@@ -47,6 +49,8 @@ type Figure struct {
 type Fault struct {
 	// At is when, in seconds from the first write.
 	At float64 `json:"at_seconds"`
+	// Kind is what faults are counted by; empty where they are not.
+	Kind string `json:"kind,omitempty"`
 	// What was done, and Outcome is what came of it.
 	What    string `json:"what"`
 	Outcome string `json:"outcome"`

@@ -20,7 +20,7 @@ func sample() Report {
 		Seconds: 48.2,
 		Setup:   []Fact{{"processes", "1 sandbox, 2 publishers, 3 projectors"}, {"lease", "6s"}},
 		Figures: []Figure{{"events written", 60_000, Count, ""}, {"rate", 1999.6, PerSecond, "2,000/s asked"}},
-		Faults:  []Fault{{6.01, "SIGKILL publisher-1, which led term 1", "publisher-2 sent after 5.120 s"}},
+		Faults:  []Fault{{At: 6.01, What: "SIGKILL publisher-1, which led term 1", Outcome: "publisher-2 sent after 5.120 s"}},
 		Checks: []Check{
 			AtMost("lost", 0, 0, Count),
 			AtMost("first send of the new leader after a crash", 5.12, 6.3, Seconds),
@@ -36,6 +36,7 @@ func sample() Report {
 func TestReport_ThePage(t *testing.T) {
 	t.Parallel()
 	failing := sample()
+	failing.Remedies = []Fault{{At: 30, What: "a halted aggregate is redriven", Outcome: "done"}}
 	failing.Checks = append(failing.Checks,
 		AtMost("out of order", 2, 0, Count, "order-000001 version 2 was first seen after version 3"),
 		Impossible("checkpoint went back", 0, Count, "the checkpoint was not seen"))

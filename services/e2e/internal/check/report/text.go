@@ -24,13 +24,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, f := range r.Figures {
 		p.row(column{f.Name, nameWidth}, column{format(f.Value, f.Unit), -numberWidth}, column{f.Note, 0})
 	}
-	if len(r.Faults) > 0 {
-		p.section("faults")
-	}
-	for _, f := range r.Faults {
-		p.row(column{format(f.At, Seconds), -8}, column{f.What, 0})
-		p.row(column{"", 8}, column{f.Outcome, 0})
-	}
+	p.writeDone("faults", r.Faults)
+	p.writeDone("remedies", r.Remedies)
 	r.writeAside(&p)
 	r.writeChecks(&p)
 	r.writeNodes(&p)
@@ -63,6 +58,16 @@ func (r *Report) verdict() string {
 		return fmt.Sprintf("FAILED: %d of %d checks", failed, len(r.Checks))
 	}
 	return fmt.Sprintf("all %d checks passed in %s", len(r.Checks), format(r.Seconds, Seconds))
+}
+
+func (p *page) writeDone(title string, all []Fault) {
+	if len(all) > 0 {
+		p.section(title)
+	}
+	for _, f := range all {
+		p.row(column{format(f.At, Seconds), -8}, column{f.What, 0})
+		p.row(column{"", 8}, column{f.Outcome, 0})
+	}
 }
 
 // asideShown is how many events that were set aside the page names.

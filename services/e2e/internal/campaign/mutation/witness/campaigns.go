@@ -239,6 +239,22 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestUpgrades_WhatWasNotRunHasNotPassed"},
 		},
 		{
+			Name:    "long: kinds are those of the faults that are counted",
+			File:    long + "/summary.go",
+			Cut:     "range d.Faults",
+			With:    "range d.Remedies",
+			Package: long,
+			Tests:   []string{"TestSummary_CountsTheFaultsAndNothingElse"},
+		},
+		{
+			Name:    "chaos: a remedy is no fault",
+			File:    chaos + "/campaign.go",
+			Cut:     "c.remedies = append(c.remedies, report",
+			With:    "c.faults = append(c.faults, report",
+			Package: chaos,
+			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
+		},
+		{
 			Name:    "long: no two runs share a directory",
 			File:    long + "/long.go",
 			Cut:     "cluster.RunDir(\"\", \"long\")",
