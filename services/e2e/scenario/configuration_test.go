@@ -7,6 +7,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"changerelay/services/e2e/internal/campaign/modes"
+	"changerelay/services/e2e/internal/harness/cluster"
 )
 
 func TestConfiguration_ABadConfigurationNamesEveryProblemAtOnce(t *testing.T) {
@@ -79,6 +82,36 @@ func TestConfiguration_SecretsStayOutOfWhatABadConfigurationSays(t *testing.T) {
 		})
 		if strings.Contains(output, secret) {
 			t.Errorf("output of %s: it tells the secret:\n%s", binary, output)
+		}
+	}
+}
+
+// What campaigns draw is what the services have: an environment may hold anything, and a
+// name that is no setting of theirs does nothing.
+func TestConfiguration_WhatCampaignsDrawAreSettings(t *testing.T) {
+	t.Parallel()
+	drawn := map[string]map[string]bool{binaries.Publisher: {}, binaries.Projector: {}}
+	for seed := range uint64(300) {
+		for _, m := range []modes.Mode{modes.Draw(seed), modes.DrawForOperators(seed)} {
+			for binary, settings := range map[string]map[string]string{binaries.Publisher: m.Publisher, binaries.Projector: m.Projector} {
+				for name := range settings {
+					drawn[binary][name] = true
+				}
+			}
+		}
+	}
+	for binary, names := range drawn {
+		help, err := cluster.Help(t.Context(), binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) == 0 {
+			t.Errorf("%s: nothing is drawn", binary)
+		}
+		for name := range names {
+			if !strings.Contains(help, "\n"+name+" ") {
+				t.Errorf("%s has no setting %s", binary, name)
+			}
 		}
 	}
 }
