@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*results.Result, error
 		Machine: results.ThisMachine(ctx, place.Root, servers(cfg)),
 	}
 	b := &bench{
-		cfg: stage.Config{Place: place, Given: cfg.Given, World: cfg.World}, scale: cfg.Scale, root: place.Root, run: began.Format("20060102_150405"), order: rand.New(rand.NewPCG(cfg.Seed, 0x6f72646572)),
+		cfg: stage.Config{Place: place, Given: cfg.Given, World: cfg.World}, scale: cfg.Scale, root: place.Root, run: cluster.RunName(began), order: rand.New(rand.NewPCG(cfg.Seed, 0x6f72646572)),
 	}
 	all := slices.DeleteFunc(experiments(cfg.Scale), cfg.leavesOut)
 	p := newProgress(out, all)

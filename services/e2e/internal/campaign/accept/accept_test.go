@@ -157,7 +157,8 @@ func TestClean_DropsWhatIsOursAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("test_6b033d3ed02a4a0ba3bf37ae", "shop_20261122_190836", "change_relay_20261122_190836", "shop_read_20261122_190836", "accounts", "test_accounts")
+	n := cluster.DefaultNames().OfRun(cluster.RunName(time.Now()))
+	write("test_6b033d3ed02a4a0ba3bf37ae", n.SourceDatabase, n.StateDatabase, n.ReadModelDatabase, "accounts", "test_accounts")
 	left := clean(t.Context(), client, before)
 	if len(left) != 2 || !strings.HasPrefix(left[0], "accounts: ") || !strings.HasPrefix(left[1], "test_accounts: ") {
 		t.Errorf("left: got %q, want the two that are not ours", left)
@@ -177,7 +178,7 @@ func TestClean_DropsWhatComesAgainAndSaysWhatDoesNotStop(t *testing.T) {
 	uri := clustertest.Sandbox(t).MongoURI
 	_, write := connect(t, options.Client().ApplyURI(uri))
 	for name, tt := range map[string]struct{ times, left int }{
-		"shop_20261122_190836": {1, 0}, "change_relay_20261122_190836": {1 << 10, 1},
+		"shop_20261122_190836_abc234": {1, 0}, "change_relay_20261122_190836_abc234": {1 << 10, 1},
 	} {
 		write(name)
 		client, _ := connect(t, options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {

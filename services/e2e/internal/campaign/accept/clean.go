@@ -12,7 +12,7 @@ import (
 )
 
 // ours are the names that tests and demos give databases.
-var ours = regexp.MustCompile(`^(test_[0-9a-f]{24}.*|(shop|shop_read|change_relay)_\d{8}_\d{6})$`)
+var ours = regexp.MustCompile(`^(test_[0-9a-f]{24}.*|(shop|shop_read|change_relay)_\d{8}_\d{6}_[a-z2-7]{6})$`)
 
 const (
 	// cleanTime bounds the removal of what was made.

@@ -212,7 +212,7 @@ func (c *campaign) layOutOver(place cluster.Place) error {
 	c.cluster = cluster.New(cluster.Config{
 		Binaries: place.Binaries, Dir: c.dir, Backend: c.cfg.Backend,
 		Publishers: c.cfg.Publishers, Projectors: c.cfg.Projectors,
-		Lease: cluster.LeaseOf(c.cfg.Lease), Names: mode.Names(cluster.DefaultNames()).OfRun(c.began.Format("20060102_150405")), Canaries: true,
+		Lease: cluster.LeaseOf(c.cfg.Lease), Names: mode.Names(cluster.DefaultNames()).OfRun(cluster.RunName(c.began)), Canaries: true,
 		Projections:  cluster.Projections(place.Root, declared...),
 		PublisherEnv: mode.Publisher, ProjectorEnv: mode.Projector,
 	})

@@ -150,7 +150,7 @@ func (d *Demo) layout(binaries cluster.Binaries) (cluster.Config, error) {
 		Canaries:   true,
 	}
 	if d.cfg.Backend != nil {
-		cfg.Names = cfg.Names.OfRun(d.began.Format("20060102_150405"))
+		cfg.Names = cfg.Names.OfRun(cluster.RunName(d.began))
 	}
 	if d.cfg.Input == "" {
 		cfg.Projections = filepath.Join(d.root, filepath.FromSlash(declaration))

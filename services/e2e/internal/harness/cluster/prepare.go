@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -69,6 +71,12 @@ func RunDir(root, kind string) (string, error) {
 		return "", fmt.Errorf("make directory of the run: %w", err)
 	}
 	return dir, nil
+}
+
+// RunName names what a run that began at that time has on servers that others use, too. One
+// that began in the same second has another name.
+func RunName(began time.Time) string {
+	return began.Format("20060102_150405_") + strings.ToLower(rand.Text()[:6])
 }
 
 // newDir makes a directory that was not there before: of that name, or with a number

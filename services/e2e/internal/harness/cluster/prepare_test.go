@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestPrepare_WhatIsPrintedHoldsInOtherDirectories asks by paths of where the tool was called.
@@ -36,5 +37,13 @@ func TestNewDir_TwoRunsOfOneSecondHaveTheirOwn(t *testing.T) {
 		if got, err := newDir(parent, "chaos-1"); err != nil || got != filepath.Join(parent, want) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
+	}
+}
+
+func TestRunName_TwoRunsOfOneSecondHaveTheirOwn(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	if one, other := RunName(began), RunName(began); one == other {
+		t.Errorf("got %s twice", one)
 	}
 }

@@ -255,6 +255,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
 		},
 		{
+			Name:    "cluster: no two runs share databases",
+			File:    cluster + "/prepare.go",
+			Cut:     "strings.ToLower(rand.Text()[:6])",
+			With:    "strings.ToLower(rand.Text()[:0])",
+			Package: cluster,
+			Tests:   []string{"TestRunName_TwoRunsOfOneSecondHaveTheirOwn"},
+		},
+		{
 			Name:    "long: no two runs share a directory",
 			File:    long + "/long.go",
 			Cut:     "cluster.RunDir(\"\", \"long\")",
