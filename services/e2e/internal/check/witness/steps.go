@@ -22,7 +22,7 @@ func newStepped() stepped {
 
 // add takes in an event, and what it says of where it stands.
 func (s stepped) add(e source.Stored, at validate.Position) {
-	for _, id := range s.documents.Apply(e.Event) {
+	for _, id := range s.documents.Apply(e.Event, at.ID) {
 		s.positions[id] = at
 	}
 }

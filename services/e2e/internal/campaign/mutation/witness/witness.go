@@ -17,6 +17,14 @@ func Guards() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "witness: changes without versions are told apart in documents of a projection in Go",
+			File:    witness + "/steps.go",
+			Cut:     "Apply(e.Event, at.ID)",
+			With:    "Apply(e.Event, at.Type)",
+			Package: witness,
+			Tests:   []string{"TestDocuments_AreInDocumentsOfAnotherKeyAndOfAProjectionInGo"},
+		},
+		{
 			Name:    "witness: a document that was looked up is not older than its change",
 			File:    witness + "/documents.go",
 			Cut:     "d.shown[e.Aggregate][e.Version-1:]",
