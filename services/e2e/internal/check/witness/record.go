@@ -3,6 +3,7 @@ package witness
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -33,10 +34,13 @@ type record struct {
 	changes orders.Changes
 	// skipped are the events that the projection goes on without, by their message ids.
 	skipped map[string]skipped
+	// stays is where the projection's document of an aggregate stays whose last events are
+	// dead letters.
+	stays map[string]validate.Position
 }
 
 func newRecord(p Projection) *record {
-	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}, skipped: map[string]skipped{}}
+	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}, skipped: map[string]skipped{}, stays: map[string]validate.Position{}}
 }
 
 // last is an aggregate's last event.
@@ -90,6 +94,7 @@ func (r *record) add(names cluster.Names, e source.Stored) error {
 		return fmt.Errorf("event %s: %w", e.ID(), err)
 	}
 	at, _ := e.Document.Lookup("time").DateTimeOK()
+	r.stay(e)
 	r.events[e.Aggregate] = append(r.events[e.Aggregate], e.Version)
 	r.marks[e.Aggregate] = append(r.marks[e.Aggregate], e.Version)
 	r.last[e.Aggregate] = last{data: data, Position: validate.Position{
@@ -110,6 +115,16 @@ func (r *record) add(names cluster.Names, e source.Stored) error {
 		r.latest.Apply(e.Event)
 	}
 	return nil
+}
+
+// stay notes where the document stays that an event is not applied to. It is called before
+// the event is taken in.
+func (r *record) stay(e source.Stored) {
+	if r.projection.OnError != "deadletter" || !unaddable(e.Event) {
+		delete(r.stays, e.Aggregate)
+	} else if _, already := r.stays[e.Aggregate]; !already {
+		r.stays[e.Aggregate] = r.last[e.Aggregate].Position
+	}
 }
 
 // hashOf is a short text for a document, whatever the order of its fields.
@@ -173,7 +188,14 @@ func upTo(versions []int64, highest int64, reached bool) int64 {
 	return n
 }
 
-// positions are the events that documents should have come to.
+// places are the events that the projection's documents should have come to.
+func (r *record) places() map[string]validate.Position {
+	places := r.positions()
+	maps.Copy(places, r.stays)
+	return places
+}
+
+// positions are the events that documents should have come to in which each is applied.
 func (r *record) positions() map[string]validate.Position {
 	positions := make(map[string]validate.Position, len(r.last))
 	for aggregate := range r.last {

@@ -103,3 +103,40 @@ func TestRecord_ExpectsNothingOfWhatIsHidden(t *testing.T) {
 		t.Errorf("got %v, %v and %v, want %v, %v and %v", got.owed, got.last, got.documents(), want.owed, want.last, want.documents())
 	}
 }
+
+// A dead letter leaves the document where it is, until a later event is applied; what is
+// skipped takes the document along.
+func TestRecord_ADeadLetterLeavesItsDocumentWhereItIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		onError, prices string // one letter for each event: of a price that is a number, or is none
+		want            int64  // version
+	}{
+		{"skip", "nnx", 3}, {"deadletter", "nnn", 3}, {"deadletter", "nnx", 2}, {"deadletter", "nxx", 1}, {"deadletter", "nxn", 3}, {"deadletter", "xx", 0},
+	} {
+		p := Shadowed
+		p.OnError = tt.onError
+		r := newRecord(p)
+		for i, price := range tt.prices {
+			e := orders.Event{Aggregate: "o", Version: int64(i + 1), Type: orders.Added, Data: orders.Data{"price": int64(1)}}
+			if price == 'x' {
+				e.Data = orders.Data{"price": "dear"}
+			}
+			raw, err := bson.Marshal(bson.D{
+				{Key: "_id", Value: e.ID()}, {Key: "aggregateId", Value: e.Aggregate}, {Key: "version", Value: e.Version}, {Key: "type", Value: e.Type},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.add(cluster.DefaultNames(), source.Stored{Event: e, Document: raw}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := r.places()["o"].Version; got != tt.want {
+			t.Errorf("%s, %s: the document is to be at version %d, want %d", tt.onError, tt.prices, got, tt.want)
+		}
+		if got := r.positions()["o"].Version; got != int64(len(tt.prices)) {
+			t.Errorf("%s, %s: other documents are to be at version %d, want %d", tt.onError, tt.prices, got, len(tt.prices))
+		}
+	}
+}

@@ -136,7 +136,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 		{WrongShadow, validate.Differences(truth.shadowOf(), shadow.documents)},
 		{Misapplied, misapplied},
 		{OrderUnseen, unordered},
-		{Misplaced, validate.Misplaced(truth.positions(), model.Positions).And(validate.Misplaced(truth.positions(), shadow.positions))},
+		{Misplaced, validate.Misplaced(truth.places(), model.Positions).And(validate.Misplaced(truth.positions(), shadow.positions))},
 		{MarkedHalted, validate.Halted(model.Positions).And(validate.Halted(shadow.positions))},
 		{DocumentsWentBack, validate.Regressions(w.Applies.History())},
 		{WorkedOnAtOnce, validate.Interleaved(w.Applies.History())},

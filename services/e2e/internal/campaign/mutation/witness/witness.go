@@ -25,6 +25,13 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestDocuments_AreInDocumentsOfAnotherKeyAndOfAProjectionInGo"},
 		},
 		{
+			Name:    "witness: a dead letter leaves its document where it is",
+			File:    witness + "/record.go",
+			Cut:     "\tr.stay(e)\n",
+			Package: witness,
+			Tests:   []string{"TestRecord_ADeadLetterLeavesItsDocumentWhereItIs"},
+		},
+		{
 			Name:    "witness: a document that was looked up is not older than its change",
 			File:    witness + "/documents.go",
 			Cut:     "d.shown[e.Aggregate][e.Version-1:]",
