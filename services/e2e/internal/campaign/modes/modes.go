@@ -130,6 +130,9 @@ func Draw(seed uint64) Mode {
 	if policy := skipping[rng.IntN(len(skipping))]; rng.IntN(3) == 0 && m.Documents == nil && !m.Repairs && !m.Halted {
 		m = m.Skipping(policy)
 	}
+	if rng.IntN(2) == 0 && m.Skips { // by one action for whatever fails: no more does
+		m.Projector["ON_ERROR"] = strings.TrimPrefix(m.Projector["ON_ERROR"], "evaluate=")
+	}
 	return m
 }
 

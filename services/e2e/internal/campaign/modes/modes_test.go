@@ -118,7 +118,7 @@ func TestDraw_CopiesAndSkipsWhereTheWitnessKnows(t *testing.T) {
 			_, judged := m.ReadModels(false)
 			policy := m.Projector["ON_ERROR"]
 			seen[policy]++
-			if m.Skips != (policy != "") || policy != "" && policy != "evaluate="+judged.OnError || m.Skips && (m.Halted || m.Projector["HALT_LIMIT"] != "0") {
+			if m.Skips != (policy != "") || strings.TrimPrefix(policy, "evaluate=") != judged.OnError || m.Skips && (m.Halted || m.Projector["HALT_LIMIT"] != "0") {
 				t.Errorf("seed %d, %v: skips: %t, judged by %q", seed, m, m.Skips, judged.OnError)
 			}
 			if (m.Skips || m.Early) && (m.Repairs || m.Documents != nil) {
@@ -129,7 +129,7 @@ func TestDraw_CopiesAndSkipsWhereTheWitnessKnows(t *testing.T) {
 			seen["early"]++
 		}
 	}
-	for _, kind := range append([]string{"early", ""}, skipping...) {
+	for _, kind := range append([]string{"early", "", "skip", "deadletter"}, skipping...) {
 		if seen[kind] == 0 {
 			t.Errorf("got %v, want some of %q", seen, kind)
 		}
