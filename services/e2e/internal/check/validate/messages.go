@@ -38,26 +38,35 @@ func Mortal(sends []Send) Findings {
 // Copied finds messages of a copy, where nothing was there before the relay: before is nil.
 // Where events were there, it finds those that came otherwise at first, and what is copied
 // once the stream that follows the copy has begun: by the terms, as a message of an old
-// term may be late. The sends are in the topic's order, each with its stream.
+// term may be late. The sends are in the order of their numbers, each with its stream: a
+// topic in partitions has an order in each, and none over all.
 func Copied(sends []Send, before map[Event]bool) Findings {
 	var f Findings
-	began := make(map[string]int64) // the term in which each stream follows its copy
+	type part struct {
+		stream    string
+		partition int64
+	}
+	began := make(map[part]int64) // the term in which each stream follows its copy
 	came := make(map[Event]bool)
 	for i := range sends {
 		s := &sends[i]
-		term, follows := began[s.Stream]
+		of := part{s.Stream, s.Number >> partitionBits}
+		term, follows := began[of]
 		switch {
 		case s.Copied && (before == nil || follows && s.Term >= term):
 			f.Add("%s version %d, message %s: its operation is that of a copy", s.Aggregate, s.Version, s.MessageID)
 		case !s.Copied && before[s.Event] && !came[s.Event]:
 			f.Add("%s version %d, message %s: it was there before, and is not of a copy", s.Aggregate, s.Version, s.MessageID)
 		case !s.Copied && !follows:
-			began[s.Stream] = s.Term
+			began[of] = s.Term
 		}
 		came[s.Event] = true
 	}
 	return f
 }
+
+// partitionBits are those of a number below the partition of the topic that counts it.
+const partitionBits = 48
 
 // SeveralIDs finds events that came under more than one message id, which no
 // broker can tell to be repeats.

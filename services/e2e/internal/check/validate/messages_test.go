@@ -22,6 +22,12 @@ func copied(s Send) Send {
 	return s
 }
 
+// elsewhere is a message that the topic has in another partition, and numbers there.
+func elsewhere(s Send) Send {
+	s.Number = 1<<48 + 1
+	return s
+}
+
 func TestMessages_FaultsAreFound(t *testing.T) {
 	t.Parallel()
 	wrong := send("a", 1, "i", 1, 1)
@@ -48,6 +54,7 @@ func TestMessages_FaultsAreFound(t *testing.T) {
 		{name: "a copy of an old term that is late", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 3, "l", 8, 2), copied(send("a", 2, "k", 7, 1))}, there)},
 		{name: "what was there, and is not copied", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 2, "k", 7, 1)}, there), want: 1, sample: "a version 2, message k: it was there before"},
 		{name: "a copy behind the stream", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 3, "l", 8, 2), copied(send("a", 2, "k", 9, 2))}, there), want: 1, sample: "a version 2, message k: its operation"},
+		{name: "a copy in another partition of the topic than what follows it", found: Copied([]Send{copied(send("a", 1, "i", 7, 1)), send("a", 3, "l", 8, 1), elsewhere(copied(send("b", 1, "k", 7, 1)))}, there)},
 		{name: "the position of a copy", found: PositionsBack([]Send{copied(send("a", 1, "i", 7, 1)), copied(send("a", 2, "k", 7, 1))})},
 		{name: "a repeat from a copy", found: PositionsBack([]Send{at(send("a", 1, "i", 5, 1), 1), at(send("a", 2, "k", 7, 1), 2), at(send("a", 1, "i", 9, 2), 2)})},
 		{name: "a position that goes back", found: PositionsBack([]Send{send("a", 1, "i", 8, 1), send("a", 2, "k", 7, 1)}), want: 1, sample: "a version 2 stands at 0000000000000007"},

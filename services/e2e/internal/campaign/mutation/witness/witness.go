@@ -25,6 +25,14 @@ func Guards() []guard.Guard {
 			Tests:   []string{"TestDocuments_AreInDocumentsOfAnotherKeyAndOfAProjectionInGo"},
 		},
 		{
+			Name:    "witness: each partition of a topic has an order of its own",
+			File:    validate + "/messages.go",
+			Cut:     "s.Number >> partitionBits",
+			With:    "s.Number >> (partitionBits + 16)",
+			Package: validate,
+			Tests:   []string{"TestMessages_FaultsAreFound"},
+		},
+		{
 			Name:    "witness: a dead letter leaves its document where it is",
 			File:    witness + "/record.go",
 			Cut:     "\tr.stay(e)\n",
