@@ -20,15 +20,19 @@ func (c *campaign) prelude(ctx context.Context, p Prelude) (resume func(victim *
 			return nil, err
 		}
 		if p == Handover {
-			return nothing, leader.Terminate()
+			err = leader.Terminate()
+		} else {
+			c.killNode(leader)
 		}
-		c.killNode(leader)
 		return func(victim *cluster.Node) error {
 			if victim == leader {
 				return nil
 			}
+			if p == Handover { // another one has given up a partition just then
+				c.killNode(leader)
+			}
 			return leader.Start()
-		}, nil
+		}, err
 	case Unmappable:
 		return nothing, c.writeOdd(ctx, 5)
 	case Resending:
