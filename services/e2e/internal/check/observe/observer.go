@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -181,7 +180,7 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 		Term:       term,
 		Number:     *m.SequenceNumber,
 		Enqueued:   *m.EnqueuedTime,
-		Position:   clusterTime(position),
+		Position:   validate.ClusterTime(position),
 		Place:      uint64(validate.Fingerprint(position)),
 		Copied:     m.ApplicationProperties[propertyOperation] == snapshot,
 		TimeToLive: lives,
@@ -192,22 +191,6 @@ func (o *Observer) read(m *azservicebus.ReceivedMessage) (validate.Send, bool) {
 
 // snapshot is the operation of a message of a copy.
 const snapshot = "snapshot"
-
-// stamp is how many hex digits of a position are its cluster time.
-const stamp = 16
-
-// clusterTime reads the cluster time of a position: seconds, then increment; 0
-// where there is none.
-func clusterTime(position string) uint64 {
-	if len(position) < stamp+2 || position[stamp] != '.' {
-		return 0
-	}
-	at, err := strconv.ParseUint(position[:stamp], 16, 64)
-	if err != nil {
-		return 0
-	}
-	return at
-}
 
 // intern keeps one copy of each aggregate's name.
 func (o *Observer) intern(name string) string {

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"slices"
+	"strconv"
 	"time"
 
 	"changerelay/services/e2e/internal/check/expect"
@@ -81,9 +82,28 @@ type Apply struct {
 type Checkpoint struct {
 	Stream string
 	// Owner is who claimed the term.
-	Owner    string
-	Term     int64
+	Owner string
+	Term  int64
+	// Position is the place that was saved last, At when, on the server's clock, in
+	// seconds since 1970.
 	Position string
+	At       int64
+}
+
+// stamp is how many hex digits of a position are its cluster time.
+const stamp = 16
+
+// ClusterTime reads the cluster time of a position: seconds, then increment; 0
+// where there is none.
+func ClusterTime(position string) uint64 {
+	if len(position) < stamp+2 || position[stamp] != '.' {
+		return 0
+	}
+	at, err := strconv.ParseUint(position[:stamp], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return at
 }
 
 // Holding is one state of a lease, in the order of the writes.

@@ -55,7 +55,9 @@ func checkpointAfter(state validate.Checkpoint, w change) validate.Checkpoint {
 		state.Term, _ = v.AsInt64OK()
 	}
 	if v, found := w.field("", "position"); found {
-		state.Position, _ = v.StringValueOK()
+		if position, _ := v.StringValueOK(); position != state.Position {
+			state.Position, state.At = position, w.at()
+		}
 	}
 	return state
 }

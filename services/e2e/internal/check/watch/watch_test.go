@@ -64,10 +64,10 @@ func TestWatch_ACheckpointKeepsWhatAWriteLeavesAlone(t *testing.T) {
 	t.Parallel()
 	c := newStates(checkpointAfter)
 	c.add(write(t, "insert", full(d{{Key: "term", Value: int64(1)}, {Key: "owner", Value: "p"}})))
-	c.add(write(t, "update", updated(d{{Key: "position", Value: "p1"}})))
+	c.add(write(t, "update", bson.E{Key: "clusterTime", Value: bson.Timestamp{T: 70, I: 3}}, updated(d{{Key: "position", Value: "p1"}})))
 	c.add(write(t, "update", updated(d{{Key: "updatedAt", Value: time.Now()}})))
 	c.add(write(t, "update", updated(d{{Key: "term", Value: int64(2)}, {Key: "owner", Value: "q"}})))
-	want := []validate.Checkpoint{{Stream: "a", Owner: "p", Term: 1}, {Stream: "a", Owner: "p", Term: 1, Position: "p1"}, {Stream: "a", Owner: "q", Term: 2, Position: "p1"}}
+	want := []validate.Checkpoint{{Stream: "a", Owner: "p", Term: 1}, {Stream: "a", Owner: "p", Term: 1, Position: "p1", At: 70}, {Stream: "a", Owner: "q", Term: 2, Position: "p1", At: 70}}
 	if got := c.History(); !reflect.DeepEqual(got, want) {
 		t.Errorf("history:\ngot  %v\nwant %v", got, want)
 	}

@@ -28,9 +28,15 @@ type Gap struct {
 	From     time.Time `bson:"fromTime"`
 	To       time.Time `bson:"toTime"`
 	Decision string    `bson:"decision"`
+	// At is when that was decided, Unfinished that nobody knows whether it was done.
+	At         time.Time `bson:"at"`
+	Unfinished bool      `bson:"unfinished"`
 	// Error is the line's text; where it is about some changes, and not about a stretch,
 	// it names them.
 	Error string `bson:"error"`
+	// passed is the time before which the stream had dealt with all when the line was
+	// written, whatever the line says. Zero is not known.
+	passed time.Time
 }
 
 // Decisions of lines about single changes that were parked, and came nowhere: purged
@@ -42,23 +48,41 @@ const (
 
 // covers says whether the line names an aggregate's event that was written at a time,
 // give or take the slack. One that has no end names nothing: nobody has gone on from it.
+// One of a checkpoint that is gone begins where its stream did, and names nothing that the
+// stream had dealt with.
 func (g Gap) covers(aggregate string, at time.Time, slack time.Duration) bool {
-	return g.passesOver() && validate.Carries(g.Stream, aggregate) && !at.Before(g.From.Add(-slack)) && !at.After(g.To.Add(slack))
+	within := !at.Before(g.From.Add(-slack)) && !at.After(g.To.Add(slack)) && !at.Before(g.passed)
+	return g.passesOver() && validate.Carries(g.Stream, aggregate) && within
 }
 
 // passesOver says whether the line is about a stretch that is not sent. Others tell where
-// a stream began, what it is sent with, what is copied anew, or what was not done.
+// a stream began, what it is sent with, what is copied anew, or what was not done, as far
+// as anybody knows.
 func (g Gap) passesOver() bool {
-	switch g.Decision {
-	case "now", "set", "reset":
+	switch {
+	case g.Unfinished:
+		return false
+	case slices.Contains([]string{"now", "set", "reset"}, g.Decision):
 		return !g.To.Before(g.From)
-	case "accept":
+	case g.Decision == "accept":
 		return g.To.After(g.From) // at one time, it is the settings that are accepted
 	}
 	return false
 }
 
-// Gaps reads the ledger.
+// passedBy is the time before which the line's stream had dealt with all when the line was
+// written: the latest place that was saved before, as far as that time had come by then.
+func passedBy(history []validate.Checkpoint, g Gap) time.Time {
+	passed := int64(0)
+	for _, c := range history {
+		if c.Stream == g.Stream && c.At < g.At.Unix() { // not within that second: it might be after
+			passed = max(passed, min(c.At, int64(validate.ClusterTime(c.Position)>>32)))
+		}
+	}
+	return time.Unix(passed, 0)
+}
+
+// Gaps reads the ledger, with what is known of how far each stream had come.
 func (w *Witness) Gaps(ctx context.Context) ([]Gap, error) {
 	var gaps []Gap
 	cursor, err := w.State().Collection(gapsLedger).Find(ctx, bson.D{})
@@ -67,6 +91,10 @@ func (w *Witness) Gaps(ctx context.Context) ([]Gap, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger of gaps: %w", err)
+	}
+	history := w.Checkpoints.History()
+	for i := range gaps {
+		gaps[i].passed = passedBy(history, gaps[i])
 	}
 	return gaps, nil
 }

@@ -32,6 +32,21 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestForgive_TakesNothingForALineThatIsNoGap"},
 		},
 		{
+			Name:    "witness: no line forgives what its stream had passed",
+			File:    witness + "/gaps.go",
+			Cut:     " && !at.Before(g.passed)",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingThatACheckpointHadPassed"},
+		},
+		{
+			Name:    "witness: a line that is announced forgives no loss",
+			File:    witness + "/gaps.go",
+			Cut:     "case g.Unfinished:",
+			With:    "case false:",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingThatACheckpointHadPassed"},
+		},
+		{
 			Name:    "witness: a line of the ledger is held against the cluster time of a change",
 			File:    witness + "/gaps.go",
 			Cut:     "at, known = w.documents.writtenAt(e)",
