@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -41,6 +42,17 @@ type record struct {
 
 func newRecord(p Projection) *record {
 	return &record{projection: p, events: validate.Source{}, owing: validate.Source{}, owed: map[validate.Event]expect.Print{}, last: map[string]last{}, orders: orders.Model{}, latest: orders.Latest{}, keyed: newKeyed(), stepped: newStepped(), marks: validate.Source{}, changes: orders.Changes{}, skipped: map[string]skipped{}, stays: map[string]validate.Position{}}
+}
+
+// forOthers is a record that goes on from this one by itself, of what another group has
+// made of the events.
+func (r *record) forOthers() *record {
+	others := newRecord(r.projection)
+	for aggregate, versions := range r.events {
+		others.events[aggregate], others.marks[aggregate] = slices.Clip(versions), slices.Clip(r.marks[aggregate])
+	}
+	maps.Copy(others.last, r.last)
+	return others
 }
 
 // last is an aggregate's last event.

@@ -50,18 +50,10 @@ func (w *Witness) AwaitBeside(subscription string) {
 	}
 }
 
-// judgeBeside judges what other groups have made of the same events. What an operator
-// has left out of the first one's read model they must have; so where anything is
-// forgiven, what they should have is computed for them, of what is in the source.
+// judgeBeside judges what other groups have made of the same events.
 func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Violation, error) {
 	if len(w.beside) == 0 {
 		return nil, nil
-	}
-	if w.forgiven != nil {
-		truth = newRecord(w.projection)
-		if err := w.recomputeInto(ctx, truth, w.gone); err != nil {
-			return nil, err
-		}
 	}
 	wrong, misapplied := Violation{Name: WrongBeside}, Violation{Name: MisappliedBeside}
 	for _, collection := range w.beside {

@@ -91,7 +91,7 @@ func (v Verdict) Violation(name string) validate.Findings {
 // Judge reads source and read model, which must be at rest, and judges all that
 // was seen. It can be asked for once where Archive was called.
 func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
-	truth, err := w.recompute(ctx)
+	truth, ofOthers, err := w.recompute(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -155,7 +155,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	others, err := w.judgeBeside(ctx, truth)
+	others, err := w.judgeBeside(ctx, ofOthers)
 	v.Violations = slices.Concat(v.Violations, w.judgeAlone(v.Sends), w.judgeResent(truth, v.Sends), byKey, inGo, anew, others)
 	return v, err
 }
@@ -211,14 +211,23 @@ func (w *Witness) Lacking(ctx context.Context) (map[string]int64, error) {
 	return missing, nil
 }
 
-// recompute reads what is left in the source and adds it to what Archive took.
-func (w *Witness) recompute(ctx context.Context) (*record, error) {
-	r := w.archived
+// recompute reads what is left in the source and adds it to what Archive took. What is
+// left out of the first group's read model others must have, so theirs is computed by
+// itself where anything is.
+func (w *Witness) recompute(ctx context.Context) (truth, ofOthers *record, err error) {
+	truth = w.archived
 	w.archived = newRecord(w.projection)
 	if w.documents != nil {
 		w.documents.goOn(w.archived)
 	}
-	return r, w.recomputeInto(ctx, r, w.forgiven)
+	ofOthers = truth
+	if w.forgiven != nil && len(w.beside) > 0 {
+		ofOthers = truth.forOthers()
+		if err := w.recomputeInto(ctx, ofOthers, w.gone); err != nil {
+			return nil, nil, err
+		}
+	}
+	return truth, ofOthers, w.recomputeInto(ctx, truth, w.forgiven)
 }
 
 // recomputeInto adds what is left in the source to a record, but for what need not

@@ -143,6 +143,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestAtRest_FindsWhatAnotherGroupLeavesBehind"},
 		},
 		{
+			Name:    "witness: what is archived is due to another group as well",
+			File:    witness + "/verdict.go",
+			Cut:     "ofOthers = truth.forOthers()",
+			With:    "ofOthers = newRecord(w.projection)",
+			Package: witness,
+			Tests:   []string{"TestJudge_AnotherGroupHasWhatTheFirstHalts"},
+		},
+		{
 			Name:    "witness: dead letters of another group are found",
 			File:    witness + "/deadletters.go",
 			Cut:     "w.deadLetteredOf(ctx, client, subscription, of, &found)",
