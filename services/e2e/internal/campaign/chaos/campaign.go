@@ -121,7 +121,7 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	closeWitness := sync.OnceFunc(func() { w.Close(ctx) })
 	defer closeWitness()
 	if c.cfg.mode().Beside {
-		if err := c.layOutBeside(); err != nil {
+		if err := c.layOutBeside(ctx); err != nil {
 			return err
 		}
 	}

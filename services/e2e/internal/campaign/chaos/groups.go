@@ -91,15 +91,14 @@ func (c *campaign) besideDeployment(subscription string) (*cluster.Node, error) 
 
 // layOutBeside adds a projector of another group, which suffers what the others do. It
 // is judged by itself.
-func (c *campaign) layOutBeside() error {
+func (c *campaign) layOutBeside(ctx context.Context) error {
 	n, err := c.besideDeployment(besideSub)
 	if err != nil {
 		return err
 	}
 	c.cluster.Projectors = append(c.cluster.Projectors, n)
-	c.witness.JudgeBeside(beside)
 	c.witness.AwaitBeside(besideSub)
-	return nil
+	return c.witness.JudgeBeside(ctx, beside)
 }
 
 // shareSubscription starts a projector of another group on the subscription of the
@@ -136,12 +135,15 @@ func shareSubscription(ctx context.Context, c *campaign, _ *rand.Rand) (string, 
 
 // startBeside starts a projector of another group on a subscription of its own. What
 // it makes of it is judged at the end.
-func startBeside(_ context.Context, c *campaign, _ *rand.Rand) (string, func(context.Context) error, error) {
+func startBeside(ctx context.Context, c *campaign, _ *rand.Rand) (string, func(context.Context) error, error) {
 	release, free := c.take(beside)
 	if !free {
 		return "", nil, errNobody
 	}
 	n, err := c.besideDeployment(besideSub)
+	if err == nil {
+		err = c.witness.JudgeBeside(ctx, beside)
+	}
 	if err == nil {
 		err = n.Start()
 	}
@@ -149,7 +151,6 @@ func startBeside(_ context.Context, c *campaign, _ *rand.Rand) (string, func(con
 		release()
 		return "", nil, err
 	}
-	c.witness.JudgeBeside(beside)
 	return "a second group on a subscription of its own", func(ctx context.Context) error {
 		defer release()
 		return c.halt(ctx, n)

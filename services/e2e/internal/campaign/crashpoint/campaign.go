@@ -93,7 +93,7 @@ func (c *campaign) run(ctx context.Context, r *report.Report) error {
 	closeWitness := sync.OnceFunc(func() { c.witness.Close(ctx) })
 	defer closeWitness()
 	if mode.Beside {
-		if err := c.layOutBeside(place.Root); err != nil {
+		if err := c.layOutBeside(ctx, place.Root); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func (c *campaign) layOut(ctx context.Context, place *cluster.Place) (err error)
 
 // layOutBeside adds a projector of another group, which nobody kills, for its processes
 // are not among those that wait at a step.
-func (c *campaign) layOutBeside(root string) error {
+func (c *campaign) layOutBeside(ctx context.Context, root string) error {
 	file, err := c.cfg.mode().BesideProjection(root, c.dir)
 	if err != nil {
 		return err
@@ -168,7 +168,9 @@ func (c *campaign) layOutBeside(root string) error {
 	if c.beside, err = modes.BesideDeployment(c.cluster, file, modes.Beside); err != nil {
 		return err
 	}
-	c.witness.JudgeBeside(modes.Beside)
+	if err := c.witness.JudgeBeside(ctx, modes.Beside); err != nil {
+		return err
+	}
 	c.witness.AwaitBeside(modes.Beside)
 	return c.beside.Start()
 }

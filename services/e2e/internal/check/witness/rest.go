@@ -43,6 +43,9 @@ func (w *Witness) motion() motion {
 	if w.tallies != nil {
 		m.writes += w.tallies.Writes()
 	}
+	for _, seen := range w.seenBeside() {
+		m.writes += seen.Writes()
+	}
 	m.changes = m.written
 	if w.documents != nil {
 		m.changes = w.documents.seen()
@@ -147,7 +150,7 @@ func (w *Witness) AtRest(ctx context.Context) ([]Violation, error) {
 // not be there: of the first group, where some are expected, what is unlike that.
 func (w *Witness) setAside(ctx context.Context, collection string, which bson.D) (found validate.Findings, err error) {
 	of := []string{collection}
-	for _, group := range w.beside {
+	for group := range w.seenBeside() {
 		of = append(of, collection+"."+group)
 	}
 	unlike := w.unlikeHalted

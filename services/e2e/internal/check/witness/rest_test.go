@@ -126,7 +126,7 @@ func TestAtRest_FindsWhatAnotherGroupLeavesBehind(t *testing.T) {
 		insert(t, s.ReadModel().Collection(collection), bson.D{{Key: "x", Value: 1}})
 	}
 	s.expectLeft(t, map[string]int{})
-	s.JudgeBeside("beside")
+	s.judgeBeside(t)
 	s.AwaitBeside(of)
 	s.AwaitBeside(of)
 	s.expectLeft(t, map[string]int{DeadLettered: 1, ParkedMessages: 1, HaltedAggregates: 1, SkippedEvents: 1})

@@ -3,6 +3,7 @@ package witness
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -35,11 +36,32 @@ func (w *Witness) readShadow(ctx context.Context) (shadow, error) {
 
 // JudgeBeside has Judge look at the collection of another group as well, which is what
 // shadow.yaml declares under the group's name, and AtRest at what the group has left
-// behind. It may be said twice.
-func (w *Witness) JudgeBeside(group string) {
-	if !slices.Contains(w.beside, group) {
-		w.beside = append(w.beside, group)
+// behind. It is to be called before the group writes anything: of what it wrote before,
+// nobody has seen the order. It may be said twice.
+func (w *Witness) JudgeBeside(ctx context.Context, group string) error {
+	if w.seenBeside()[group] != nil {
+		return nil
 	}
+	tallies, err := watch.OpenTallies(ctx, w.ReadModel().Collection(group), func(string, int64) {})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case w.joins <- tallies.Run:
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.beside[group] = tallies
+	return nil
+}
+
+// seenBeside are the other groups, with what sees each write of theirs.
+func (w *Witness) seenBeside() map[string]*watch.Tallies {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.beside)
 }
 
 // AwaitBeside has all that waits for the relay to come to rest, or to stop, wait for
@@ -52,23 +74,23 @@ func (w *Witness) AwaitBeside(subscription string) {
 
 // judgeBeside judges what other groups have made of the same events.
 func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Violation, error) {
-	if len(w.beside) == 0 {
+	beside := w.seenBeside()
+	if len(beside) == 0 {
 		return nil, nil
 	}
 	wrong, misapplied := Violation{Name: WrongBeside}, Violation{Name: MisappliedBeside}
-	for _, collection := range w.beside {
+	for collection, seen := range beside {
 		s := newShadow()
 		if err := readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, collection, s.add); err != nil {
 			return nil, err
 		}
 		counts := make(map[string]int64, len(s.tallies))
 		for aggregate, t := range s.tallies {
-			t.Unseen = t.Events // nobody has watched each write
-			t.Sum = w.summed(truth.marks[aggregate], t.Sum)
-			s.tallies[aggregate], counts[aggregate] = t, t.Events
+			counts[aggregate] = t.Events
 		}
 		missing, extra := validate.Counted(truth.events, counts)
-		misapplied.Findings = misapplied.And(missing).And(extra).And(validate.Misapplied(truth.marks, s.tallies))
+		others, unordered, _ := w.misapplied(truth.marks, s, seen)
+		misapplied.Findings = misapplied.And(missing).And(extra).And(others).And(unordered)
 		wrong.Findings = wrong.And(validate.Differences(truth.shadowOf(), s.documents)).And(validate.Misplaced(truth.positions(), s.positions)).And(validate.Halted(s.positions))
 	}
 	return []Violation{wrong, misapplied}, nil
@@ -126,11 +148,11 @@ func (r *record) shadowOf() map[string]map[string]any {
 // misapplied finds aggregates whose events were applied in another order, or
 // others in their place: the shadow says how many and their sum, and whoever saw
 // each write of it knows the order. Those of which nobody did are unordered, or hidden.
-func (w *Witness) misapplied(events validate.Source, s shadow) (wrong, unordered validate.Findings, hidden int) {
-	if w.projection.Shadow == "" {
+func (w *Witness) misapplied(events validate.Source, s shadow, tallies *watch.Tallies) (wrong, unordered validate.Findings, hidden int) {
+	if tallies == nil {
 		return wrong, unordered, 0
 	}
-	seen := w.tallies.Tallies()
+	seen := tallies.Tallies()
 	applied := make(map[string]validate.Tally, len(s.tallies))
 	for aggregate, t := range s.tallies {
 		t.Hidden = seen[aggregate].Hidden

@@ -116,7 +116,7 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	accepted := validate.EventsOf(v.Sends)
 	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
 	v.Applied = events.Len() - missing.Count
-	misapplied, unordered, hidden := w.misapplied(truth.marks, shadow)
+	misapplied, unordered, hidden := w.misapplied(truth.marks, shadow, w.tallies)
 	v.Unseen, v.Hidden = w.unseen(v.Sends), hidden
 	v.Violations = []Violation{
 		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
@@ -221,7 +221,7 @@ func (w *Witness) recompute(ctx context.Context) (truth, ofOthers *record, err e
 		w.documents.goOn(w.archived)
 	}
 	ofOthers = truth
-	if w.forgiven != nil && len(w.beside) > 0 {
+	if w.forgiven != nil && len(w.seenBeside()) > 0 {
 		ofOthers = truth.forOthers()
 		if err := w.recomputeInto(ctx, ofOthers, w.gone); err != nil {
 			return nil, nil, err

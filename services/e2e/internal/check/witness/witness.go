@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -143,8 +144,13 @@ type Witness struct {
 	skipped map[string]skipped
 	// halted are the events that no projection can apply, by their ids, with their aggregates.
 	halted map[string]string
-	// beside are other groups, with their collections, subscriptions those that must run empty.
-	beside, subscriptions []string
+	// beside are other groups, by their collections, with what sees each write of theirs.
+	beside map[string]*watch.Tallies // guarded by mu
+	mu     sync.Mutex
+	// joins are watches that Run has to run as well.
+	joins chan func(context.Context) error
+	// subscriptions are those that must run empty.
+	subscriptions []string
 	// repairs are what operators have asked for.
 	repairs *repairs
 }
@@ -165,7 +171,7 @@ func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names,
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}
-	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), subscriptions: []string{names.Subscription}, repairs: &repairs{groups: make(map[string]bool)}}
+	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), beside: make(map[string]*watch.Tallies), joins: make(chan func(context.Context) error, 1), subscriptions: []string{names.Subscription}, repairs: &repairs{groups: make(map[string]bool)}}
 	if err := w.open(ctx, mode); err != nil {
 		w.Close(ctx)
 		return nil, err
@@ -219,6 +225,16 @@ func (w *Witness) Run(ctx context.Context) error {
 	if w.changes != nil {
 		g.Go(func() error { return w.changes.Run(ctx) })
 	}
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case run := <-w.joins:
+				g.Go(func() error { return run(ctx) })
+			}
+		}
+	})
 	g.Go(func() error { return w.Checkpoints.Run(ctx) })
 	g.Go(func() error { return w.Leases.Run(ctx) })
 	return g.Wait()

@@ -594,10 +594,11 @@ func TestJudge_FindsWhatAnotherGroupHasMadeWrong(t *testing.T) {
 		s.write(t, aggregate, 1)
 		s.send(t, aggregate, 1, 1)
 	}
+	s.judgeBeside(t)
 	insert(t, s.ReadModel().Collection("beside"),
-		bson.D{{Key: "_id", Value: "right"}, {Key: "events", Value: int64(1)}, {Key: "sum", Value: int64(1)}},
+		bson.D{{Key: "_id", Value: "right"}, {Key: "events", Value: int64(1)}, {Key: "sum", Value: int64(1)}, {Key: "tail", Value: bson.A{int64(1)}}},
 		bson.D{{Key: "_id", Value: "twice"}, {Key: "events", Value: int64(2)}, {Key: "sum", Value: int64(2)}})
-	s.JudgeBeside("beside")
+	s.awaitTallied(t, 2)
 	v, err := s.Judge(t.Context())
 	if err != nil {
 		t.Fatal(err)

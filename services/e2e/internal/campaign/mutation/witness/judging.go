@@ -151,6 +151,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestJudge_AnotherGroupHasWhatTheFirstHalts"},
 		},
 		{
+			Name:    "witness: the order in which another group applies events is seen",
+			File:    witness + "/shadow.go",
+			Cut:     ".And(others).And(unordered)",
+			With:    ".And(validate.Findings{Count: 0 * (others.Count + unordered.Count)})",
+			Package: witness,
+			Tests:   []string{"TestJudge_FindsWhatAnotherGroupHasAppliedInAnotherOrder"},
+		},
+		{
 			Name:    "witness: dead letters of another group are found",
 			File:    witness + "/deadletters.go",
 			Cut:     "w.deadLetteredOf(ctx, client, subscription, of, &found)",
