@@ -120,7 +120,7 @@ func (r *record) add(names cluster.Names, e source.Stored) error {
 	}
 	switch {
 	case r.projection.OnError != "" && unaddable(e.Event):
-		r.skipped[message[expect.MessageID]] = skipped{aggregate: e.Aggregate, version: e.Version}
+		r.skipped[message[expect.MessageID]] = skipped{aggregate: e.Aggregate, version: e.Version, message: message.Print()}
 	case r.projection.Counts:
 		r.orders.Apply(e.Event)
 	default:

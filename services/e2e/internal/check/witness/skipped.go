@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/e2e/internal/check/expect"
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/orders"
 )
@@ -15,6 +17,36 @@ import (
 type skipped struct {
 	aggregate string
 	version   int64
+	message   expect.Print // that its record must keep
+}
+
+// keptMessage is a message as the projectors keep it.
+type keptMessage struct {
+	ID              string         `bson:"id"`
+	SessionID       string         `bson:"sessionId"`
+	PartitionKey    string         `bson:"partitionKey"`
+	Subject         string         `bson:"subject"`
+	ContentType     string         `bson:"contentType"`
+	ContentEncoding string         `bson:"contentEncoding"`
+	Properties      map[string]any `bson:"properties"`
+	Body            []byte         `bson:"body"`
+}
+
+// unlike are the parts in which a kept message is not the one that is owed; all where none
+// is kept.
+func (m *keptMessage) unlike(owed expect.Print) []expect.Part {
+	if m == nil {
+		m = &keptMessage{}
+	}
+	received := &azservicebus.ReceivedMessage{
+		MessageID: m.ID, SessionID: &m.SessionID, PartitionKey: &m.PartitionKey, Subject: &m.Subject, ContentType: &m.ContentType,
+		ApplicationProperties: m.Properties, Body: m.Body,
+	}
+	if m.ContentEncoding != "" {
+		received.RawAMQPMessage = &azservicebus.AMQPAnnotatedMessage{Properties: &azservicebus.AMQPAnnotatedMessageProperties{ContentEncoding: &m.ContentEncoding}}
+	}
+	seen := expect.Seen(received)
+	return seen.Print().Differences(owed)
 }
 
 // unaddable says of an event that its price is no number, which orders.yaml adds up.
@@ -33,9 +65,9 @@ func (w *Witness) unlikeSkipped(ctx context.Context) (found validate.Findings, e
 			Event      string `bson:"eventId"`
 			Projection string `bson:"projection"`
 		} `bson:"_id"`
-		Version int64    `bson:"aggregateVersion"`
-		Action  string   `bson:"action"`
-		Message bson.Raw `bson:"message"`
+		Version int64        `bson:"aggregateVersion"`
+		Action  string       `bson:"action"`
+		Message *keptMessage `bson:"message"`
 	}
 	cursor, err := w.ReadModel().Collection(skippedEvents).Find(ctx, lacked)
 	if err == nil {
@@ -47,9 +79,11 @@ func (w *Witness) unlikeSkipped(ctx context.Context) (found validate.Findings, e
 	missing := maps.Clone(w.skipped)
 	for _, r := range all {
 		want, known := missing[r.Key.Event]
-		got := skipped{aggregate: r.Key.Aggregate, version: r.Version}
-		if !known || want != got || r.Key.Projection != w.projection.Collection || r.Action != w.projection.OnError || r.Message == nil {
+		got := skipped{aggregate: r.Key.Aggregate, version: r.Version, message: want.message}
+		if !known || want != got || r.Key.Projection != w.projection.Collection || r.Action != w.projection.OnError {
 			found.Add("%s of %s, version %d: recorded as %s for %s", r.Key.Event, r.Key.Aggregate, r.Version, r.Action, r.Key.Projection)
+		} else if unlike := r.Message.unlike(want.message); len(unlike) > 0 {
+			found.Add("%s of %s, version %d: recorded with another %v", r.Key.Event, r.Key.Aggregate, r.Version, unlike)
 		}
 		delete(missing, r.Key.Event)
 	}

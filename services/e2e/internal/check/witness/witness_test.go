@@ -99,6 +99,28 @@ func (s *stage) send(t *testing.T, aggregate string, version, term int64) {
 func (s *stage) sendChanged(t *testing.T, aggregate string, version, term int64, change func(*azservicebus.Message)) {
 	t.Helper()
 	s.sent++
+	m := s.encoded(t, aggregate, version, term)
+	message := &azservicebus.Message{
+		MessageID: &m.ID, SessionID: &m.SessionID, PartitionKey: &m.PartitionKey, Subject: &m.Subject, ContentType: &m.ContentType,
+		ApplicationProperties: m.Properties, Body: m.Body,
+	}
+	change(message)
+	// A broker tells of a message's time in milliseconds: each has one of its own.
+	err := poll.Until(t.Context(), "another millisecond", func(context.Context) (bool, string) {
+		return time.Now().Truncate(time.Millisecond).After(s.sentAt), "the one of the message before"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sender.SendMessage(t.Context(), message, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.sentAt = time.Now()
+}
+
+// encoded is an event's message as a publisher of the term would send it.
+func (s *stage) encoded(t *testing.T, aggregate string, version, term int64) contract.Message {
+	t.Helper()
 	document := event(aggregate, version)
 	owed := contract.Event{
 		Source: contract.Source(s.names.SourceDatabase, s.names.SourceCollection), Type: document.Type, AggregateID: aggregate,
@@ -111,22 +133,7 @@ func (s *stage) sendChanged(t *testing.T, aggregate string, version, term int64,
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := &azservicebus.Message{
-		MessageID: &m.ID, SessionID: &m.SessionID, PartitionKey: &m.PartitionKey, Subject: &m.Subject, ContentType: &m.ContentType,
-		ApplicationProperties: m.Properties, Body: m.Body,
-	}
-	change(message)
-	// A broker tells of a message's time in milliseconds: each has one of its own.
-	err = poll.Until(t.Context(), "another millisecond", func(context.Context) (bool, string) {
-		return time.Now().Truncate(time.Millisecond).After(s.sentAt), "the one of the message before"
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.sender.SendMessage(t.Context(), message, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.sentAt = time.Now()
+	return m
 }
 
 // sendForeign sends a message of another source.

@@ -104,6 +104,22 @@ func Causes() []guard.Guard {
 			Tests:   []string{"TestAtRest_TellsSkippedEventsThatAreExpectedFromOthers"},
 		},
 		{
+			Name:    "campaigns: the record of a skipped event has its message",
+			File:    "services/e2e/internal/check/witness/skipped.go",
+			Cut:     "len(unlike) > 0",
+			With:    "len(unlike) < 0",
+			Package: "services/e2e/internal/check/witness",
+			Tests:   []string{"TestAtRest_FindsRecordsOfSkippedEventsWithoutTheirMessage"},
+		},
+		{
+			Name:    "campaigns: what is dead-lettered for another reason is no policy's",
+			File:    "services/e2e/internal/check/witness/deadletters.go",
+			Cut:     "due && text(m.DeadLetterReason) == notApplied",
+			With:    "due && text(m.DeadLetterReason) != \"\"",
+			Package: "services/e2e/internal/check/witness",
+			Tests:   []string{"TestAtRest_TellsDeadLettersThatAreExpectedFromOthers"},
+		},
+		{
 			Name:    "campaigns: what a policy dead-letters is among the dead letters",
 			File:    "services/e2e/internal/check/witness/deadletters.go",
 			Cut:     "found.Add(\"message %s of %s, version %d, is not among them\", id, e.aggregate, e.version)",
