@@ -15,8 +15,8 @@ import (
 	"changerelay/services/e2e/internal/harness/cluster"
 )
 
-// operatorsMay are what operators' mistakes may do, as long as nothing is lost:
-// a checkpoint that is set back is back, and so are the terms that count in it.
+// operatorsMay are what mistakes with checkpoints may do, as long as nothing is lost:
+// one that is set back is back, and so are the terms that count in it.
 var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, witness.TermsUnclaimed, witness.LeasesOverlapping, witness.OverlappingTerms, witness.OutOfOrder, witness.PositionsBack, witness.Copied}
 
 // judge writes the verdict into the report.
@@ -128,7 +128,7 @@ func (c *campaign) operatorsMean(kind string) string {
 		return "an operator has put them back"
 	case c.cfg.Operators == "":
 		return ""
-	case slices.Contains(operatorsMay, kind):
+	case slices.Contains(operatorsMay, kind) && slices.ContainsFunc(movesCheckpoints, func(mistake string) bool { return c.done[mistake] > 0 }):
 		return "a checkpoint that an operator moves begins anew"
 	case kind == witness.LedgerGaps:
 		return "operators decide what is passed over"

@@ -80,6 +80,17 @@ var processFaults = []string{
 	lastRelease, "SIGSTOP of the leader", "SIGSTOP of a projector", "wrong clock of a publisher", "wrong clock of a projector",
 }
 
+// advised is the kind of what a halted publisher has said must be done.
+const advised = "remedy, as advised"
+
+// movesCheckpoints are the mistakes, and what is done about them, that move a checkpoint, or
+// have another stream send the same events.
+var movesCheckpoints = []string{
+	"operator: checkpoint deleted", "operator: state database of before", "operator: checkpoint set back", "operator: checkpoint set into the future",
+	"operator: checkpoint reset", "operator: checkpoint set with other partitions", "operator: repartition", "operator: start in the future",
+	"operator: a deployment of other partitions", "operator: another state database", readDatabase, advised,
+}
+
 // chosen are the kinds of faults that a campaign is made of: all faults from
 // outside, or the operators' mistakes whose names contain one of the given
 // texts, so that what is lost is an operator's.
@@ -285,7 +296,7 @@ func (c *campaign) followAdvice(ctx context.Context) error {
 			return c.drainBeside(ctx)
 		}
 		output, err := node.CommandIn(ctx, nil, advice...)
-		c.remedied("remedy, as advised", "as advised: "+node.Program()+" "+strings.Join(advice, " "), firstLine(output))
+		c.remedied(advised, "as advised: "+node.Program()+" "+strings.Join(advice, " "), firstLine(output))
 		if err != nil {
 			c.say("the advice was refused: %v", err)
 		}

@@ -18,12 +18,14 @@ import (
 // else is made with them: they are made where they are named, and are none of all.
 func restores() []fault {
 	const s = time.Second
-	return []fault{{"operator: read database of before", 1, 3 * s, 6 * s, restoreReadModel}}
+	return []fault{{readDatabase, 1, 3 * s, 6 * s, restoreReadModel}}
 }
+
+const readDatabase = "operator: read database of before"
 
 // restores says that the campaign makes such mistakes.
 func (c *Config) restores() bool {
-	return c.Operators != "" && slices.ContainsFunc(chosen(c.Operators), func(f fault) bool { return f.name == restores()[0].name })
+	return c.Operators != "" && slices.ContainsFunc(chosen(c.Operators), func(f fault) bool { return f.name == readDatabase })
 }
 
 // restoreReadModel puts the read database, and nothing else, back to what it was when the

@@ -96,6 +96,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestReader_FindsWhatDocumentsOfManyLack"},
 		},
 		{
+			Name:    "chaos: only a mistake with a checkpoint allows what comes of one",
+			File:    chaos + "/judge.go",
+			Cut:     "return c.done[mistake] > 0",
+			With:    "return c.done[mistake] >= 0",
+			Package: chaos,
+			Tests:   []string{"TestOperatorsMean_WhatAMovedCheckpointBringsAboutWhereOneWasMoved"},
+		},
+		{
 			Name:    "chaos: a resend that is refused is not done",
 			File:    chaos + "/repairs.go",
 			Cut:     "return \"\", nil, errNobody // there may be another one, or a fault",
