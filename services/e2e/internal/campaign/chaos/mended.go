@@ -72,6 +72,8 @@ func (c *campaign) endResends(ctx context.Context) error {
 			c.wrong("resend %s is not among those that publisher resend status names", asked.id)
 		case all[at].State == "incomplete" || all[at].Failed > 0:
 			c.wrong("resend %s is %s, with %d failed: %v", asked.id, all[at].State, all[at].Failed, all[at].Short)
+		case all[at].State == "cancelled" && !c.repairs.cancels[asked.id]:
+			c.wrong("resend %s is cancelled, and nobody has asked for that", asked.id)
 		case asked.judgedBy(all):
 			c.witness.Resent(asked.id, asked.group, asked.at, asked.selects)
 			c.repairs.judged++

@@ -16,6 +16,7 @@ import (
 
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
+	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/orders"
 )
 
@@ -35,6 +36,8 @@ type repairs struct {
 	begun   map[string]bool
 	rebuilt map[string]int
 	resends []resend
+	// cancels are the ids of resends that an operator may have ended for good.
+	cancels map[string]bool
 	// judged counts the resends that are done, and of which is known what they had to send.
 	judged int
 	// compared counts documents that comparisons have found, mended those that were built anew.
@@ -76,7 +79,7 @@ func (c *campaign) layOutRepairs(ctx context.Context) error {
 		return fmt.Errorf("make a directory for a program: %w", err)
 	}
 	c.repairs = &repairs{
-		dir: dir, damaged: make(map[document]string), touched: make(map[document]bool), begun: make(map[string]bool), rebuilt: make(map[string]int),
+		dir: dir, damaged: make(map[document]string), touched: make(map[document]bool), begun: make(map[string]bool), rebuilt: make(map[string]int), cancels: make(map[string]bool),
 	}
 	for _, view := range c.views() {
 		for version := range mostVersions {
@@ -138,11 +141,38 @@ func resendSome(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(
 		what += c.killBeside(ctx, leader)
 	}
 	return what, func(ctx context.Context) error {
-		if then != "" {
-			_, _ = n.CommandIn(ctx, nil, "resend", then, "--why", "chaos") // it may have ended, and is resumed at the end
+		switch then {
+		case "resume":
+			_, _ = n.CommandIn(ctx, nil, "resend", "resume", "--why", "chaos") // it may have ended, and is resumed at the end
+		case "cancel":
+			c.cancelResend(ctx, n)
 		}
 		return nil
 	}, nil
+}
+
+// cancelResend ends the latest resend for good, unless it has ended: which one that is, what
+// the command prints may not tell.
+func (c *campaign) cancelResend(ctx context.Context, n *cluster.Node) {
+	c.repairs.mayEnd(c.repairs.latest())
+	output, _ := n.CommandIn(ctx, nil, "resend", "cancel", "--json", "--why", "chaos")
+	if said, found := saidOfResend(output); found {
+		c.repairs.mayEnd(said.ID)
+	}
+}
+
+// latest is the id of the resend that was begun last.
+func (r *repairs) latest() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.resends[len(r.resends)-1].id
+}
+
+// mayEnd notes that an operator may have ended a resend for good.
+func (r *repairs) mayEnd(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancels[id] = true
 }
 
 // asked notes a resend that was begun.

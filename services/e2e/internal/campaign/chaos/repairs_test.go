@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func repairing(t *testing.T, publisher string) *campaign {
 		t.Fatal(err)
 	}
 	c := &campaign{
-		out: io.Discard, witness: w, done: make(map[string]int), repairs: &repairs{},
+		out: io.Discard, witness: w, done: make(map[string]int), repairs: &repairs{cancels: make(map[string]bool)},
 		cluster: cluster.New(cluster.Config{
 			Binaries: cluster.Binaries{Publisher: binary}, Dir: dir, Backend: &servers, Names: names, Publishers: 1,
 		}),
@@ -58,28 +59,53 @@ func TestResendSome_OneThatIsRefusedIsNotDone(t *testing.T) {
 	}
 }
 
+// The command ends the latest resend, whoever began it, and may not come to say which.
+func TestResendSome_NotesWhichResendsItMayHaveCancelled(t *testing.T) {
+	t.Parallel()
+	c := repairing(t, `case "$2" in
+cancel) echo '{"id":"other","state":"cancelled"}'; exit 1;;
+*) echo '{"id":"r","state":"running"}';;
+esac`)
+	_, end, err := resendSome(t.Context(), c, rand.New(rand.NewPCG(9, 1)))
+	if err != nil || len(c.repairs.cancels) != 0 {
+		t.Fatalf("got %v, and %v cancelled, want none yet", err, c.repairs.cancels)
+	}
+	if err := end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]bool{"r": true, "other": true}; !maps.Equal(c.repairs.cancels, want) {
+		t.Errorf("got %v, want %v", c.repairs.cancels, want)
+	}
+}
+
 func TestEndResends_OneIsJudgedHoweverManyCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status        string
 		asked         []resend
+		cancels       string
 		total, judged int
+		wrong         int
 	}{
-		"none":            {"", nil, 1, 1},
-		"a judged one":    {"done", []resend{{id: "r", selects: everything}}, 1, 1},
-		"an unsaid one":   {"done", []resend{{id: "r"}}, 2, 1},
-		"a cancelled one": {"cancelled", []resend{{id: "r", selects: everything}}, 2, 1},
+		"none":                          {"", nil, "", 1, 1, 0},
+		"a judged one":                  {"done", []resend{{id: "r", selects: everything}}, "", 1, 1, 0},
+		"an unsaid one":                 {"done", []resend{{id: "r"}}, "", 2, 1, 0},
+		"a cancelled one":               {"cancelled", []resend{{id: "r", selects: everything}}, "r", 2, 1, 0},
+		"one that cancelled itself":     {"cancelled", []resend{{id: "r", selects: everything}}, "", 2, 1, 1},
+		"one cancelled beside another":  {"cancelled", []resend{{id: "r", selects: everything}}, "s", 2, 1, 1},
+		"an unsaid one cancels itself":  {"cancelled", []resend{{id: "r"}}, "", 2, 1, 1},
+		"one done that was to be ended": {"done", []resend{{id: "r", selects: everything}}, "r", 1, 1, 0},
 	} {
 		c := repairing(t, `case "$2" in
 status) echo '{"id":"r","state":"`+test.status+`"}'; [ ! -e "$0.asked" ] || echo '{"id":"end","state":"done"}';;
 *) touch "$0.asked"; echo '{"id":"end","state":"running"}';;
 esac`)
-		c.repairs.resends = test.asked
+		c.repairs.resends, c.repairs.cancels[test.cancels] = test.asked, true
 		if err := c.endResends(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(c.repairs.resends) != test.total || c.repairs.judged != test.judged || c.broken.Count > 0 {
-			t.Errorf("%s: got %d resends, %d judged and %v, want %d and %d", name, len(c.repairs.resends), c.repairs.judged, c.broken, test.total, test.judged)
+		if len(c.repairs.resends) != test.total || c.repairs.judged != test.judged || c.broken.Count != test.wrong {
+			t.Errorf("%s: got %d resends, %d judged and %v, want %d, %d and %d wrong", name, len(c.repairs.resends), c.repairs.judged, c.broken, test.total, test.judged, test.wrong)
 		}
 	}
 }

@@ -112,6 +112,14 @@ func Campaigns() []guard.Guard {
 			Tests:   []string{"TestResendSome_OneThatIsRefusedIsNotDone"},
 		},
 		{
+			Name:    "chaos: a resend that nobody has cancelled is found",
+			File:    chaos + "/mended.go",
+			Cut:     "&& !c.repairs.cancels[asked.id]",
+			With:    "&& asked.id == \"\"",
+			Package: chaos,
+			Tests:   []string{"TestEndResends_OneIsJudgedHoweverManyCannotBe"},
+		},
+		{
 			Name:    "chaos: one resend is judged at least",
 			File:    chaos + "/mended.go",
 			Cut:     "return asked.judgedBy(all) }",
