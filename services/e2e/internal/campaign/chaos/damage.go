@@ -203,7 +203,7 @@ func verifyAndMend(ctx context.Context, c *campaign, rng *rand.Rand) (string, fu
 	}
 	what := fmt.Sprintf("verify: %d differ", len(v.differ))
 	if rng.IntN(2) == 0 {
-		what += c.killBeside(ctx, projectorAt(rng.IntN(c.cfg.Projectors)))
+		what += c.killBeside(ctx, killedProjector, projectorAt(rng.IntN(c.cfg.Projectors)))
 	}
 	return what + c.mend(ctx, n, v), nil, nil
 }

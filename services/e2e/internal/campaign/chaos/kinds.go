@@ -33,14 +33,17 @@ var errNobody = errors.New("nobody to hit")
 // not know.
 const lastRelease = "last release of a projector"
 
-// killedProjector is the fault that a rebuild waits longest after.
-const killedProjector = "SIGKILL of a projector"
+const (
+	killedLeader = "SIGKILL of the leader"
+	// killedProjector is the fault that a rebuild waits longest after.
+	killedProjector = "SIGKILL of a projector"
+)
 
 // faultKinds are all the faults from outside.
 func faultKinds() []fault {
 	const ms = time.Millisecond
 	return []fault{
-		{"SIGKILL of the leader", 6, 0, 4000 * ms, kill(leader)},
+		{killedLeader, 6, 0, 4000 * ms, kill(leader)},
 		{"SIGKILL of a publisher", 2, 0, 4000 * ms, kill(publisher)},
 		{killedProjector, 6, 0, 4000 * ms, kill(projector)},
 		{"SIGTERM to the leader", 4, 0, 2000 * ms, terminate(leader)},

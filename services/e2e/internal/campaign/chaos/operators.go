@@ -76,7 +76,7 @@ var ofBuilds = []string{lastRelease, "wrong clock of a publisher", "wrong clock 
 
 // processFaults are the faults that are done to processes of the services alone.
 var processFaults = []string{
-	"SIGKILL of the leader", "SIGKILL of a publisher", killedProjector, "SIGTERM to the leader", "SIGTERM to a projector",
+	killedLeader, "SIGKILL of a publisher", killedProjector, "SIGTERM to the leader", "SIGTERM to a projector",
 	lastRelease, "SIGSTOP of the leader", "SIGSTOP of a projector", "wrong clock of a publisher", "wrong clock of a projector",
 }
 

@@ -36,7 +36,7 @@ func rebuildProjection(ctx context.Context, c *campaign, rng *rand.Rand) (string
 	}()
 	what := strings.Join(args[:3], " ")
 	if rng.IntN(4) == 0 {
-		what += c.killBeside(ctx, projectorAt(rng.IntN(c.cfg.Projectors)))
+		what += c.killBeside(ctx, killedProjector, projectorAt(rng.IntN(c.cfg.Projectors)))
 	}
 	return what, func(context.Context) error {
 		defer release()

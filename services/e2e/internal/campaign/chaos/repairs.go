@@ -138,7 +138,7 @@ func resendSome(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(
 	}
 	what := strings.Join(args, " ")
 	if rng.IntN(2) == 0 {
-		what += c.killBeside(ctx, leader)
+		what += c.killBeside(ctx, killedLeader, leader)
 	}
 	return what, func(ctx context.Context) error {
 		switch then {
@@ -233,13 +233,14 @@ func resendsIn(output string) (all []resendSaid) {
 }
 
 // killBeside kills a service beside what an operator does, and starts it again at once,
-// unless it suffers something else.
-func (c *campaign) killBeside(ctx context.Context, who pick) string {
+// unless it suffers something else. That explains what a fault of that kind does.
+func (c *campaign) killBeside(ctx context.Context, kind string, who pick) string {
 	n, release, err := c.process(ctx, nil, who)
 	if err != nil {
 		return ""
 	}
 	defer release()
+	defer c.suffered(kind, n.Name, time.Now())
 	n.Kill()
 	if err := n.Start(); err != nil {
 		c.wrong("start %s again: %v", n.Name, err)

@@ -26,7 +26,7 @@ type effect struct {
 
 // effects are those of the faults that have some, by their names.
 var effects = map[string]effect{
-	"SIGKILL of the leader":             {delays: true}, // what it has handed to the network
+	killedLeader:                        {delays: true}, // what it has handed to the network
 	"SIGKILL of a publisher":            {delays: true},
 	"SIGSTOP of the leader":             {delays: true},
 	"SIGSTOP of a projector":            {takes: true},

@@ -96,6 +96,20 @@ func TestExplained_OnlyByFaultsThatCan(t *testing.T) {
 	}
 }
 
+// A leader that is killed beside a resend has handed as much to the network as any.
+func TestExplained_ByAKillBesideARepair(t *testing.T) {
+	t.Parallel()
+	c := withStandIns(t, 0)
+	n := c.cluster.Publishers[0]
+	clustertest.Up(t, n)
+	from := time.Now()
+	what := c.killBeside(t.Context(), killedLeader, func(context.Context, *campaign, *rand.Rand) *cluster.Node { return n })
+	got := c.troubles(func(e effect) bool { return e.delays })
+	if !strings.Contains(what, n.Name) || len(got) != 1 || got[0].Node != n.Name || got[0].From.Before(from) {
+		t.Errorf("%q: got %v, want one that %s has suffered", what, got, n.Name)
+	}
+}
+
 func TestExplained_NothingWithoutAFault(t *testing.T) {
 	t.Parallel()
 	c := withNodes(t)

@@ -64,6 +64,13 @@ func Causes() []guard.Guard {
 			Tests:   []string{"TestExplained_OnlyByFaultsThatCan"},
 		},
 		{
+			Name:    "chaos: a kill beside a repair explains what any explains",
+			File:    chaos + "/repairs.go",
+			Cut:     "\tdefer c.suffered(kind, n.Name, time.Now())\n",
+			Package: chaos,
+			Tests:   []string{"TestExplained_ByAKillBesideARepair"},
+		},
+		{
 			Name:    "chaos: a wrong clock of the servers explains nothing once they have the right one",
 			File:    chaos + "/troubles.go",
 			Cut:     "&& s.to.Before(right)",
