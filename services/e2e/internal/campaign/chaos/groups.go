@@ -56,6 +56,7 @@ func moveProjectors(ctx context.Context, c *campaign, _ *rand.Rand) (string, fun
 		release()
 		return "", nil, err
 	}
+	c.witness.MayMove(elsewhere)
 	if err := c.move(ctx, there); err != nil {
 		release()
 		return "", nil, err

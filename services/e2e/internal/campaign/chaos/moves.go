@@ -28,6 +28,7 @@ func moveAllProjectors(ctx context.Context, c *campaign, rng *rand.Rand) (string
 		releases = append(releases, release)
 	}
 	killed := time.Duration(rng.IntN(300)) * time.Millisecond
+	c.witness.MayMove(elsewhere)
 	moved, err := c.moveKilled(ctx, own, killed, "SERVICEBUS_SUBSCRIPTION="+elsewhere)
 	if err != nil || !moved {
 		releaseAll()

@@ -24,9 +24,12 @@ func (w *Witness) deadLettered(ctx context.Context) (validate.Findings, error) {
 		return found, fmt.Errorf("look for dead letters: %w", err)
 	}
 	defer client.Close(context.WithoutCancel(ctx))
-	for _, subscription := range w.subscriptions {
+	w.mu.Lock()
+	others := slices.Clone(w.others)
+	w.mu.Unlock()
+	for _, subscription := range slices.Concat(w.subscriptions, others) {
 		of := left
-		if subscription != w.names.Subscription {
+		if subscription != w.names.Subscription && !slices.Contains(others, subscription) {
 			of = nil // other groups have no such projection
 		}
 		if err := w.deadLetteredOf(ctx, client, subscription, of, &found); err != nil {

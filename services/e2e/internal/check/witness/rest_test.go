@@ -132,6 +132,24 @@ func TestAtRest_FindsWhatAnotherGroupLeavesBehind(t *testing.T) {
 	s.expectLeft(t, map[string]int{DeadLettered: 1, ParkedMessages: 1, HaltedAggregates: 1, SkippedEvents: 1})
 }
 
+// A subscription that the projectors were on for a while keeps what they left in it, and what
+// they have dead-lettered.
+func TestAtRest_FindsDeadLettersOfASubscriptionThatWasMovedFrom(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	s.tokenNow(t)
+	s.send(t, "a", 1, 1)
+	s.receive(t, true)
+	s.send(t, "b", 1, 1)
+	of := s.names.Subscription
+	s.Witness.names.Subscription, s.subscriptions = s.names.Observer, nil
+	s.expectLeft(t, map[string]int{})
+	s.MayMove(of)
+	s.MayMove(of)
+	s.expectLeft(t, map[string]int{DeadLettered: 1})
+}
+
 // Events that projections go on without are left behind, until they are applied after all.
 func TestAtRest_FindsSkippedEvents(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,17 @@ func (w *Witness) AwaitBeside(subscription string) {
 	}
 }
 
+// MayMove has AtRest look for dead letters in another subscription as well, on which the
+// first group may be for a while. What else it leaves there counts for nothing. It may be
+// said twice.
+func (w *Witness) MayMove(subscription string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.others, subscription) {
+		w.others = append(w.others, subscription)
+	}
+}
+
 // judgeBeside judges what other groups have made of the same events.
 func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Violation, error) {
 	beside := w.seenBeside()

@@ -144,13 +144,15 @@ type Witness struct {
 	skipped map[string]skipped
 	// halted are the events that no projection can apply, by their ids, with their aggregates.
 	halted map[string]string
+	mu     sync.Mutex
 	// beside are other groups, by their collections, with what sees each write of theirs.
 	beside map[string]*watch.Tallies // guarded by mu
-	mu     sync.Mutex
 	// joins are watches that Run has to run as well.
 	joins chan func(context.Context) error
-	// subscriptions are those that must run empty.
+	// subscriptions are those that must run empty, others those that the first group was on
+	// for a while.
 	subscriptions []string
+	others        []string // guarded by mu
 	// repairs are what operators have asked for.
 	repairs *repairs
 }

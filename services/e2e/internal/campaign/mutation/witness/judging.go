@@ -167,6 +167,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestAtRest_FindsWhatAnotherGroupLeavesBehind"},
 		},
 		{
+			Name:    "witness: dead letters are found where the projectors were for a while",
+			File:    witness + "/deadletters.go",
+			Cut:     "slices.Concat(w.subscriptions, others)",
+			With:    "w.subscriptions",
+			Package: witness,
+			Tests:   []string{"TestAtRest_FindsDeadLettersOfASubscriptionThatWasMovedFrom"},
+		},
+		{
 			Name:    "witness: a locked session of another group is found",
 			File:    witness + "/stopped.go",
 			Cut:     "status.Entity(w.names.Topic + \"/Subscriptions/\" + name).SessionsLocked",
