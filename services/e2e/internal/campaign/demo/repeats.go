@@ -34,5 +34,9 @@ func (r *repeats) figure() report.Figure {
 // and dropped. A real topic does not tell.
 func droppedByTopic(ctx context.Context, e cluster.Endpoints, topic string) (int64, error) {
 	status, err := e.SandboxStatus(ctx)
-	return status.Entity(topic).Duplicates, err
+	if err != nil {
+		return 0, err
+	}
+	entity, err := status.Entity(topic)
+	return entity.Duplicates, err
 }

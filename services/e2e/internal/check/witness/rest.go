@@ -90,12 +90,18 @@ func (w *Witness) queued(ctx context.Context) (int64, error) {
 		return 0, nil
 	}
 	status, err := w.endpoints.SandboxStatus(ctx)
+	if err != nil {
+		return 0, err
+	}
 	left := int64(0)
 	for _, name := range w.subscriptions {
-		counts := status.Entity(w.names.Topic + "/Subscriptions/" + name).Counts
-		left += counts.Active + counts.Deferred + counts.Scheduled
+		entity, err := status.Entity(w.names.Topic + "/Subscriptions/" + name)
+		if err != nil {
+			return 0, fmt.Errorf("count what is queued: %w", err)
+		}
+		left += entity.Counts.Active + entity.Counts.Deferred + entity.Counts.Scheduled
 	}
-	return left, err
+	return left, nil
 }
 
 // AtRest looks at what a relay that is at rest has left behind, after Judge. Whoever

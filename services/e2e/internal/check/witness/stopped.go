@@ -47,7 +47,11 @@ func (w *Witness) held(ctx context.Context) (sessions, streams validate.Findings
 		return sessions, streams, fmt.Errorf("look for what is left: %w", err)
 	}
 	for _, name := range w.subscriptions {
-		sessions.Count += status.Entity(w.names.Topic + "/Subscriptions/" + name).SessionsLocked
+		entity, err := status.Entity(w.names.Topic + "/Subscriptions/" + name)
+		if err != nil {
+			return sessions, streams, fmt.Errorf("look for what is left: %w", err)
+		}
+		sessions.Count += entity.SessionsLocked
 	}
 	for _, cursor := range status.Cursors {
 		if cursor.ChangeStream && slices.Contains(w.names.Collections(), strings.TrimPrefix(cursor.Namespace, w.names.SourceDatabase+".")) {

@@ -56,6 +56,18 @@ func TestAtStop_FindsLockedSessionsAndOpenStreams(t *testing.T) {
 	}
 }
 
+func TestAtRest_ASubscriptionThatIsNotThereIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.AwaitBeside("nowhere")
+	if n, err := s.queued(t.Context()); err == nil {
+		t.Errorf("queued: got %d, want an error", n)
+	}
+	if sessions, _, err := s.held(t.Context()); err == nil {
+		t.Errorf("locked: got %d, want an error", sessions.Count)
+	}
+}
+
 // lookOnce looks without waiting for the locked sessions to be free.
 func lookOnce(t *testing.T, s *stage) int {
 	t.Helper()

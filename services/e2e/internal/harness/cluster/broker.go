@@ -34,14 +34,15 @@ type SandboxStatus struct {
 	Cursors  []Cursor
 }
 
-// Entity returns the entity with the path; an empty one where there is none.
-func (s SandboxStatus) Entity(path string) Entity {
+// Entity returns the entity with the path. That there is none is an error: an empty one
+// would pass for one with nothing in it.
+func (s SandboxStatus) Entity(path string) (Entity, error) {
 	for _, e := range s.Entities {
 		if e.Path == path {
-			return e
+			return e, nil
 		}
 	}
-	return Entity{}
+	return Entity{}, fmt.Errorf("the sandbox has no entity %q", path)
 }
 
 // SandboxStatus asks the sandbox. Servers that are no sandbox have no such page.

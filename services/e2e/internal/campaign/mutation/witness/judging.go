@@ -177,10 +177,18 @@ func Judging() []guard.Guard {
 		{
 			Name:    "witness: a locked session of another group is found",
 			File:    witness + "/stopped.go",
-			Cut:     "status.Entity(w.names.Topic + \"/Subscriptions/\" + name).SessionsLocked",
-			With:    "status.Entity(w.names.Topic + \"/Subscriptions/\" + w.names.Subscription + name[:0]).SessionsLocked",
+			Cut:     "status.Entity(w.names.Topic + \"/Subscriptions/\" + name)",
+			With:    "status.Entity(w.names.Topic + \"/Subscriptions/\" + w.names.Subscription + name[:0])",
 			Package: witness,
 			Tests:   []string{"TestAtStop_FindsLockedSessionsAndOpenStreams"},
+		},
+		{
+			Name:    "witness: a subscription that is not there is not empty",
+			File:    cluster + "/broker.go",
+			Cut:     "return Entity{}, fmt.Errorf(\"the sandbox has no entity %q\", path)",
+			With:    "return Entity{}, nil",
+			Package: witness,
+			Tests:   []string{"TestAtRest_ASubscriptionThatIsNotThereIsNotEmpty"},
 		},
 		{
 			Name:    "witness: skipped events are found",
