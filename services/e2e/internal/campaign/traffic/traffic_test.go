@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/cluster/clustertest"
@@ -90,5 +91,27 @@ func TestTraffic_WhatIsLostIsFound(t *testing.T) {
 		if strings.Contains(out.String(), " 0"+want) || !strings.Contains(out.String(), want) {
 			t.Errorf("report: got %s, want some%s", &out, want)
 		}
+	}
+}
+
+// A history without an entry shows nothing, least of all that nothing is wrong.
+func TestTraffic_WhatWasNeverSeenHasNotPassed(t *testing.T) {
+	t.Parallel()
+	v := witness.Verdict{Events: validate.Source{"a": {1}}, Violations: []witness.Violation{{Name: witness.OutOfOrder}}}
+	var out bytes.Buffer
+	c := check{out: &out}
+	if err := c.tell(v, nil); err != nil {
+		t.Errorf("with all seen: got %v", err)
+	}
+	v.Unseen = map[string]bool{witness.OutOfOrder: true}
+	if err := c.tell(v, nil); !errors.Is(err, ErrFaults) || !strings.Contains(out.String(), "none was ever seen") {
+		t.Errorf("with none seen: got %v and %s, want %v", err, &out, ErrFaults)
+	}
+	if err := c.tell(witness.Verdict{}, nil); !errors.Is(err, ErrFaults) {
+		t.Errorf("with no events: got %v, want %v", err, ErrFaults)
+	}
+	v.Unseen = nil
+	if err := c.tell(v, []witness.Violation{{Name: witness.StillQueued, Findings: validate.Findings{Count: 1}}}); !errors.Is(err, ErrFaults) {
+		t.Errorf("with a message left: got %v, want %v", err, ErrFaults)
 	}
 }

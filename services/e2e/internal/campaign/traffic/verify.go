@@ -116,7 +116,7 @@ func (c *check) drain(ctx context.Context) error {
 	return nil
 }
 
-// judge prints one line for each kind of fault.
+// judge looks at all that was seen, and at what is left behind.
 func (c *check) judge(ctx context.Context) error {
 	v, err := c.witness.Judge(ctx)
 	if err != nil {
@@ -126,20 +126,30 @@ func (c *check) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.tell(v, left)
+}
+
+// tell prints what was found, and returns ErrFaults where that is anything, or where there
+// was nothing to be found in.
+func (c *check) tell(v witness.Verdict, left []witness.Violation) error {
 	terms := map[int64]bool{}
 	for _, send := range v.Sends {
 		terms[send.Term] = true
 	}
 	fmt.Fprintf(c.out, "%d events written, %d messages on the topic from %d terms, %d events applied\n", v.Events.Len(), len(v.Sends), len(terms), v.Applied)
-	total := 0
+	passed := v.Events.Len() > 0
 	for _, f := range slices.Concat(v.Violations, left) {
+		judged := v.Check(f)
+		passed = passed && judged.Passed
 		fmt.Fprintf(c.out, "%8d %s\n", f.Count, f.Name)
 		for _, sample := range f.Samples {
 			fmt.Fprintf(c.out, "         %s\n", sample)
 		}
-		total += f.Count
+		if judged.Unchecked != "" {
+			fmt.Fprintf(c.out, "         it cannot be judged: %s\n", judged.Unchecked)
+		}
 	}
-	if total > 0 || v.Events.Len() == 0 {
+	if !passed {
 		return ErrFaults
 	}
 	return nil

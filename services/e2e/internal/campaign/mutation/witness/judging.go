@@ -87,6 +87,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestVerdict_AHistoryWithoutAnEntryShowsNothing"},
 		},
 		{
+			Name:    "traffic: an empty history passes no check",
+			File:    "services/e2e/internal/campaign/traffic/verify.go",
+			Cut:     "passed = passed && judged.Passed",
+			With:    "passed = passed && f.Count == 0",
+			Package: "services/e2e/internal/campaign/traffic",
+			Tests:   []string{"TestTraffic_WhatWasNeverSeenHasNotPassed"},
+		},
+		{
 			Name:    "witness: an order that nobody saw is told",
 			File:    validate + "/shadow.go",
 			Cut:     "|| got.Unseen == 0:",
