@@ -69,9 +69,19 @@ func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Violation, e
 			orders.SortSets(doc)
 		}
 	}
+	noted, err := w.notedOf(ctx, name)
+	return []Violation{
+		{WrongKeyed, validate.Differences(want, model.Documents).And(validate.Halted(model.Positions))},
+		{MisplacedKeyed, validate.Differences(truth.keyed.positions, noted)},
+	}, err
+}
+
+// notedOf is how far each order has come in the documents of a projection, as the projectors
+// note it.
+func (w *Witness) notedOf(ctx context.Context, projection string) (map[string]map[string]any, error) {
 	noted := make(map[string]map[string]any)
-	err = readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, positionsKept, func(raw bson.Raw) error {
-		if projection, _ := raw.Lookup("_id", "projection").StringValueOK(); projection != name {
+	return noted, readmodel.Each(ctx, w.Client, w.names.ReadModelDatabase, positionsKept, func(raw bson.Raw) error {
+		if of, _ := raw.Lookup("_id", "projection").StringValueOK(); of != projection {
 			return nil
 		}
 		aggregate, _ := raw.Lookup("_id", "aggregateId").StringValueOK()
@@ -80,8 +90,4 @@ func (w *Witness) judgeKeyed(ctx context.Context, truth *record) ([]Violation, e
 		noted[aggregate] = map[string]any{"eventId": event, "sequence": sequence}
 		return nil
 	})
-	return []Violation{
-		{WrongKeyed, validate.Differences(want, model.Documents).And(validate.Halted(model.Positions))},
-		{MisplacedKeyed, validate.Differences(truth.keyed.positions, noted)},
-	}, err
 }

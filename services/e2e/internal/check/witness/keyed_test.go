@@ -85,6 +85,32 @@ func TestJudge_FindsWhatDocumentsOfAnotherKeyHaveWrong(t *testing.T) {
 	want(t, v.Violation(MisplacedKeyed), "b: sequence is", "c: eventId is", "d is missing")
 }
 
+// A projection of another key that was built anew is judged by what is noted of its version
+// that readers see, which notes every event.
+func TestJudge_FindsWhatIsNotedWrongOfDocumentsThatWereBuiltAnew(t *testing.T) {
+	t.Parallel()
+	s := newStageOf(t, Latest.WithKeyed().Repaired())
+	s.projection.Views = []string{Buyers}
+	for _, order := range []string{"a", "b", "c", "d"} {
+		s.place(t, order, 1, "right")
+	}
+	s.write(t, "a", 2) // is of no customer
+	s.write(t, "d", 2)
+	documents := []any{customer("right", 4, 4, 1, 1), customer("right/web", 4, 4, 1, 1)}
+	insert(t, s.ReadModel().Collection("buyers_v2"), documents...)
+	if err := s.ReadModel().CreateView(t.Context(), Buyers, "buyers_v2", bson.A{}); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s.ReadModel().Collection(positionsKept),
+		s.noted(t, "buyers_v1", "a", 1, "0000000000000000001"), s.noted(t, "buyers_v1", "c", 1, "0000000000000000001"),
+		s.noted(t, "buyers_v2", "a", 2, "0000000000000000002"), s.noted(t, "buyers_v2", "b", 1, "0000000000000000002"), s.noted(t, "buyers_v2", "d", 1, "0000000000000000001"))
+	v, err := s.Judge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, v.Violation(WrongViews), "b: sequence is", "c is missing", "d: eventId is")
+}
+
 // want checks that the findings are those that begin so.
 func want(t *testing.T, got validate.Findings, begin ...string) {
 	t.Helper()

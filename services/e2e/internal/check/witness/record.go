@@ -215,3 +215,13 @@ func (r *record) positions() map[string]validate.Position {
 	}
 	return positions
 }
+
+// notes are what is noted of how far each aggregate has come in documents of another key that
+// have versions: these note every event, also one that they do not follow.
+func (r *record) notes() map[string]map[string]any {
+	notes := make(map[string]map[string]any, len(r.last))
+	for aggregate, e := range r.last {
+		notes[aggregate] = map[string]any{"eventId": e.ID, "sequence": e.Sequence}
+	}
+	return notes
+}

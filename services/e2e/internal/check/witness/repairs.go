@@ -156,6 +156,18 @@ func (w *Witness) judgeViews(ctx context.Context, truth *record) ([]Violation, e
 			return nil, fmt.Errorf("judge the view %s: %w", name, err)
 		}
 		wrong.Findings = wrong.And(validate.Differences(want, got))
+		if name != Buyers {
+			continue // its documents say themselves which event they have come to
+		}
+		live, err := w.LiveVersion(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("judge the view %s: %w", name, err)
+		}
+		noted, err := w.notedOf(ctx, live) // by the name of the version, as its documents
+		if err != nil {
+			return nil, err
+		}
+		wrong.Findings = wrong.And(validate.Differences(truth.notes(), noted))
 	}
 	return []Violation{wrong}, nil
 }

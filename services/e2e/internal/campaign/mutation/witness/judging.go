@@ -95,6 +95,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestTraffic_WhatWasNeverSeenHasNotPassed"},
 		},
 		{
+			Name:    "witness: what is noted of a projection that was built anew is judged",
+			File:    witness + "/repairs.go",
+			Cut:     "wrong.And(validate.Differences(truth.notes(), noted))",
+			With:    "wrong.And(validate.Findings{Count: 0 * len(noted)})",
+			Package: witness,
+			Tests:   []string{"TestJudge_FindsWhatIsNotedWrongOfDocumentsThatWereBuiltAnew"},
+		},
+		{
 			Name:    "witness: an order that nobody saw is told",
 			File:    validate + "/shadow.go",
 			Cut:     "|| got.Unseen == 0:",
