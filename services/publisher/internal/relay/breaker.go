@@ -36,25 +36,29 @@ type Outage struct {
 
 // breaker is the circuit breaker of all lanes: it is open while sending fails. After a pause it lets a
 // single one try: hundreds of lanes must not hammer a topic that is in trouble.
-// While the topic limits the rate, it lets messages through at the topic's pace.
+// While the topic limits the rate, it lets messages through at the topic's pace. No
+// more bytes are under way than go over in time: see load.
 type breaker struct {
 	mu       sync.Mutex
 	outage   Outage // guarded by mu; the breaker is open while Since is set
 	count    int64  // of outages
 	took     int64  // sends that were accepted
 	pace     pace
-	tries    int // that failed in this outage
+	load     load
+	crowded  bool // whether the holder of turn waits for others to end
+	tries    int  // that failed in this outage
 	until    time.Time
 	probing  bool
 	pauses   backoff.Backoff
 	closedAt time.Time
 	changed  chan struct{} // closed, and replaced, when the breaker changes
 
-	turn chan struct{} // holds a token while a sender waits for the pace
+	turn chan struct{} // holds a token while a sender waits for the pace or for room
 }
 
-func newBreaker() *breaker {
+func newBreaker(sendTimeout time.Duration) *breaker {
 	return &breaker{
+		load:    load{timeout: sendTimeout},
 		pauses:  backoff.Backoff{Initial: firstPause, Max: longestPause},
 		changed: make(chan struct{}),
 		turn:    make(chan struct{}, 1),
@@ -66,11 +70,13 @@ type ticket struct {
 	count int64
 	probe bool
 	room  int // how many messages may go
+	size  int // of those, in bytes
+	began time.Time
 }
 
-// pass waits until the holder may send some of n messages. At a pace, one waits
-// for it and the others for their turn, in order.
-func (b *breaker) pass(ctx context.Context, n int) (ticket, error) {
+// pass waits until the holder may send some of n messages of size bytes. At a pace,
+// or with too many bytes under way, one waits and the others for their turn, in order.
+func (b *breaker) pass(ctx context.Context, n, size int) (ticket, error) {
 	queued := false
 	defer func() {
 		if queued {
@@ -78,7 +84,7 @@ func (b *breaker) pass(ctx context.Context, n int) (ticket, error) {
 		}
 	}()
 	for {
-		t, pause, changed := b.ask(n, queued)
+		t, pause, changed := b.ask(n, size, queued)
 		switch {
 		case t.room > 0:
 			return t, nil
@@ -99,13 +105,13 @@ func (b *breaker) pass(ctx context.Context, n int) (ticket, error) {
 
 // ask returns a ticket that has room; or how long to wait, unless the breaker
 // changes; or neither, where the holder has to be queued first.
-func (b *breaker) ask(n int, queued bool) (ticket, time.Duration, chan struct{}) {
+func (b *breaker) ask(n, size int, queued bool) (ticket, time.Duration, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := ticket{count: b.count}
+	t, now := ticket{count: b.count}, time.Now()
 	switch {
 	case !b.outage.Since.IsZero():
-		pause := time.Until(b.until)
+		pause := b.until.Sub(now)
 		if b.probing {
 			pause = longestPause
 		}
@@ -116,16 +122,21 @@ func (b *breaker) ask(n int, queued bool) (ticket, time.Duration, chan struct{})
 		if b.outage.Class == Throttled {
 			t.room = 1
 		}
-		return t, 0, nil
-	case b.pace.rate == 0:
+		return b.load.begin(now, t, size*t.room/n), 0, nil
+	case b.pace.rate == 0 && !b.crowded && b.load.fits(now, size):
 		t.room = n
-		return t, 0, nil
+		return b.load.begin(now, t, size), 0, nil
 	case !queued:
 		return t, 0, nil
 	}
-	room, pause := b.pace.take(time.Now(), n)
-	t.room = room
-	return t, pause, b.changed
+	if b.crowded = !b.load.fits(now, size); b.crowded {
+		return t, longestPause, b.changed
+	}
+	room, pause := b.pace.take(now, n)
+	if t.room = room; room == 0 {
+		return t, pause, b.changed
+	}
+	return b.load.begin(now, t, size*room/n), 0, nil
 }
 
 // done takes the ticket back with the send's outcome: how many messages were
@@ -137,6 +148,7 @@ func (b *breaker) done(t ticket, accepted int, failure *SendError) time.Duration
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.leave(now, t, failure == nil)
 	if failure == nil {
 		b.took++
 	} else if failure.Class == TooLarge {
@@ -177,12 +189,21 @@ func (b *breaker) reset(now time.Time) {
 	b.announce()
 }
 
-// giveBack takes back a ticket that was not used.
+// giveBack takes back a ticket that was not used, or whose send tells nothing of the topic.
 func (b *breaker) giveBack(t ticket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.leave(time.Now(), t, false)
 	if t.probe {
 		b.probing = false
+		b.announce()
+	}
+}
+
+// leave makes room: the ticket's send has ended, or was not made.
+func (b *breaker) leave(now time.Time, t ticket, accepted bool) {
+	b.load.end(now, t, accepted)
+	if b.crowded {
 		b.announce()
 	}
 }

@@ -239,7 +239,7 @@ func TestSend_ALargeMessageHasTheTimeItNeeds(t *testing.T) {
 		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
 			return relaytest.Outcome{Delay: time.Duration(len(m[0].Body)/(100<<10)) * time.Second}
 		}
-		r.add(1, 1, each)
+		r.add(1, 1, sized(3<<20))
 		r.start(t)
 		time.Sleep(time.Minute)
 		if err := r.stop(); err != nil || r.counters.Sent() != 1 || r.counters.Retries() != 0 {

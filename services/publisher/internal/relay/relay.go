@@ -101,7 +101,7 @@ func New(config Config, deps Deps) *Relay {
 		watermark: window,
 		lanes:     newLanes(len(window.ring)),
 		turns:     newTurns(config.Mixed),
-		breaker:   newBreaker(),
+		breaker:   newBreaker(config.SendTimeout),
 		parking:   make(chan struct{}, max(config.ParkAtOnce, 1)),
 	}
 }

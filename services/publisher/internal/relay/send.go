@@ -116,18 +116,16 @@ type sent struct {
 // sendOnce sends the items once, when the breaker lets it. An error ends the relay.
 func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 	again := s.troubled()
-	pass, err := s.breaker.pass(ctx, len(s.items))
+	pass, err := s.breaker.pass(ctx, len(s.items), s.size())
 	if err != nil {
 		return sent{}, err
 	}
 	s.trim(pass.room)
 	s.messages = s.messages[:0]
-	size := 0
 	for _, it := range s.items {
 		s.messages = append(s.messages, it.message)
-		size += len(it.message.Body)
 	}
-	accepted, failure, err := s.transmit(ctx, pass, size)
+	accepted, failure, err := s.transmit(ctx, pass, s.size())
 	s.deps.Counters.sent.Add(int64(accepted))
 	s.proof.keep(s.messages[:accepted])
 	if err != nil {
@@ -140,6 +138,15 @@ func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 		s.close(pass, accepted, failure)
 	}
 	return sent{accepted, failure, own, (again || pass.probe) && failure != nil && accepted == 0}, nil
+}
+
+// size is that of the items' bodies together.
+func (s *laneSender) size() int {
+	size := 0
+	for _, it := range s.items {
+		size += len(it.message.Body)
+	}
+	return size
 }
 
 // transmit sends the messages and returns how many of them were accepted, and why
@@ -177,8 +184,7 @@ func (s *laneSender) close(pass ticket, accepted int, failure *SendError) {
 // SendTimeout is how long it may take to send or to keep what has size bytes
 // together: one for each MiB that it begins.
 func SendTimeout(one time.Duration, size int) time.Duration {
-	const step = 1 << 20
-	return time.Duration(1+max(size-1, 0)/step) * one
+	return time.Duration(1+max(size-1, 0)/mebibyte) * one
 }
 
 func (s *laneSender) parkItem(ctx context.Context, it *item, reason string) error {

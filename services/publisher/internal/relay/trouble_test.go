@@ -2,6 +2,7 @@ package relay
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -47,7 +48,7 @@ func TestTrouble_IsTheMessagesOwnOnlyWhileOthersAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBreaker()
+			b := newBreaker(time.Second)
 			b.took = after
 			pass := tt.through(b)
 			s := laneSender{
@@ -63,7 +64,7 @@ func TestTrouble_IsTheMessagesOwnOnlyWhileOthersAreAccepted(t *testing.T) {
 }
 
 func whileClosed(b *breaker) ticket {
-	t, _, _ := b.ask(1, false)
+	t, _, _ := b.ask(1, 0, false)
 	return t
 }
 

@@ -43,8 +43,8 @@ func Number(p contract.Position) int {
 }
 
 // Mapper maps the changes of this package. A change of the aggregate
-// "unmappable" is refused, one of "nothing" carries no event, and one of "huge"
-// has 3 MiB of data.
+// "unmappable" is refused, one of "nothing" carries no event, and one of an
+// aggregate that begins with, say, "1000 bytes" has as much data.
 type Mapper struct{}
 
 // Map implements relay.Mapper.
@@ -57,8 +57,9 @@ func (Mapper) Map(change relay.Change) (contract.Event, bool, error) {
 		return contract.Event{}, false, nil
 	}
 	data := []byte("{}")
-	if aggregateID == "huge" {
-		data = append(bytes.Repeat([]byte(" "), 3<<20), data...)
+	var size int
+	if _, err := fmt.Sscanf(aggregateID, "%d bytes", &size); err == nil {
+		data = append(bytes.Repeat([]byte(" "), size), data...)
 	}
 	return contract.Event{
 		ID:          string(change.Position),

@@ -33,6 +33,8 @@ type Outcome struct {
 type Topic struct {
 	// Decide is asked before each send; nil accepts everything.
 	Decide func(messages []contract.Message) Outcome
+	// Link carries the messages to it; nil takes no time.
+	Link *Link
 
 	mu       sync.Mutex
 	accepted []contract.Message
@@ -49,6 +51,11 @@ func (t *Topic) Send(ctx context.Context, messages []contract.Message) (int, err
 	messages = slices.Clone(messages)
 	outcome := t.begin(messages)
 	defer t.end(messages)
+	if t.Link != nil {
+		if err := t.Link.carry(ctx, bodies(messages)); err != nil {
+			return 0, err
+		}
+	}
 	if outcome.Hang {
 		<-ctx.Done()
 		return 0, ctx.Err()
@@ -153,6 +160,15 @@ func (t *Topic) end(messages []contract.Message) {
 			delete(t.sending, session)
 		}
 	}
+}
+
+// bodies is the size of the messages' bodies together.
+func bodies(messages []contract.Message) int {
+	size := 0
+	for _, m := range messages {
+		size += len(m.Body)
+	}
+	return size
 }
 
 // sessions are the sessions of the messages of one send.
