@@ -58,7 +58,7 @@ func (c *creditTopic) admit(messages []contract.Message) (int, error) {
 	c.carried += len(messages)
 	for _, m := range messages {
 		n := relaytest.Number(contract.Position(m.ID))
-		if c.last[m.SessionID] >= n {
+		if c.last[m.SessionID] > n {
 			c.unsorted++
 		}
 		c.last[m.SessionID] = n
