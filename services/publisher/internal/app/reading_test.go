@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/status"
@@ -82,4 +83,24 @@ func TestReading_ACopyWhoseSourceFallsSilentIsNotPublishing(t *testing.T) {
 	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`) // the attempt that was held up
 	p.await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.UnreadSince == nil })
 	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestReading_AFullWindowIsNotASourceThatStandsStill fills the window with changes that the
+// topic does not answer, and writes nothing behind the next.
+func TestReading_AFullWindowIsNotASourceThatStandsStill(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	p := run(t, configured(servers, func(c *config.Config) { c.MaxInFlight, c.SendTimeout = 2, 2*time.Minute }))
+	p.await(t, "the publisher to lead", leading)
+	testserver.Fault(t, servers, `{"kind":"servicebus.delay","path":"changes","delay":"100s","of":["send"]}`)
+	source.write(t, 3, 3)
+	written := time.Now()
+	shown := p.await(t, "what is waited for to be said", func(s status.Status) bool {
+		return s.LastError != "" && time.Since(written) > 40*time.Second
+	})
+	if shown.State != "publishing" || !shown.Ready || !strings.Contains(shown.LastError, "MAX_IN_FLIGHT") || shown.InFlight != 2 {
+		t.Errorf("%d changes are in flight, and it is %s (ready %v) with the error %q, want one that names the full window",
+			shown.InFlight, shown.State, shown.Ready, shown.LastError)
+	}
 }

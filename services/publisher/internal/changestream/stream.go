@@ -119,8 +119,9 @@ type State struct {
 	// source answers, and while nobody asks it.
 	Unread time.Time
 	// Still is since when the source's answers lead no further, by the local clock; zero
-	// where the last one has a change.
-	Still time.Time
+	// where the last one has a change. Answered is when the last one came: who is handed
+	// nothing more asks for nothing.
+	Still, Answered time.Time
 }
 
 // New returns the stream of a source from start on. It is opened by the first
@@ -358,7 +359,7 @@ func (s *Stream) recovered(changed bool) {
 	s.retry.Reset()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Err, s.state.Unread, s.state.Still = nil, time.Time{}, s.movedAt
+	s.state.Err, s.state.Unread, s.state.Still, s.state.Answered = nil, time.Time{}, s.movedAt, time.Now()
 	if changed { // who takes its time with it asks for no more until then
 		s.state.Still = time.Time{}
 	}

@@ -3,6 +3,8 @@ package relay
 import (
 	"sync/atomic"
 	"time"
+
+	"changerelay/pkg/contract"
 )
 
 // Counters count over all terms of a process. They may be read at any time.
@@ -72,6 +74,10 @@ type Status struct {
 	InFlight int
 	// InFlightBytes is their size.
 	InFlightBytes int64
+	// Full is since when the next change waits for room among those in flight, by the
+	// local clock, and First where the first of these stands; both are zero while none waits.
+	Full  time.Time
+	First contract.Position
 	// Reached is up to where everything is finished; no token before the first.
 	Reached Point
 	// Outage tells why nothing can be sent; the zero Outage when all is well.
@@ -87,9 +93,12 @@ type Status struct {
 func (r *Relay) Status() Status {
 	count, bytes := r.watermark.unfinished()
 	outage, pace := r.breaker.current()
+	full, first := r.watermark.waits()
 	return Status{
 		InFlight:      count,
 		InFlightBytes: bytes,
+		Full:          full,
+		First:         first,
 		Reached:       r.watermark.read().Point,
 		Outage:        outage,
 		Unsaved:       r.saves.longest(),

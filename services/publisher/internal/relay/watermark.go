@@ -1,8 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"sync"
+	"time"
+
+	"changerelay/pkg/contract"
 )
 
 // watermark knows which changes are unfinished, and up to where all are
@@ -17,7 +21,8 @@ type watermark struct {
 	ring   []mark // by number modulo its length
 	first  uint64
 	next   uint64
-	bytes  int64 // of unfinished changes
+	bytes  int64     // of unfinished changes
+	full   time.Time // since when the next change waits for room; zero while none does
 	prefix Point
 	idle   bool // whether prefix is the point of an empty read
 	moves  uint64
@@ -60,8 +65,10 @@ func (w *watermark) tryBegin(point Point, size int64) (uint64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.next-w.first == uint64(len(w.ring)) || w.bytes > 0 && w.bytes+size > w.maxBytes {
+		w.full = cmp.Or(w.full, time.Now())
 		return 0, false
 	}
+	w.full = time.Time{}
 	number := w.next
 	w.next++
 	w.bytes += size
@@ -123,6 +130,17 @@ func (w *watermark) unfinished() (count int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return int(w.next - w.first), w.bytes
+}
+
+// waits returns since when the next change waits for room, and where the first one in the
+// window stands; nothing while none waits.
+func (w *watermark) waits() (since time.Time, first contract.Position) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.full.IsZero() || w.first == w.next {
+		return time.Time{}, ""
+	}
+	return w.full, w.at(w.first).point.Position
 }
 
 // finished returns how many changes are finished in one run from the first one on.

@@ -33,7 +33,8 @@ const overdue = time.Minute
 const unreadGrace = 3 * time.Second
 
 // stillGrace is how long the source's answers may lead no further before that is said:
-// an idle replica set notes its time every 10 seconds (periodicNoopIntervalSecs).
+// an idle replica set notes its time every 10 seconds (periodicNoopIntervalSecs). It is
+// also how long the window may be full without room for one more.
 const stillGrace = 30 * time.Second
 
 // States of a process, as /status says them.
@@ -275,6 +276,9 @@ func (b *Tracker) snapshot() snapshot {
 		s.err = s.relay.Unsaved.Err
 	case s.err == nil && s.election.LastError != "":
 		s.err = errors.New(s.election.LastError)
+	case s.err == nil && !s.relay.Full.IsZero() && time.Since(s.relay.Full) > stillGrace:
+		s.err = fmt.Errorf("nothing more is read since %s: what is in flight fills MAX_IN_FLIGHT or MAX_IN_FLIGHT_BYTES, "+
+			"and the first of it, at position %s, is neither sent nor parked", clock(s.relay.Full), s.relay.First)
 	}
 	return s
 }
@@ -298,7 +302,7 @@ func (b *Tracker) read(s *snapshot) {
 	if time.Since(s.unread) <= unreadGrace {
 		s.unread = time.Time{}
 	}
-	if s.still = reading.Still; time.Since(s.still) <= stillGrace || !s.unread.IsZero() {
+	if s.still = reading.Still; reading.Answered.Sub(s.still) <= stillGrace || !s.unread.IsZero() {
 		s.still = time.Time{}
 	}
 	if s.err == nil {

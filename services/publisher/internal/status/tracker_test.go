@@ -74,8 +74,9 @@ func TestTracker_WhatReadsIsToldFromWhatFails(t *testing.T) {
 		"a poll without an answer":      {changestream.State{Unread: long}, stateUnread},
 		"errors for a moment":           {changestream.State{Err: errUnknown, Unread: time.Now()}, statePublishing},
 		"errors for a minute":           {changestream.State{Err: errUnknown, Unread: long}, stateUnread},
-		"a token that moved of late":    {changestream.State{Still: time.Now().Add(-20 * time.Second)}, statePublishing},
-		"a token that stands still":     {changestream.State{Still: long, Unread: time.Now()}, stateStill},
+		"a token that moved of late":    {changestream.State{Still: time.Now().Add(-20 * time.Second), Answered: time.Now()}, statePublishing},
+		"a token that stands still":     {changestream.State{Still: long, Answered: time.Now(), Unread: time.Now()}, stateStill},
+		"a token that is not asked for": {changestream.State{Still: long, Answered: long.Add(2 * time.Second)}, statePublishing},
 		"no answer at all since then":   {changestream.State{Still: long, Unread: long}, stateUnread},
 		"no errors any more":            {changestream.State{}, statePublishing},
 	} {

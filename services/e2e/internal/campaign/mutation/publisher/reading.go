@@ -93,6 +93,22 @@ func readingGuards() []guard.Guard {
 			Tests:   []string{"TestTracker_WhatReadsIsToldFromWhatFails"},
 		},
 		{
+			Name:    "stream: a source that is not asked does not stand still",
+			File:    status + "/tracker.go",
+			Cut:     "reading.Answered.Sub(s.still) <= stillGrace",
+			With:    "time.Since(s.still) <= stillGrace",
+			Package: app,
+			Tests:   []string{"TestReading_AFullWindowIsNotASourceThatStandsStill"},
+		},
+		{
+			Name:    "status: what fills the window is said",
+			File:    status + "/tracker.go",
+			Cut:     "case s.err == nil && !s.relay.Full.IsZero() &&",
+			With:    "case s.err == nil && s.relay.Full.IsZero() &&",
+			Package: app,
+			Tests:   []string{"TestReading_AFullWindowIsNotASourceThatStandsStill"},
+		},
+		{
 			Name:    "stream: where a token stands still is not ready",
 			File:    status + "/ready.go",
 			Cut:     "case long(s.still):",
