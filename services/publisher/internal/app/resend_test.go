@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -509,5 +510,38 @@ func TestResend_ATermThatSendsHasTakenItFromEarlierOnes(t *testing.T) {
 	next.await(t, "the events to be sent", sent(2))
 	if view, err := resends(t, c, "status"); err != nil || view.Partitions[0].Term != shown.Term || view.State != resend.Paused {
 		t.Errorf("the resend is %+v, %v, want it of term %d", view, err, shown.Term)
+	}
+}
+
+// TestResend_ThatTheLeaderCannotCarryOutIsSaid begins a resend with settings that the leader
+// does not have, and then has one lead that does.
+func TestResend_ThatTheLeaderCannotCarryOutIsSaid(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	c := configured(servers)
+	source := events(t, servers)
+	filtered := run(t, configured(servers, func(c *config.Config) { c.SourceFilter = `{"fullDocument.type": {"$exists": true}}` }))
+	filtered.await(t, "the publisher to lead", leading)
+	source.write(t, 10, 2)
+	filtered.await(t, "all to be sent", sent(10))
+	if _, err := resends(t, c, "--all", "--why", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	warned := func(v command.ResendView) bool {
+		return strings.Contains(strings.Join(v.Warnings, " "), `the leader of "shop.events" cannot go on with it: open resend`)
+	}
+	view := awaitResend(t, c, "what is wrong to be said", warned)
+	if view.State != resend.Running || view.Sent != 0 || !strings.Contains(view.Warnings[0], "SOURCE_FILTER") {
+		t.Errorf("it is %+v, want it waiting for a leader without SOURCE_FILTER", view)
+	}
+	if err := filtered.quit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := runCommand(t, c, io.Discard, "checkpoint", "accept", "--why", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	if view := awaitResend(t, c, "the resend to be done", ended); view.Sent != 10 || warned(view) {
+		t.Errorf("it is %+v, want all sent again and nothing warned of", view)
 	}
 }

@@ -145,6 +145,8 @@ func (v *ResendView) waits(r *resend.Record, c config.Config, scope mongostate.S
 			v.Warnings = append(v.Warnings, fmt.Sprintf("nobody leads %q: it goes on once a publisher does", name))
 		case kept.Copying():
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q is being copied: it goes on behind the copy", name))
+		case r.Parts[i].Stuck != "":
+			v.Warnings = append(v.Warnings, fmt.Sprintf("the leader of %q cannot go on with it: %s", name, r.Parts[i].Stuck))
 		case r.Parts[i].Overrun >= overrunSaid:
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%q has read its next documents %d times in vain, as too many changes passed meanwhile: "+
 				"create the index that publisher doctor names, or raise MAX_IN_FLIGHT_BYTES or the memory limit that it comes from; or it goes on once less is written", name, r.Parts[i].Overrun))

@@ -66,6 +66,7 @@ type partDocument struct {
 	Failures  []resend.Failure `bson:"failures,omitempty"`
 	Awaits    *bson.Timestamp  `bson:"awaits,omitempty"`
 	Overrun   int              `bson:"overrun,omitempty"`
+	Stuck     string           `bson:"stuck,omitempty"`
 	Done      bool             `bson:"done"`
 	Short     string           `bson:"short,omitempty"`
 	UpdatedAt time.Time        `bson:"updatedAt,omitempty"`
@@ -90,7 +91,7 @@ func (d *resendDocument) record() resend.Record {
 		p := d.Parts[strconv.Itoa(i)]
 		r.Parts[i] = resend.Part{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Awaits: clusterTime(p.Awaits), Overrun: p.Overrun, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Awaits: clusterTime(p.Awaits), Overrun: p.Overrun, Stuck: p.Stuck, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}
 		done = done && p.Done
 		if p.Short != "" {
@@ -265,7 +266,7 @@ func (s *Resends) Save(ctx context.Context, id string, part int, p resend.Part) 
 	result, err := s.records.UpdateOne(ctx, append(slices.Clone(whole), bson.E{Key: partField(part, "term"), Value: p.Term}),
 		bson.D{{Key: "$set", Value: bson.D{{Key: fmt.Sprintf("parts.%d", part), Value: partDocument{
 			Place: p.Place, Term: p.Term, Read: p.Read, Sent: p.Sent, Passed: p.Passed, Failed: p.Failed,
-			Failures: p.Failures, Awaits: awaits, Overrun: p.Overrun, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
+			Failures: p.Failures, Awaits: awaits, Overrun: p.Overrun, Stuck: p.Stuck, Done: p.Done, Short: p.Short, UpdatedAt: p.UpdatedAt,
 		}}}}})
 	if err != nil {
 		return fmt.Errorf("save the progress of resend %s: %w", id, err)

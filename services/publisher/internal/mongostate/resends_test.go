@@ -45,7 +45,7 @@ func TestResends_NoEarlierTermTakesOrSavesOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := resends.Save(t.Context(), record.ID, 1, resend.Part{Term: 5, Place: place, Read: 3, Overrun: 2}); err != nil {
+	if err := resends.Save(t.Context(), record.ID, 1, resend.Part{Term: 5, Place: place, Read: 3, Overrun: 2, Stuck: "so"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := resends.Fence(t.Context(), 1, 6); err != nil {
@@ -57,7 +57,7 @@ func TestResends_NoEarlierTermTakesOrSavesOne(t *testing.T) {
 	if _, err := resends.Take(t.Context(), 1, 5); !errors.Is(err, resend.ErrNone) {
 		t.Errorf("taken by an earlier term: %v", err)
 	}
-	if taken, err := resends.Take(t.Context(), 1, 6); err != nil || taken.Parts[1].Read != 3 || taken.Parts[1].Overrun != 2 || string(taken.Parts[1].Place) != string(place) {
+	if taken, err := resends.Take(t.Context(), 1, 6); err != nil || taken.Parts[1].Read != 3 || taken.Parts[1].Overrun != 2 || taken.Parts[1].Stuck != "so" || string(taken.Parts[1].Place) != string(place) {
 		t.Errorf("taken by the later term is %+v, %v, want what was saved", taken, err)
 	}
 }

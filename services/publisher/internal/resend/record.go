@@ -88,7 +88,9 @@ type Part struct {
 	// Overrun is how many times in a row the next chunk was read in vain, as more changes
 	// passed meanwhile than are kept.
 	Overrun int
-	Done    bool
+	// Stuck is why the leader could not read the next chunk; empty once it could.
+	Stuck string
+	Done  bool
 	// Short is why a part that is done has not had all that was selected; empty where
 	// it has.
 	Short     string

@@ -475,6 +475,40 @@ func TestResend_SaysThatItsChunksAreReadInVain(t *testing.T) {
 	})
 }
 
+// A resend that cannot be opened, or read, says why until it can.
+func TestResend_SaysWhyItCannotGoOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.commit("a")
+		deps, said := w.deps(), []string(nil)
+		deps.Open = func(r *resend.Record, behind []byte) (resend.Reader, error) {
+			said = append(said, w.part().Stuck)
+			switch len(said) {
+			case 1:
+				return nil, errors.New("of other settings")
+			case 2:
+				return unreadable{}, nil
+			}
+			return w.open(r, behind)
+		}
+		w.runWith(t, 1, deps, func([]handed) bool { return w.part().Read > 0 })
+		said = append(said, w.part().Stuck)
+		if want := []string{"", "open resend r: of other settings", "read a chunk of resend r: not to be read", ""}; !slices.Equal(said, want) {
+			t.Errorf("it says %q, want %q", said, want)
+		}
+	})
+}
+
+// unreadable is a reader that fails.
+type unreadable struct{ resend.Reader }
+
+func (unreadable) From(checkpoint.ClusterTime) {}
+
+func (unreadable) Read(context.Context) (relay.Batch, error) {
+	return relay.Batch{}, errors.New("not to be read")
+}
+
 // What passes while a chunk is read is kept as far as there is room for its bytes.
 func TestResend_KeepsNoMoreBytesThanItMay(t *testing.T) {
 	t.Parallel()

@@ -126,8 +126,9 @@ func (r *Runner) step(ctx context.Context) error {
 	part := record.Parts[r.part]
 	moved, err := r.open(ctx, &record, part.Place)
 	if err != nil {
-		return err
+		return r.stuck(ctx, &record, part, err)
 	}
+	part.Stuck = ""
 	if moved != "" {
 		return r.end(ctx, &record, part, moved)
 	}
@@ -139,7 +140,7 @@ func (r *Runner) step(ctx context.Context) error {
 	defer r.beside.forget() // unless the chunk is handed on
 	ended := r.deps.Ended(err)
 	if err != nil && !ended {
-		return fmt.Errorf("read a chunk of resend %s: %w", record.ID, err)
+		return r.stuck(ctx, &record, part, fmt.Errorf("read a chunk of resend %s: %w", record.ID, err))
 	}
 	if moved, err = r.moved(ctx, &record); err != nil {
 		return err
@@ -325,6 +326,12 @@ func (r *Runner) end(ctx context.Context, record *Record, part Part, short strin
 	}
 	r.deps.Log.Info().Str("resend", record.ID).Int64("sent", part.Sent).Int64("failed", part.Failed).Msg("resend is done")
 	return nil
+}
+
+// stuck keeps why the next chunk of a part cannot be read, and returns it.
+func (r *Runner) stuck(ctx context.Context, record *Record, part Part, why error) error {
+	part.Stuck = why.Error()
+	return errors.Join(why, r.save(ctx, record, part))
 }
 
 // save keeps the progress of a part, under this term.

@@ -54,6 +54,7 @@ func (s *resends) Take(ctx context.Context, part int, term int64) (resend.Record
 
 // Save implements resend.Store.
 func (s *resends) Save(ctx context.Context, id string, part int, progress resend.Part) error {
+	progress.Stuck = s.t.Secrets.Text(progress.Stuck)
 	err := s.Resends.Save(ctx, id, part, progress)
 	under := s.seen.under
 	if under == nil || under.ID != id {

@@ -16,6 +16,7 @@ import (
 	"changerelay/services/publisher/internal/checkpoint"
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/mongostate"
+	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/resend"
 	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
@@ -34,7 +35,7 @@ func beginResending(t *testing.T) *resending {
 	client, name := testserver.Mongo(t), testserver.Name(t)
 	r := &resending{t: t, kept: client.Database(name).Collection("resends")}
 	stream := &Stream{
-		Shared: Shared{State: mongostate.New(client, name)}, config: config.Config{StreamName: "orders", InstanceID: "me", Partitions: 1},
+		Shared: Shared{State: mongostate.New(client, name), Secrets: redact.New()}, config: config.Config{StreamName: "orders", InstanceID: "me", Partitions: 1},
 		log: zerolog.New(&r.said), whole: "orders", tracker: &status.Tracker{},
 	}
 	r.s = &resends{
