@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
+
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/status"
 	"changerelay/services/publisher/internal/testserver"
@@ -83,6 +86,46 @@ func TestReading_ACopyWhoseSourceFallsSilentIsNotPublishing(t *testing.T) {
 	testserver.Fault(t, servers, `{"kind":"mongodb.cut"}`) // the attempt that was held up
 	p.await(t, "the copy to end", func(s status.Status) bool { return leading(s) && s.Copy == nil && s.UnreadSince == nil })
 	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestReading_ADocumentThatComesTooSlowlyIsSaid has a copy begin with a document that takes
+// longer over the link than a chunk may.
+func TestReading_ADocumentThatComesTooSlowlyIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, index := range map[string]bson.D{
+		"without an index": {{Key: "other", Value: 1}},
+		"along an index":   {{Key: "aggregateId", Value: 1}, {Key: "version", Value: 1}, {Key: "_id", Value: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testserver.Start(t)
+			source := events(t, servers)
+			if _, err := source.Indexes().CreateOne(t.Context(), driver.IndexModel{Keys: index}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := source.InsertOne(t.Context(), bson.D{
+				{Key: "_id", Value: "large"},
+				{Key: "aggregateId", Value: "a"},
+				{Key: "version", Value: 1},
+				{Key: "type", Value: "OrderPlaced"},
+				{Key: "data", Value: strings.Repeat("x", 1_800_000)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy, through := mongoProxy(t, servers)
+			proxy.Narrow(36_000)
+			p := run(t, configured(servers, func(c *config.Config) { c.StartAt, c.MongoURI = "snapshot", through }))
+			shown := p.await(t, "the first attempt to end", func(s status.Status) bool {
+				return s.Copy != nil && s.LastError != "" && !strings.Contains(s.LastError, "does not answer")
+			})
+			for _, want := range []string{"large", "1800", "45s", "41 KB/s"} {
+				if !strings.Contains(shown.LastError, want) || !strings.Contains(p.log.String(), want) {
+					t.Errorf("last error is %q, and there or in the log is no %q", shown.LastError, want)
+				}
+			}
+		})
+	}
 }
 
 // TestReading_AFullWindowIsNotASourceThatStandsStill fills the window with changes that the

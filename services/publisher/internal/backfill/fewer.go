@@ -3,8 +3,11 @@ package backfill
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
@@ -27,6 +30,17 @@ func (s *Source) timed(ctx context.Context, err error) {
 	case !time.Now().Before(due), told && server.HasErrorCode(maxTimeExpired):
 		s.halved = min(s.halved+1, mostHalved)
 	}
+}
+
+// alone returns an error where all that came, too late for a chunk, is one document: there
+// is nothing smaller to ask for.
+func alone(ctx context.Context, document bson.Raw) error {
+	if due, _ := ctx.Deadline(); time.Now().Before(due) {
+		return nil
+	}
+	rate := float64(len(document)) / chunkTimeout.Seconds()
+	return fmt.Errorf("the document with _id %s and %d bytes takes longer than %s to come: the link to the source, and the source, have to give at least %d KB/s",
+		document.Lookup("_id"), len(document), chunkTimeout, int(math.Ceil(rate/1000)))
 }
 
 // fewer is n, halved as often as chunks have not been read in time.

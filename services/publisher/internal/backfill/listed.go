@@ -35,13 +35,19 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 	for i, listed := range list[:n] {
 		ids[i] = idOf(listed.key)
 	}
-	cursor, err := s.collection.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}, options.Find().SetBatchSize(int32(n)))
+	// An answer with room for one more is the last.
+	cursor, err := s.collection.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}, options.Find().SetBatchSize(int32(n+1)))
 	if err != nil {
 		return chunk{}, err
 	}
 	var documents []bson.Raw
 	if err := cursor.All(ctx, &documents); err != nil {
 		return chunk{}, err
+	}
+	if len(documents) == 1 {
+		if err := alone(ctx, documents[0]); err != nil {
+			return chunk{}, err
+		}
 	}
 	found := s.inOrder(list[:n], documents, list[n:])
 	found.short = n == len(list) && s.listed

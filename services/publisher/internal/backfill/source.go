@@ -263,6 +263,12 @@ func (s *Source) find(
 		document := bson.Raw(append([]byte(nil), cursor.Current...))
 		documents = append(documents, document)
 		size += len(document)
+		if len(documents) > 1 || cursor.RemainingBatchLength() > 0 {
+			continue
+		}
+		if err := alone(ctx, document); err != nil {
+			return nil, false, err
+		}
 	}
 	return documents, read == most || size >= s.plan.Bytes, cursor.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy passes connections on to a server until it is cut.
@@ -18,6 +19,7 @@ type Proxy struct {
 	canned []byte            // guarded by mu: what later connections are answered with
 	conns  map[net.Conn]bool // guarded by mu; whether what comes from there is passed on
 	passed int               // guarded by mu: connections let through so far
+	rate   int               // guarded by mu: bytes a second of a connection, each way; 0 is no bound
 }
 
 // NewProxy returns a proxy to target, host:port, that ends with the test.
@@ -90,6 +92,13 @@ func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut, p.canned = false, nil
+}
+
+// Narrow has each connection pass on so many bytes a second from now on, each way.
+func (p *Proxy) Narrow(rate int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
 }
 
 func (p *Proxy) serve() {
@@ -173,10 +182,13 @@ type valve struct {
 
 func (v valve) Write(b []byte) (int, error) {
 	v.mu.Lock()
-	flows := v.conns[v.from]
+	flows, rate := v.conns[v.from], v.rate
 	v.mu.Unlock()
 	if !flows {
 		return len(b), nil
+	}
+	if rate > 0 {
+		<-time.NewTimer(time.Duration(len(b)) * time.Second / time.Duration(rate)).C
 	}
 	return v.to.Write(b)
 }

@@ -94,6 +94,14 @@ func copyGuards() []guard.Guard {
 			Tests:   []string{"TestResend_ATimeLeavesOutOnlyWhatIsKnownToBeOfAnother"},
 		},
 		{
+			Name:    "copy: a document that comes too slowly is named",
+			File:    backfill + "/fewer.go",
+			Cut:     "if due, _ := ctx.Deadline(); time.Now().Before(due) {\n\t\treturn nil",
+			With:    "if ctx != nil {\n\t\treturn nil",
+			Package: app,
+			Tests:   []string{"TestReading_ADocumentThatComesTooSlowlyIsSaid"},
+		},
+		{
 			Name:    "copy: a list is kept where reading from it fails",
 			File:    backfill + "/source.go",
 			Cut:     "s.asked = false // the index may be gone\n\t\treturn fmt.Errorf(",
