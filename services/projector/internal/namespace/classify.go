@@ -56,6 +56,21 @@ func OfCondition(condition amqp.ErrCond) (Class, bool) {
 	return c, known
 }
 
+// codes are those of answers to requests, as HTTP has them.
+var codes = map[int]Class{
+	401: Refused, 403: Refused, 404: Refused, 410: Lost,
+	408: Busy, 429: Busy, 500: Busy, 503: Busy,
+}
+
+// OfCode says what the code of an answer that has no condition means; Broken where nobody
+// knows it.
+func OfCode(code int) Class {
+	if c, known := codes[code]; known {
+		return c
+	}
+	return Broken
+}
+
 // Undecodable tells whether a link has ended because go-amqp could not decode a message
 // (v1.7.0, Receiver.muxReceive): it ends the link by itself, and says so by its text alone.
 func Undecodable(err error) bool {

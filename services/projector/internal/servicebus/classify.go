@@ -28,5 +28,12 @@ func classify(err error) namespace.Class {
 			return namespace.Refused
 		}
 	}
+	// The client does not tell the condition of an answer (azservicebus v1.11.0, RPCError).
+	if e, ok := errors.AsType[interface {
+		error
+		RPCCode() int
+	}](err); ok {
+		return namespace.OfCode(e.RPCCode())
+	}
 	return common
 }

@@ -17,6 +17,13 @@ type badCredentials struct{ error }
 
 func (badCredentials) NonRetriable() {}
 
+// answer is a node's answer to a request, as the client has it.
+type answer int
+
+func (a answer) Error() string { return fmt.Sprintf("rpc: failed, status code %d", int(a)) }
+
+func (a answer) RPCCode() int { return int(a) }
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	condition := func(c amqp.ErrCond) error { return &amqp.Error{Condition: c, Description: "text"} }
@@ -40,6 +47,9 @@ func TestClassify(t *testing.T) {
 		{"a disabled entity", condition("com.microsoft:entity-disabled"), namespace.Refused},
 		{"throttling", condition("com.microsoft:server-busy"), namespace.Busy},
 		{"throttling in so many words", fmt.Errorf("accept: %w", condition("com.microsoft:server-busy")), namespace.Busy},
+		{"a busy node", fmt.Errorf("renew: %w", answer(503)), namespace.Busy},
+		{"a node that could not do it this time", answer(500), namespace.Busy},
+		{"an answer that nobody knows", answer(418), namespace.Broken},
 		{"too many links", condition(amqp.ErrCondResourceLimitExceeded), namespace.Busy},
 		{"our own deadline", fmt.Errorf("accept: %w", context.DeadlineExceeded), namespace.Cancelled},
 		{"our own cancellation", context.Canceled, namespace.Cancelled},

@@ -29,6 +29,26 @@ func (s suite) lockIsRenewed(t *testing.T) {
 	release(t, r)
 }
 
+// A renewal that the service throttles says so, and for how long, and the session stays held.
+func (s suite) throttledRenewalIsTriedAgain(t *testing.T) {
+	s.send(t, message("1", "a"))
+	r := mustAccept(t, s.at(t))
+	messages := receive(t, r, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	end := s.servers.Fault(t, map[string]any{"kind": "servicebus.throttle", "path": s.path(t)})
+	_, err := r.RenewLock(ctx)
+	if throttled, says := errors.AsType[*session.BusyError](err); !says || throttled.Pause <= 0 {
+		t.Errorf("renew while the service is throttling: got %v, want an error that says so, and for how long", err)
+	}
+	end()
+	if _, err := r.RenewLock(ctx); err != nil {
+		t.Errorf("renew afterwards: %v", err)
+	}
+	complete(t, r, messages...)
+	release(t, r)
+}
+
 // settleFails settles a message of a lost session.
 func settleFails(t *testing.T, r session.Receiver, m session.Message) {
 	t.Helper()

@@ -68,6 +68,7 @@ var tests = map[string]func(suite, *testing.T){
 	"cancel":       suite.cancelledAcceptLeavesNothing,
 	"handover":     suite.releaseGivesToAnotherAtOnce,
 	"busy":         suite.throttlingIsNoSilence,
+	"busyrenew":    suite.throttledRenewalIsTriedAgain,
 	"doubt":        suite.doubtedConnectionIsReplaced,
 	"cut":          suite.cutConnectionEndsItsSessions,
 	"late":         suite.lateLearnerHarmsNoOther,

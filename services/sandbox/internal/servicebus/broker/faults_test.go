@@ -24,6 +24,26 @@ func TestFaults_ThrottledEntitiesAreBusyForAWhile(t *testing.T) {
 	})
 }
 
+// A request for a session that is held is one as well.
+func TestFaults_AThrottledEntityAnswersNoRequestForAHeldSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *Broker) {
+		makeSessions(t, b)
+		sendIDs(t, b, "changes", "a", "a0")
+		r := openNext(t, b, sub)
+		d := receive(t, r, 1)[0]
+		must(t, b.Throttle(sub, time.Second))
+		_, err := r.RenewSessionLock()
+		wantCondition(t, err, entity.ConditionServerBusy)
+		_, err = r.SessionState()
+		wantCondition(t, err, entity.ConditionServerBusy)
+		wantCondition(t, r.SetSessionState([]byte("x")), entity.ConditionServerBusy)
+		time.Sleep(time.Second)
+		_, err = r.RenewSessionLock()
+		must(t, err)
+		must(t, r.Settle(d.LockToken, entity.Complete{}))
+	})
+}
+
 func TestFaults_DelayedEntitiesAreSlow(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *Broker) {
 		makeTopic(t, b, entity.TopicProperties{}, entity.SubscriptionProperties{})

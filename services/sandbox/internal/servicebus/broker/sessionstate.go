@@ -45,7 +45,11 @@ func (r *Receiver) SetSessionState(state []byte) error {
 	return r.b.unlockAndCommit()
 }
 
+// held is the session, for a request that names it.
 func (r *Receiver) held(now time.Time) (*session, error) {
+	if err := r.store.gate.busy(now); err != nil {
+		return nil, err
+	}
 	r.checkLock(now)
 	if r.session == nil {
 		return nil, errSessionLockLost()

@@ -263,6 +263,14 @@ func connectionGuards() []guard.Guard {
 			Tests:   []string{"TestAccept_IsToldThatTheConnectionEndedForThrottling"},
 		},
 		{
+			Name:    "connection: a renewal that is throttled is tried again",
+			File:    sessionlink + "/receiver.go",
+			Cut:     `"renew the lock of", orBusy(err))`,
+			With:    `"renew the lock of", err)`,
+			Package: sessionlink,
+			Tests:   []string{"TestSubscription_IsAsTheEngineAsks"},
+		},
+		{
 			Name:    "connection: a settlement ends with its time",
 			File:    sessionlink + "/settle.go",
 			Cut:     "err = r.disposeWithin(ctx, delivery, v)",

@@ -38,6 +38,7 @@ func Guards() []guard.Guard {
 		linkGuards(),
 		decodableGuards(),
 		connectionGuards(),
+		clientGuards(),
 		deliveryGuards(),
 		brakeGuards(),
 		skipGuards(),

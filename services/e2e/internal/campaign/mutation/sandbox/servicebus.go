@@ -122,6 +122,14 @@ func busGuards() []guard.Guard {
 			Tests:   []string{"TestRecord_WhatIsDeletedWithExpiredMessagesCanBeRestored"},
 		},
 		{
+			Name:    "sandbox: a throttled entity answers no request for a held session",
+			File:    broker + "/sessionstate.go",
+			Cut:     "if err := r.store.gate.busy(now); err != nil {",
+			With:    "if err := r.store.gate.busy(now); err != nil && false {",
+			Package: broker,
+			Tests:   []string{"TestFaults_AThrottledEntityAnswersNoRequestForAHeldSession"},
+		},
+		{
 			Name:    "sandbox: a long of a rule stays one",
 			File:    bus + "management/rule.go",
 			Cut:     `reflect.Int64: "long"`,
