@@ -14,21 +14,32 @@ import (
 // before it is applied and settled, and an operator is told.
 func TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid(t *testing.T) {
 	t.Parallel()
-	for name, bad := range map[string]func(t *testing.T, topic string, m contract.Message){
-		"undecodable": func(t *testing.T, topic string, m contract.Message) {
-			sandboxtest.SendUndecodable(t, servers, topic, m)
-		},
-		// A footer with a list for a key, at which go-amqp by itself ends the process.
-		"undecodable-key": func(t *testing.T, topic string, m contract.Message) {
-			sandboxtest.SendWithSections(t, servers, topic, m, []byte{0, 0x53, 0x78, 0xc1, 3, 2, 0x45, 0x40})
-		},
+	text := func(t *testing.T, topic string, m contract.Message) {
+		sandboxtest.SendUndecodable(t, servers, topic, m)
+	}
+	// A footer with a list for a key, at which go-amqp by itself ends the process.
+	key := func(t *testing.T, topic string, m contract.Message) {
+		sandboxtest.SendWithSections(t, servers, topic, m, []byte{0, 0x53, 0x78, 0xc1, 3, 2, 0x45, 0x40})
+	}
+	// At which the official client panics.
+	property := func(t *testing.T, topic string, m contract.Message) {
+		m.Properties["DeadLetterReason"] = int64(1)
+		sandboxtest.Send(t, servers, topic, m)
+	}
+	for topic, c := range map[string]struct {
+		receiver string
+		sendBad  func(t *testing.T, topic string, m contract.Message)
+	}{
+		"undecodable-amqp":         {config.ReceiverAMQP, text},
+		"undecodable-sdk":          {config.ReceiverSDK, text},
+		"undecodable-key-amqp":     {config.ReceiverAMQP, key},
+		"undecodable-key-sdk":      {config.ReceiverSDK, key},
+		"undecodable-property-sdk": {config.ReceiverSDK, property},
 	} {
-		for _, receiver := range []string{config.ReceiverAMQP, config.ReceiverSDK} {
-			t.Run(name+"-"+receiver, func(t *testing.T) {
-				t.Parallel()
-				undecodable(t, name+"-"+receiver, receiver, bad)
-			})
-		}
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			undecodable(t, topic, c.receiver, c.sendBad)
+		})
 	}
 }
 

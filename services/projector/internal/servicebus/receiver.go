@@ -46,10 +46,11 @@ func (r *receiver) Fits(limit int, each int64) int {
 
 func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.Message, err error) {
 	// The client asserts the types of properties and annotations that a sender
-	// can set, such as DeadLetterReason, and panics when one is of another.
+	// can set, such as DeadLetterReason, and panics when one is of another. The
+	// messages that came with it are not to be had.
 	defer func() {
 		if p := recover(); p != nil {
-			messages, err = nil, fmt.Errorf("receive from session %q: the client cannot read a message: %v", r.sessionID, p)
+			messages, err = nil, fmt.Errorf("receive from session %q: %w: %v", r.sessionID, session.ErrUndecodable, p)
 		}
 	}()
 	began := time.Now()

@@ -24,7 +24,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "panics", "waiting", "counted", "peeked")...))
+	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "waiting", "counted", "peeked")...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -101,20 +101,6 @@ func TestSubscription_IsAsTheEngineAsks(t *testing.T) {
 			Connections: 2, Linger: place.Linger, CloseTime: 5 * time.Second,
 		}, log)
 	})
-}
-
-func TestSubscription_AMessageThatTheClientCannotReadIsAnErrorAndNoPanic(t *testing.T) {
-	t.Parallel()
-	odd := message("1", "a")
-	odd.Properties = map[string]any{"DeadLetterReason": int64(1)}
-	sandboxtest.Send(t, servers, "panics", odd)
-	r := mustAccept(t, open(t, "panics", "projector"), 0)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if messages, err := r.Receive(ctx, 1); err == nil {
-		t.Errorf("got %v, want an error", messages)
-	}
-	release(t, r)
 }
 
 func TestSubscription_AConnectionStringIsNotQuoted(t *testing.T) {

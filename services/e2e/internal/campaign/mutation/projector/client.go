@@ -39,6 +39,14 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestDeadLetters_WhatIsThrottledIsNotSaidToBeRemoved"},
 		},
 		{
+			Name:    "servicebus: a message that the client panics at cannot be decoded",
+			File:    servicebus + "/receiver.go",
+			Cut:     "%w: %v\", r.sessionID, session.ErrUndecodable, p)",
+			With:    "%v\", r.sessionID, p)",
+			Package: app,
+			Tests:   []string{"TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid"},
+		},
+		{
 			Name:    "servicebus: a renewal that is throttled is tried again",
 			File:    servicebus + "/receiver.go",
 			Cut:     "r.sessionID, orBusy(err))",
