@@ -105,7 +105,7 @@ func (h *hold) finish(draining, ctx context.Context, keeper *sync.WaitGroup, err
 	}
 	h.end(errReleased)
 	keeper.Wait()
-	h.undecodable.ended(h.receiver.SessionID(), err, h.received)
+	h.undecodable.ended(h.receiver.SessionID(), err, h)
 	if !h.giveBack(draining, err) && errors.Is(err, ErrRest) {
 		err = errors.Join(errCrowded, err)
 	}
@@ -130,6 +130,7 @@ func (h *hold) run(draining, ctx context.Context) error {
 		}
 		messages, err := h.receive(waiting, ctx, asked)
 		if errors.Is(err, ErrUndecodable) {
+			h.owed = max(h.owed, asked)
 			return err // what has come before it cannot be settled any more
 		}
 		if len(messages) == 0 {

@@ -27,6 +27,7 @@ type undecodable struct {
 
 type stuck struct {
 	since, seen time.Time
+	within      int  // it is among as many messages that come next
 	rests       bool // the session is left alone the next time that it comes
 }
 
@@ -43,24 +44,27 @@ func (u *undecodable) begins(id string) (single, rests bool) {
 	return true, rests
 }
 
-// ended notes how a hold of the session ended, in which so many messages were received.
-func (u *undecodable) ended(id string, err error, received int) {
+// ended notes how a hold of the session ended. Where all that it received is settled, the
+// message is gone once the session has run empty, or all that it was among has come.
+func (u *undecodable) ended(id string, err error, h *hold) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	s, now := u.last[id], time.Now()
-	if err == nil {
-		delete(u.last, id)
+	s := u.last[id]
+	if s == nil && errors.Is(err, ErrUndecodable) {
+		s = &stuck{since: time.Now()}
+		u.last[id] = s
+	}
+	if s == nil {
 		return
 	}
-	if errors.Is(err, ErrUndecodable) {
-		if s == nil {
-			s = &stuck{since: now}
-			u.last[id] = s
+	s.seen = time.Now()
+	switch {
+	case errors.Is(err, ErrUndecodable):
+		s.within, s.rests = h.received+h.owed, h.received == 0
+	case err == nil:
+		if s.within -= h.received; h.empty || s.within <= 0 {
+			delete(u.last, id)
 		}
-		s.rests = received == 0
-	}
-	if s != nil {
-		s.seen = now
 	}
 }
 

@@ -17,11 +17,14 @@ import (
 type undecoding struct {
 	*broker
 	number *atomic.Int64
+	// loses: what comes with it is lost, as with the official client. vain counts that.
+	loses bool
+	vain  *atomic.Int64
 }
 
 // undecodingAt has that number be the message's.
 func undecodingAt(b *broker, number int64) undecoding {
-	u := undecoding{b, &atomic.Int64{}}
+	u := undecoding{broker: b, number: &atomic.Int64{}, vain: &atomic.Int64{}}
 	u.number.Store(number)
 	return u
 }
@@ -46,6 +49,10 @@ func (e *ending) Receive(ctx context.Context, limit int) ([]session.Message, err
 	for i, m := range messages {
 		if m.SequenceNumber == e.at.number.Load() {
 			e.ended = true
+			if e.at.loses {
+				e.at.vain.Add(int64(i))
+				i = 0
+			}
 			return messages[:i], fmt.Errorf("receive: %w", session.ErrUndecodable)
 		}
 	}
@@ -93,6 +100,61 @@ func TestUndecodable_KeepsItsPlaceAndHoldsUpNothingElse(t *testing.T) {
 		at.number.Store(0)
 		until(t, "all is settled", func() bool { return b.left() == 0 })
 		time.Sleep(time.Minute)
+		if ids, _ := engine.Undecodable(); len(ids) != 0 {
+			t.Errorf("got %v once all is settled, want none", ids)
+		}
+		_ = stop()
+	})
+}
+
+// aSecondEach applies each message in a second.
+func aSecondEach(_ context.Context, _ string, messages []session.Message) ([]session.Verdict, error) {
+	time.Sleep(time.Duration(len(messages)) * time.Second)
+	return make([]session.Verdict, len(messages)), nil
+}
+
+// A hold that has its share before it comes to the message has not shown where that is: the
+// next one receives one by one as well, until it is the next, or as many have come as it was
+// among.
+func TestUndecodable_IsNotForgottenBeforeItWouldHaveCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 100)
+		at := undecodingAt(b, 8)
+		at.loses = true
+		h := newHandler(b)
+		h.apply = aSecondEach
+		cfg := small()
+		cfg.HoldTime = 2500 * time.Millisecond
+		engine, stop := runAt(t, cfg, at, b, h)
+		until(t, "what stands before it is settled", func() bool { return b.left() == 93 })
+		if n := at.vain.Load(); n != 7 {
+			t.Errorf("%d messages have come in vain, want the 7 with which it was found", n)
+		}
+		at.number.Store(0)
+		until(t, "it is forgotten", func() bool { ids, _ := engine.Undecodable(); return len(ids) == 0 })
+		if b.left() == 0 {
+			t.Error("it is forgotten only when the session has run empty, want once what it was among has come")
+		}
+		_ = stop()
+	})
+}
+
+// It is forgotten at once where it is gone before the session came to it.
+func TestUndecodable_IsForgottenWhereTheSessionHasRunEmpty(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		b.put("a", 3)
+		at := undecodingAt(b, 3)
+		h := newHandler(b)
+		h.apply = aSecondEach
+		engine, stop := runAt(t, small(), at, b, h)
+		until(t, "it is found", func() bool { ids, _ := engine.Undecodable(); return len(ids) == 1 })
+		at.number.Store(0)
+		until(t, "all is settled", func() bool { return b.left() == 0 })
+		time.Sleep(10 * time.Second)
 		if ids, _ := engine.Undecodable(); len(ids) != 0 {
 			t.Errorf("got %v once all is settled, want none", ids)
 		}
