@@ -13,7 +13,8 @@ func classify(err error) namespace.Class {
 	if !ok || common == namespace.Cancelled {
 		return common
 	}
-	if c, known := namespace.OfCondition(e.condition); known {
+	// That there is no session only an accept is told, and not by an answer.
+	if c, known := namespace.OfCondition(e.condition); known && c != namespace.NoSession {
 		return c
 	}
 	return namespace.OfCode(e.code)

@@ -33,6 +33,7 @@ func TestClassify_SaysWhatAnErrorMeans(t *testing.T) {
 		{"a claim that is refused", &answerError{code: 401}, namespace.Refused},
 		{"a claim for nothing", &answerError{code: 404}, namespace.Refused},
 		{"a busy node", &answerError{code: 503}, namespace.Busy},
+		{"a node that did not do it in its time", &answerError{code: 408, condition: "com.microsoft:timeout"}, namespace.Busy},
 		{"an answer that nobody knows", &answerError{code: 418}, namespace.Broken},
 		{"wrong credentials", condition(amqp.ErrCondUnauthorizedAccess), namespace.Refused},
 		{"credentials that cannot be had", fmt.Errorf("get a token: %w", badCredentials{errors.New("no such tenant")}), namespace.Refused},

@@ -271,6 +271,14 @@ func connectionGuards() []guard.Guard {
 			Tests:   []string{"TestSubscription_IsAsTheEngineAsks"},
 		},
 		{
+			Name:    "connection: a request that was not done in its time is tried again",
+			File:    sessionlink + "/classify.go",
+			Cut:     "known && c != namespace.NoSession {",
+			With:    "known {",
+			Package: sessionlink,
+			Tests:   []string{"TestClassify_SaysWhatAnErrorMeans"},
+		},
+		{
 			Name:    "connection: a settlement ends with its time",
 			File:    sessionlink + "/settle.go",
 			Cut:     "err = r.disposeWithin(ctx, delivery, v)",
