@@ -58,7 +58,7 @@ func (p *pager) next(page []*azservicebus.ReceivedMessage) int {
 
 // OpenDeadLetters opens the dead-letter queue of the configured subscription.
 func OpenDeadLetters(cfg Config) (*DeadLetters, error) {
-	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {})
+	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {}, func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 // (azservicebus v1.11.0, AMQPLinksImpl.CloseIfNeeded).
 type singleUse struct {
 	access *namespace.Access
+	// heard is called when anything has come but a sign of life.
+	heard func()
 	// ended is called when the connection has ended, before anybody who uses it
 	// learns that, and maybe more than once.
 	ended func()
@@ -47,13 +49,24 @@ func (s *singleUse) connect(ctx context.Context, _ azservicebus.NewWebSocketConn
 		return nil, err
 	}
 	s.used = true
-	return watched{conn, s.ended}, nil
+	return watched{conn, s.heard, s.ended}, nil
 }
 
-// watched tells when it is closed.
+// watched tells when something comes, and when it is closed.
 type watched struct {
 	net.Conn
-	closed func()
+	heard, closed func()
+}
+
+// emptyFrame is how long a frame is that says only that the peer lives (AMQP 1.0, section 2.4.5).
+const emptyFrame = 8
+
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if n > emptyFrame {
+		w.heard()
+	}
+	return n, err
 }
 
 func (w watched) Close() error {

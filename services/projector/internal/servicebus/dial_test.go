@@ -18,7 +18,7 @@ func TestDial_AClientConnectsOnceInItsLife(t *testing.T) {
 	}
 	defer listener.Close()
 	ended := 0
-	s := &singleUse{access: &namespace.Access{Emulator: true}, ended: func() { ended++ }}
+	s := &singleUse{access: &namespace.Access{Emulator: true}, heard: func() {}, ended: func() { ended++ }}
 	connect := func(host string) (net.Conn, error) {
 		s.access.Host = host
 		return s.connect(t.Context(), azservicebus.NewWebSocketConnArgs{})
@@ -38,5 +38,26 @@ func TestDial_AClientConnectsOnceInItsLife(t *testing.T) {
 	}
 	if _, err := connect(listener.Addr().String()); !errors.Is(err, errUsedUp{}) {
 		t.Errorf("connect again: got %v, want %v", err, errUsedUp{})
+	}
+}
+
+func TestDial_ASignOfLifeIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	peer, conn := net.Pipe()
+	defer peer.Close()
+	heard := 0
+	w := watched{conn, func() { heard++ }, func() {}}
+	defer w.Close()
+	for _, tt := range []struct {
+		frame []byte
+		want  int
+	}{
+		{[]byte{0, 0, 0, 8, 2, 0, 0, 0}, 0},
+		{[]byte{0, 0, 0, 12, 2, 0, 0, 0, 0, 0x53, 0x18, 0x45}, 1},
+	} {
+		go func() { _, _ = peer.Write(tt.frame) }()
+		if _, err := w.Read(make([]byte, 100)); err != nil || heard != tt.want {
+			t.Errorf("after %x: heard %d times and %v, want %d", tt.frame, heard, err, tt.want)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func LookForLeft(ctx context.Context, cfg Config, o azcore.ClientOptions) (Left,
 	if err == nil || errors.Is(err, ErrNoEntity) || ctx.Err() != nil {
 		return counted, err
 	}
-	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {})
+	client, err := (&Subscription{cfg: cfg, log: zerolog.Nop()}).dial(func() {}, func() {})
 	if err != nil {
 		return Left{}, err
 	}

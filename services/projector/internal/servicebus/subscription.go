@@ -84,14 +84,14 @@ func New(cfg Config, log zerolog.Logger) (*Subscription, error) {
 	return s, nil
 }
 
-// dial makes a client; the client connects when it is first used, once, and
-// ended is called when that connection ends.
-func (s *Subscription) dial(ended func()) (*azservicebus.Client, error) {
+// dial makes a client; the client connects when it is first used, once. heard is
+// called when something comes over that connection, and ended when it ends.
+func (s *Subscription) dial(heard, ended func()) (*azservicebus.Client, error) {
 	access, err := s.cfg.Access()
 	if err != nil {
 		return nil, err
 	}
-	way := &singleUse{access: &access, ended: ended, refused: s.refused.Note}
+	way := &singleUse{access: &access, heard: heard, ended: ended, refused: s.refused.Note}
 	options := &azservicebus.ClientOptions{
 		ApplicationID:    "change-relay-projector",
 		NewWebSocketConn: way.connect,
@@ -122,6 +122,8 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 	if err != nil {
 		return nil, err
 	}
+	conn.waits()
+	began := time.Now()
 	inner, err := client.AcceptNextSessionForSubscription(ctx, s.cfg.Topic, s.cfg.Subscription, nil)
 	if err == nil {
 		s.reached.Store(true)
@@ -136,6 +138,9 @@ func (s *Subscription) Accept(ctx context.Context, slot int) (session.Receiver, 
 			leftovers: &s.leftovers,
 			refused:   &s.refused,
 		}, nil
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		conn.unanswered(client, time.Since(began))
 	}
 	switch classify(err) {
 	case namespace.NoSession:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ var servers *sandboxtest.Endpoints
 // Each test has a topic of its own in the one sandbox.
 func TestMain(m *testing.M) {
 	var err error
-	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "waiting", "counted", "peeked")...))
+	servers, err = sandboxtest.Start(sandboxtest.Topics(append(sessiontest.Topics(), "silent", "waiting", "counted", "peeked")...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -101,6 +102,28 @@ func TestSubscription_IsAsTheEngineAsks(t *testing.T) {
 			Connections: 2, Linger: place.Linger, CloseTime: 5 * time.Second,
 		}, log)
 	})
+}
+
+// A connection over which nothing comes any more is replaced although another one answers,
+// so that nobody doubts it.
+func TestSubscription_AConnectionThatAnswersNoAcceptIsReplaced(t *testing.T) {
+	t.Parallel()
+	const topic = "silent"
+	bus := regexp.MustCompile(`sb://([^;/]+)`).FindStringSubmatch(servers.ServiceBus)[1]
+	way := sandboxtest.NewProxy(t, bus)
+	way.Open(t)
+	s := openAs(t, servicebus.Config{ConnectionString: strings.Replace(servers.ServiceBus, bus, way.Addr, 1), Topic: topic, Subscription: "projector"})
+	sandboxtest.Send(t, servers, topic, message("1", "a"))
+	release(t, mustAccept(t, s, 0))
+	way.Freeze()
+	release(t, mustAccept(t, s, 1))
+	for range 6 {
+		if r, err := accept(t, s, 0, time.Second); err == nil {
+			release(t, r)
+			return
+		}
+	}
+	t.Error("six accepts over the silent connection were not answered, want it replaced after three")
 }
 
 func TestSubscription_AConnectionStringIsNotQuoted(t *testing.T) {
