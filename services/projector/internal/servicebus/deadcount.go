@@ -28,12 +28,21 @@ func (s *Subscription) CountDeadLetters(ctx context.Context, most int) (byReason
 		return nil, false, fmt.Errorf("open the dead letters of subscription %q: %w", s.cfg.Subscription, err)
 	}
 	defer func() { err = errors.Join(err, receiver.Close(context.WithoutCancel(ctx))) }()
+	if byReason, whole, err = countByReason(ctx, receiver, most); err != nil {
+		return nil, false, fmt.Errorf("peek at the dead letters of subscription %q: %w", s.cfg.Subscription, err)
+	}
+	return byReason, whole, nil
+}
+
+func countByReason(ctx context.Context, receiver deadReceiver, most int) (byReason map[string]int, whole bool, err error) {
 	byReason = map[string]int{}
-	counted, bytes := 0, 0
+	counted, bytes, last := 0, 0, int64(0)
 	for counted < most && bytes < countBytes {
-		page, err := receiver.PeekMessages(ctx, min(countPage, most-counted), nil)
+		page, err := readable(func() ([]*azservicebus.ReceivedMessage, error) {
+			return receiver.PeekMessages(ctx, min(countPage, most-counted), nil)
+		})
 		if err != nil {
-			return nil, false, fmt.Errorf("peek at the dead letters of subscription %q: %w", s.cfg.Subscription, err)
+			return nil, false, fmt.Errorf("the next %d after number %d: %w", countPage, last, err)
 		}
 		if len(page) == 0 {
 			return byReason, true, nil
@@ -41,6 +50,7 @@ func (s *Subscription) CountDeadLetters(ctx context.Context, most int) (byReason
 		for _, m := range page {
 			counted++
 			bytes += len(m.Body)
+			last = value(m.SequenceNumber)
 			byReason[value(m.DeadLetterReason)]++
 		}
 	}

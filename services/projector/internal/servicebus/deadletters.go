@@ -75,23 +75,32 @@ func (d *DeadLetters) Close(ctx context.Context) error {
 	return errors.Join(d.receiver.Close(ctx), d.client.Close(ctx))
 }
 
-// Peek calls each for the dead letters there are, without taking their locks.
+// Peek calls each for the dead letters there are, without taking their locks. It fails at
+// one that cannot be read, once it has called each for those before it.
 func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) error {
 	var page []*azservicebus.ReceivedMessage
 	var err error
+	last := int64(0)
 	for pages := (pager{}); ; {
 		// The client goes on behind the last message that it has peeked at.
-		page, err = d.receiver.PeekMessages(ctx, pages.next(page), nil)
+		page, err = readable(func() ([]*azservicebus.ReceivedMessage, error) {
+			return d.receiver.PeekMessages(ctx, pages.next(page), nil)
+		})
 		if e, ok := errors.AsType[*azservicebus.Error](err); ok && e.Code == azservicebus.CodeNotFound {
 			return fmt.Errorf("peek at dead letters: %w: %w", ErrNoEntity, err)
 		}
+		if err != nil && pages.most > 1 && ctx.Err() == nil {
+			pages = pager{} // it may be one of them
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("peek at dead letters: %w", err)
+			return fmt.Errorf("peek at the first dead letter after number %d: %w", last, err)
 		}
 		if len(page) == 0 {
 			return nil
 		}
 		for _, m := range page {
+			last = value(m.SequenceNumber)
 			if err := each(deadLetter(m)); err != nil {
 				return err
 			}
@@ -102,7 +111,9 @@ func (d *DeadLetters) Peek(ctx context.Context, each func(DeadLetter) error) err
 // At returns the dead letter with a number, without taking its lock; false where
 // there is none.
 func (d *DeadLetters) At(ctx context.Context, number int64) (DeadLetter, bool, error) {
-	page, err := d.receiver.PeekMessages(ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &number})
+	page, err := readable(func() ([]*azservicebus.ReceivedMessage, error) {
+		return d.receiver.PeekMessages(ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &number})
+	})
 	if err != nil {
 		return DeadLetter{}, false, fmt.Errorf("peek at dead letter %d: %w", number, err)
 	}
@@ -178,9 +189,11 @@ func (d *DeadLetters) remove(ctx context.Context, m *azservicebus.ReceivedMessag
 func (d *DeadLetters) receive(ctx context.Context, wait time.Duration, limit int) ([]*azservicebus.ReceivedMessage, error) {
 	attempt, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	page, err := d.receiver.ReceiveMessages(attempt, limit, nil)
-	if err != nil && (attempt.Err() == nil || ctx.Err() != nil) {
-		return nil, fmt.Errorf("receive dead letters: %w", err)
+	page, err := readable(func() ([]*azservicebus.ReceivedMessage, error) {
+		return d.receiver.ReceiveMessages(attempt, limit, nil)
+	})
+	if err != nil && (attempt.Err() == nil || ctx.Err() != nil || errors.Is(err, errUnreadable)) {
+		return nil, fmt.Errorf("receive the next dead letters, %d at most: %w", limit, err)
 	}
 	return page, nil
 }

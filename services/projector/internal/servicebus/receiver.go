@@ -44,21 +44,15 @@ func (r *receiver) Fits(limit int, each int64) int {
 	return r.rate.fits(limit, each)
 }
 
-func (r *receiver) Receive(ctx context.Context, limit int) (messages []session.Message, err error) {
-	// The client asserts the types of properties and annotations that a sender
-	// can set, such as DeadLetterReason, and panics when one is of another. The
-	// messages that came with it are not to be had.
-	defer func() {
-		if p := recover(); p != nil {
-			messages, err = nil, fmt.Errorf("receive from session %q: %w: %v", r.sessionID, session.ErrUndecodable, p)
-		}
-	}()
+func (r *receiver) Receive(ctx context.Context, limit int) ([]session.Message, error) {
 	began := time.Now()
-	received, err := r.inner.ReceiveMessages(ctx, limit, &azservicebus.ReceiveMessagesOptions{
-		// It is for all messages after the first together.
-		TimeAfterFirstMessage: r.linger + r.rate.takes(int64(limit)*r.each),
+	received, err := readable(func() ([]*azservicebus.ReceivedMessage, error) {
+		return r.inner.ReceiveMessages(ctx, limit, &azservicebus.ReceiveMessagesOptions{
+			// It is for all messages after the first together.
+			TimeAfterFirstMessage: r.linger + r.rate.takes(int64(limit)*r.each),
+		})
 	})
-	messages = make([]session.Message, len(received))
+	messages := make([]session.Message, len(received))
 	bytes := int64(0)
 	for i, m := range received {
 		messages[i] = convert(m)

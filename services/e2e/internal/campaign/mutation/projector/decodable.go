@@ -64,8 +64,8 @@ func decodableGuards() []guard.Guard {
 		{
 			Name:    "decodable: a receiver of the official client names the session, too",
 			File:    servicebus + "/refused.go",
-			Cut:     "case !r.refused.Has(r.sessionID):",
-			With:    "case true:",
+			Cut:     "!r.refused.Has(r.sessionID) && ",
+			With:    "",
 			Package: app,
 			Tests:   []string{"TestUndecodable_WhatStandsBeforeIsAppliedAndItIsSaid"},
 		},
