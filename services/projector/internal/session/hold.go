@@ -100,7 +100,7 @@ func (h *hold) finish(draining, ctx context.Context, keeper *sync.WaitGroup, err
 	if failed := h.settled(); err == nil {
 		err = failed
 	}
-	if cause := context.Cause(ctx); cause != nil && err != nil {
+	if cause := context.Cause(ctx); cause != nil && err != nil && !errors.Is(err, ErrUndecodable) {
 		err = cause
 	}
 	h.end(errReleased)

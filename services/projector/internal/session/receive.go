@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -153,7 +154,7 @@ func (h *hold) receiveOnce(waiting, ctx context.Context, limit int) (messages []
 	h.received += len(messages)
 	h.counts.Received.Add(int64(len(messages)))
 	h.pace.received(time.Now(), len(messages), counted)
-	if err != nil && attempt.Err() != nil && ctx.Err() == nil {
+	if attempt.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrUndecodable) {
 		err = nil
 	}
 	return messages, attempt.Err() != nil, err

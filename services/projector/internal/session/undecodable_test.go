@@ -20,6 +20,8 @@ type undecoding struct {
 	// loses: what comes with it is lost, as with the official client. vain counts that.
 	loses bool
 	vain  *atomic.Int64
+	// after is how long a receive goes on that it ends.
+	after time.Duration
 }
 
 // undecodingAt has that number be the message's.
@@ -49,6 +51,7 @@ func (e *ending) Receive(ctx context.Context, limit int) ([]session.Message, err
 	for i, m := range messages {
 		if m.SequenceNumber == e.at.number.Load() {
 			e.ended = true
+			time.Sleep(e.at.after)
 			if e.at.loses {
 				e.at.vain.Add(int64(i))
 				i = 0
@@ -160,6 +163,29 @@ func TestUndecodable_IsForgottenWhereTheSessionHasRunEmpty(t *testing.T) {
 		}
 		_ = stop()
 	})
+}
+
+// It is known as well where something else ends the receive or the hold at that moment.
+func TestUndecodable_IsKnownWhateverElseEnds(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{
+		"the time of the receive": small().FirstMessageTime + time.Second,
+		"the lock":                time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker()
+				b.onRenew = func(context.Context, *receiver) error { return errLost }
+				b.put("a", 1)
+				at := undecodingAt(b, 1)
+				at.after = after
+				engine, stop := runAt(t, small(), at, b, newHandler(b))
+				until(t, "it is known", func() bool { ids, _ := engine.Undecodable(); return len(ids) == 1 })
+				_ = stop()
+			})
+		})
+	}
 }
 
 // A session that does not come again is with another replica, or has nothing left.

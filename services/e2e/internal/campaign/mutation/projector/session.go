@@ -293,6 +293,22 @@ func sessionGuards() []guard.Guard {
 			Tests:   []string{"TestUndecodable_IsNotForgottenBeforeItWouldHaveCome"},
 		},
 		{
+			Name:    "session: a message that cannot be decoded is known as the lock ends",
+			File:    session + "/hold.go",
+			Cut:     "cause != nil && err != nil && !errors.Is(err, ErrUndecodable) {",
+			With:    "cause != nil && err != nil {",
+			Package: session,
+			Tests:   []string{"TestUndecodable_IsKnownWhateverElseEnds"},
+		},
+		{
+			Name:    "session: a message that cannot be decoded is known as its receive runs out of time",
+			File:    session + "/receive.go",
+			Cut:     "ctx.Err() == nil && !errors.Is(err, ErrUndecodable) {",
+			With:    "ctx.Err() == nil && !errors.Is(nil, ErrUndecodable) {",
+			Package: session,
+			Tests:   []string{"TestUndecodable_IsKnownWhateverElseEnds"},
+		},
+		{
 			Name:    "session: one with a message that cannot be decoded is not remembered for ever",
 			File:    session + "/undecodable.go",
 			Cut:     "if time.Since(s.seen) > 10*u.most {",
