@@ -67,23 +67,25 @@ type frames struct {
 	resumes bool
 
 	present walker // of messages in one frame
-	// kept are messages of which more frames come, and those that were refused, by the link
-	// that they came to.
-	kept map[link]*walker
-	// answering are links on which $management answers, and sessions those of a session.
-	answering map[link]bool
-	sessions  map[link]string
-	refused   func(sessionID string) // may be nil
+	links   map[link]known
+	refused func(sessionID string) // may be nil
 }
 
 func newFrames(refused func(sessionID string)) frames {
-	return frames{kept: map[link]*walker{}, answering: map[link]bool{}, sessions: map[link]string{}, refused: refused}
+	return frames{links: map[link]known{}, refused: refused}
 }
 
 // link is a link as the peer numbers it.
 type link struct {
 	channel uint16
 	handle  uint32
+}
+
+// known is what is known of a link.
+type known struct {
+	kept      *walker // the message of which more frames come, or that was refused; nil for none
+	answering bool    // $management answers on it
+	session   string  // that it is of, if it is
 }
 
 // came follows the next bytes, and overwrites those of them that are not for go-amqp.
@@ -182,9 +184,9 @@ func (f *frames) tell() {
 	case attachCode:
 		f.attaches(channel, p)
 	case detachCode:
-		f.forget(link{channel, p.next().uint()})
+		delete(f.links, link{channel, p.next().uint()})
 	case beginCode, endCode:
-		f.forgetChannel(channel)
+		maps.DeleteFunc(f.links, func(l link, _ known) bool { return l.channel == channel })
 	}
 }
 
@@ -199,9 +201,10 @@ func (f *frames) transfers(channel uint16, p parts) {
 		p.next()
 	}
 	f.aborted = p.next().bool()
-	if f.message = f.kept[f.link]; f.message == nil {
+	of := f.links[f.link]
+	if f.message = of.kept; f.message == nil {
 		f.message = &f.present
-		f.message.reset(f.answering[f.link])
+		f.message.reset(of.answering)
 	}
 	f.resumes = f.resumes || f.message.left
 	if !f.more {
@@ -213,7 +216,7 @@ func (f *frames) transfers(channel uint16, p parts) {
 func (f *frames) attaches(channel uint16, p parts) {
 	p.next() // its name
 	l := link{channel, p.next().uint()}
-	f.forget(l)
+	delete(f.links, l)
 	for range 3 { // the role, and how both ends settle
 		p.next()
 	}
@@ -224,15 +227,12 @@ func (f *frames) attaches(channel uint16, p parts) {
 	of := parts(source.content)
 	of.next() // its descriptor
 	of = list(of)
-	if address := of.next(); strings.HasSuffix(string(address.content), "/$management") {
-		f.answering[l] = true
-	}
+	k := known{answering: strings.HasSuffix(string(of.next().content), "/$management")}
 	for range 6 { // what becomes of the source, and how it distributes
 		of.next()
 	}
-	if id := sessionOf(of.next()); id != "" {
-		f.sessions[l] = id
-	}
+	k.session = sessionOf(of.next())
+	f.links[l] = k
 }
 
 // sessionOf is the session that a link is for by the filters of its source.
@@ -253,20 +253,6 @@ func sessionOf(filters part) string {
 	return ""
 }
 
-// forgetChannel forgets all links of an AMQP session.
-func (f *frames) forgetChannel(channel uint16) {
-	of := func(l link) bool { return l.channel == channel }
-	maps.DeleteFunc(f.kept, func(l link, _ *walker) bool { return of(l) })
-	maps.DeleteFunc(f.answering, func(l link, _ bool) bool { return of(l) })
-	maps.DeleteFunc(f.sessions, func(l link, _ string) bool { return of(l) })
-}
-
-func (f *frames) forget(l link) {
-	delete(f.kept, l)
-	delete(f.answering, l)
-	delete(f.sessions, l)
-}
-
 // end ends the frame where it has come, with a last piece of its message.
 func (f *frames) end(last []byte) {
 	if f.left > 0 {
@@ -280,20 +266,20 @@ func (f *frames) end(last []byte) {
 
 // ends ends what the frame has of its message.
 func (f *frames) ends(last []byte) {
-	m := f.message
+	m, of := f.message, f.links[f.link]
 	if !f.more && !f.aborted && !m.whole() {
 		m.bad, m.left = true, m.reach > m.at
 		overwrite(last)
-		if id := f.sessions[f.link]; id != "" && f.refused != nil {
-			f.refused(id)
+		if of.session != "" && f.refused != nil {
+			f.refused(of.session)
 		}
 	}
 	switch {
 	case f.aborted, !f.more && !m.bad: // go-amqp begins anew
-		delete(f.kept, f.link)
+		of.kept = nil
 	case m == &f.present:
 		kept := *m
-		f.kept[f.link] = &kept
-		m.within = nil
+		of.kept, m.within = &kept, nil
 	}
+	f.links[f.link] = of
 }

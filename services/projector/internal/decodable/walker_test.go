@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -301,6 +302,18 @@ func TestFrames_FollowsTheMessagesOfEachLink(t *testing.T) {
 			{transfer(one, false, false, good), unchanged},
 			{attach(other, "topic"), unchanged},
 			{transfer(other, false, false, good), unchanged},
+			{transfer(beside, false, false, bad), changed},
+			{transfer(one, false, false, bad), changed},
+			{frame(7, detachCode, performed(false, uint0Code)...), unchanged},
+			{transfer(one, false, false, good), unchanged},
+			{transfer(one, false, false, bad), changed},
+			{frame(7, endCode, list0Code), unchanged},
+			{transfer(one, false, false, good), unchanged},
+			{transfer(one, false, false, bad), changed},
+			{frame(7, beginCode, list0Code), unchanged},
+			{transfer(one, false, false, good), unchanged},
+			{transfer(beside, false, false, good), changed},
+			{frame(8, endCode, list0Code), unchanged},
 			{transfer(other, true, false, good[:50]), unchanged},
 			{frame(7, endCode, list0Code), unchanged},
 			{attach(other, "topic/$management"), unchanged},
@@ -314,8 +327,8 @@ func TestFrames_FollowsTheMessagesOfEachLink(t *testing.T) {
 				t.Fatalf("in pieces of %d: frame %d of %x became %x", piece, i, p.frame, got)
 			}
 		}
-		if len(f.kept) != 0 || len(f.answering) != 1 {
-			t.Errorf("in pieces of %d: got %d messages kept and %d answering links, want 0 and 1", piece, len(f.kept), len(f.answering))
+		if want := map[link]known{other: {answering: true}}; !maps.Equal(f.links, want) {
+			t.Errorf("in pieces of %d: got %v known of links, want %v", piece, f.links, want)
 		}
 	}
 }

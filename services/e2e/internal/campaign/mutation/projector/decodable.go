@@ -6,6 +6,30 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func decodableGuards() []guard.Guard {
 	return []guard.Guard{
 		{
+			Name:    "decodable: a link that is detached is forgotten",
+			File:    decodable + "/frames.go",
+			Cut:     "\t\tdelete(f.links, link{channel, p.next().uint()})\n",
+			With:    "",
+			Package: decodable,
+			Tests:   []string{"TestFrames_FollowsTheMessagesOfEachLink"},
+		},
+		{
+			Name:    "decodable: the links of a session that ends are forgotten",
+			File:    decodable + "/frames.go",
+			Cut:     "case beginCode, endCode:",
+			With:    "case beginCode:",
+			Package: decodable,
+			Tests:   []string{"TestFrames_FollowsTheMessagesOfEachLink"},
+		},
+		{
+			Name:    "decodable: the links of a channel that begins anew are forgotten",
+			File:    decodable + "/frames.go",
+			Cut:     "case beginCode, endCode:",
+			With:    "case endCode:",
+			Package: decodable,
+			Tests:   []string{"TestFrames_FollowsTheMessagesOfEachLink"},
+		},
+		{
 			Name:    "decodable: a key that cannot be hashed is refused",
 			File:    decodable + "/walker.go",
 			Cut:     "\tkeys := hashable\n",
