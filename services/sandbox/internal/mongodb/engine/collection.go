@@ -44,6 +44,8 @@ type collection struct {
 	table   *storage.Table
 	// view is a snapshot of the table, nil when the table has changed since.
 	view *storage.Table
+	// reindexed is the number of the write that last changed the indexes.
+	reindexed uint64
 	// records and keys are what open transactions have written: those with the
 	// same id or key, of another transaction or of none, must not.
 	records map[int64]*Txn
@@ -71,6 +73,13 @@ func (c *collection) snapshot() *storage.Table {
 		c.view = c.table.Snapshot()
 	}
 	return c.view
+}
+
+// reindex notes that indexes have come or gone. It needs mu.
+func (e *Engine) reindex(c *collection) {
+	e.writes++
+	c.reindexed = e.writes
+	c.view = nil
 }
 
 // busy reports a transaction that has written to the collection.

@@ -80,7 +80,8 @@ type Engine struct {
 	open      map[*Txn]struct{}
 	clock     oplog.Timestamp
 	unsettled unsettled
-	// writes numbers every write to a record, lastRecord every record.
+	// writes numbers every write to a record and change of indexes, lastRecord every
+	// record.
 	writes     uint64
 	lastRecord int64
 	// batch and outcomes are what the statement has done that has the lock.

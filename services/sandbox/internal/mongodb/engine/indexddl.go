@@ -66,7 +66,9 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 		case built.After > built.Before:
 			e.logChange(t.coll.indexed(listed))
 		}
-		t.coll.view = nil
+		if txn == nil && listed != nil {
+			e.reindex(t.coll)
+		}
 		return nil
 	})
 	return built, err
@@ -186,7 +188,7 @@ func (e *Engine) DropIndexes(
 				Names: []string{name},
 			})
 		}
-		coll.view = nil
+		e.reindex(coll)
 		return nil
 	})
 	return before, err

@@ -141,15 +141,23 @@ func (txn *Txn) remove(t *target, id int64, before storage.Record) error {
 }
 
 // still refuses a write to a collection that has gone since the snapshot, or has
-// another name.
+// another name or other indexes: these could refuse what the commit stores.
 func (txn *Txn) still(t *target) error {
 	if txn.over {
 		return errNoTransaction(txn.id.Number)
 	}
-	if t.own.made || txn.engine.collections[t.own.ns] == t.coll {
+	if t.own.made {
 		return nil
 	}
-	return errConflict()
+	if txn.engine.collections[t.own.ns] != t.coll {
+		return errConflict()
+	}
+	if t.coll.reindexed > txn.write {
+		return mongoerr.New(mongoerr.SnapshotUnavailable,
+			"Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.").
+			WithLabels("TransientTransactionError")
+	}
+	return nil
 }
 
 // unchanged refuses a write to a record that somebody else has written since

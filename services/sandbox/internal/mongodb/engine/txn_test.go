@@ -367,6 +367,49 @@ func TestTransaction_ATransactionConflictsWithARename(t *testing.T) {
 	}
 }
 
+// A commit stores what the transaction has written without asking anew, so an index that the
+// transaction does not know must not refuse it then.
+func TestTransaction_ATransactionConflictsWithAChangeOfIndexes(t *testing.T) {
+	t.Parallel()
+	indexed := func(pairs ...any) func(e *Engine) error {
+		spec, err := storage.NewIndexSpec(doc(t, pairs...))
+		must(t, err)
+		return func(e *Engine) error {
+			_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{spec})
+			return err
+		}
+	}
+	for name, change := range map[string]func(e *Engine) error{
+		"a unique index":            indexed("name", "new", "key", doc(t, "n", 1), "unique", true),
+		"a hashed index":            indexed("name", "new", "key", doc(t, "list", "hashed")),
+		"an index on two fields":    indexed("name", "new", "key", doc(t, "list", 1, "other", 1)),
+		"an index that was dropped": func(e *Engine) error { return dropIndex(t, e, "unique") },
+	} {
+		e := New(Config{})
+		_, err := e.CreateIndexes(t.Context(), nil, things, []storage.IndexSpec{uniqueOn(t, "key")})
+		must(t, err)
+		e.mustInsert(t, Write{}, doc(t, "_id", 1, "n", 1))
+		txn := begin(t, e, 1)
+		must(t, change(e))
+		added := doc(t, "_id", 2, "n", 1, "key", 2, "list", bson.A{1}, "other", bson.A{2})
+		_, err = e.Insert(t.Context(), Write{Txn: txn}, things, []bson.Raw{added})
+		if got := mongoerr.From(err); err == nil || got.Code != mongoerr.SnapshotUnavailable ||
+			!slices.Contains(got.Labels, "TransientTransactionError") {
+			t.Errorf("%s: got %v, want a transient SnapshotUnavailable", name, err)
+		}
+		txn.Abort()
+		later := begin(t, e, 2)
+		e.mustInsert(t, Write{Txn: later}, doc(t, "_id", 3, "n", 3, "key", 3))
+		must(t, later.Commit())
+	}
+}
+
+func dropIndex(t *testing.T, e *Engine, name string) error {
+	t.Helper()
+	_, err := e.DropIndexes(t.Context(), things, func([]storage.IndexSpec) ([]string, error) { return []string{name}, nil })
+	return err
+}
+
 // Otherwise the commit would put an empty collection in the place of the renamed.
 func TestTransaction_ARenameWaitsForTheTransactionThatMakesItsTarget(t *testing.T) {
 	t.Parallel()

@@ -25,10 +25,18 @@ func clientGuards() []guard.Guard {
 		{
 			Name:    "sandbox: a transaction writes to no collection that has another name by now",
 			File:    engine + "/txn.go",
-			Cut:     "txn.engine.collections[t.own.ns] == t.coll",
-			With:    "txn.engine.collections[t.coll.ns] == t.coll",
+			Cut:     "txn.engine.collections[t.own.ns] != t.coll",
+			With:    "txn.engine.collections[t.coll.ns] != t.coll",
 			Package: engine,
 			Tests:   []string{"TestTransaction_ATransactionConflictsWithARename"},
+		},
+		{
+			Name:    "sandbox: a transaction writes to no collection that has other indexes by now",
+			File:    engine + "/txn.go",
+			Cut:     "if t.coll.reindexed > txn.write {",
+			With:    "if false {",
+			Package: engine,
+			Tests:   []string{"TestTransaction_ATransactionConflictsWithAChangeOfIndexes"},
 		},
 		{
 			Name:    "sandbox: a document that comes back keeps later ones above its record",
