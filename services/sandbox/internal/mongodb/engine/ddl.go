@@ -78,8 +78,7 @@ func (txn *Txn) create(coll *collection, c oplog.Change) error {
 	txn.own[coll.ns] = &ownCollection{
 		coll: coll, ns: coll.ns, table: coll.table.Snapshot(), made: true, inserted: map[int64]bool{},
 	}
-	txn.ops = append(txn.ops, txnOp{coll: coll, Change: c})
-	return nil
+	return txn.log(txnOp{coll: coll, Change: c})
 }
 
 // Drop deletes a collection and returns how many indexes it had.

@@ -84,8 +84,10 @@ type Engine struct {
 	// record.
 	writes     uint64
 	lastRecord int64
-	// batch and outcomes are what the statement has done that has the lock.
+	// batch and outcomes are what the statement has done that has the lock, bytes
+	// the size of the batch.
 	batch    []oplog.Change
+	bytes    int
 	outcomes []outcome
 	entries  []oplog.Entry // scratch for flush
 	// end is the number after the last oplog entry.
@@ -209,8 +211,21 @@ func (e *Engine) log(entry oplog.Entry) { e.logChange(oplog.Change{Entry: entry}
 
 func (e *Engine) logChange(c oplog.Change) {
 	c.Time = e.tick()
-	e.batch = append(e.batch, c)
+	e.add(c)
 }
+
+// add puts a change into the batch. It needs mu.
+func (e *Engine) add(c oplog.Change) {
+	e.batch = append(e.batch, c)
+	e.bytes += c.Size()
+}
+
+// batchBytes is the size from which on a statement for many documents lets others
+// in before it goes on: its batch is one record of the journal.
+const batchBytes = 16 << 20
+
+// errDivided is what a statement ends a batch with that it goes on after.
+var errDivided = errors.New("goes on in another batch")
 
 // tick gives the next cluster time. It needs mu.
 func (e *Engine) tick() oplog.Timestamp {
@@ -234,7 +249,7 @@ func (e *Engine) flush() {
 	clear(e.entries)
 	clear(e.batch)
 	clear(e.outcomes)
-	e.entries, e.batch, e.outcomes = e.entries[:0], e.batch[:0], e.outcomes[:0]
+	e.entries, e.batch, e.outcomes, e.bytes = e.entries[:0], e.batch[:0], e.outcomes[:0], 0
 }
 
 // Now is the server's clock.
@@ -255,8 +270,9 @@ type blocked struct{ by *Txn }
 func (b *blocked) Error() string { return "waits for a transaction" }
 
 // write runs a statement under the lock, as often as it takes for the
-// transactions in its way to end, and for all writes to be let in. The statement must be able to go on from
-// where it was blocked. It returns when what the statement did is durable.
+// transactions in its way to end, for all writes to be let in, and for a large
+// one to be done. The statement must be able to go on from where it was blocked
+// or has ended a batch. It returns when what the statement did is durable.
 func (e *Engine) write(ctx context.Context, statement func() error) error {
 	return admitted(ctx, func() error {
 		return e.locked(func() error { return e.letIn(statement) })
@@ -282,7 +298,8 @@ func (e *Engine) letIn(statement func() error) error {
 	return statement()
 }
 
-// admitted tries again once what was in the way is not any more.
+// admitted tries again once what was in the way is not any more, and goes on with
+// another batch.
 func admitted(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -290,6 +307,8 @@ func admitted(ctx context.Context, try func() error) error {
 		var wait *blocked
 		var kept *locked
 		switch {
+		case errors.Is(err, errDivided):
+			continue
 		case errors.As(err, &wait):
 			free = wait.by.ended
 		case errors.As(err, &kept):

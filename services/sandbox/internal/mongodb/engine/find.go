@@ -77,8 +77,9 @@ func (f *found) pickFirst(ctx context.Context, t *storage.Table, a storage.Acces
 }
 
 // each gives the records one by one to act. When act fails the record stays,
-// and the next call goes on with it: by then others may have changed the
-// records, so each is looked at again.
+// and the next call goes on with it, as with the next when the batch has grown
+// large (errDivided): by then others may have changed the records, so each is
+// looked at again.
 func (f *found) each(ctx context.Context, t *target, filter *match.Filter, act func(int64, storage.Record) error) error {
 	defer func() { f.checked = false }()
 	if t == nil {
@@ -102,6 +103,9 @@ func (f *found) each(ctx context.Context, t *target, filter *match.Filter, act f
 			}
 		}
 		f.ids = f.ids[1:]
+		if len(f.ids) > 0 && t.engine.bytes >= batchBytes {
+			return errDivided
+		}
 	}
 	return nil
 }

@@ -55,7 +55,9 @@ func (e *Engine) CreateIndexes(ctx context.Context, txn *Txn, ns oplog.Namespace
 		switch {
 		case txn != nil && listed == nil:
 		case txn != nil:
-			txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.coll.indexed(listed)})
+			if err := txn.log(txnOp{coll: t.coll, Change: t.coll.indexed(listed)}); err != nil {
+				return err
+			}
 			// The collection is the transaction's own until the commit: nobody
 			// reads its live table.
 			return t.coll.table.Adopt(t.table.Indexes[built.Before:])

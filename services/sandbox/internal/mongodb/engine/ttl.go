@@ -72,7 +72,7 @@ func (e *Engine) expireIn(ctx context.Context, ns oplog.Namespace, spec storage.
 			return nil
 		})
 		deleted += n
-		if n < ttlBatch {
+		if n == 0 {
 			break
 		}
 	}
@@ -82,7 +82,7 @@ func (e *Engine) expireIn(ctx context.Context, ns oplog.Namespace, spec storage.
 	}
 }
 
-// expireBatch needs mu.
+// expireBatch deletes some, and returns how many: 0 for no more. It needs mu.
 func (e *Engine) expireBatch(ns oplog.Namespace, spec storage.IndexSpec, before time.Time) int {
 	t := e.target(Write{}, ns)
 	if t == nil {
@@ -102,7 +102,10 @@ func (e *Engine) expireBatch(ns oplog.Namespace, spec storage.IndexSpec, before 
 			ids = append(ids, id)
 		}
 	}
-	for _, id := range ids {
+	for n, id := range ids {
+		if e.bytes >= batchBytes {
+			return n
+		}
 		rec, _ := t.table.Records.Get(id)
 		_ = t.remove(id, rec) // unclaimed, so not refused
 	}

@@ -25,7 +25,9 @@ type Txn struct {
 	// has its own version of.
 	seen map[oplog.Namespace]seenCollection
 	own  map[oplog.Namespace]*ownCollection
-	ops  []txnOp
+	// ops are the writes, bytes is their size.
+	ops   []txnOp
+	bytes int
 	// ended is closed at commit and abort.
 	ended chan struct{}
 	over  bool
@@ -111,8 +113,7 @@ func (txn *Txn) insert(t *target, id int64, doc bson.Raw) error {
 	}
 	t.own.inserted[id] = true
 	txn.claim(t, id)
-	txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.inserted(id, doc), doc: doc})
-	return nil
+	return txn.log(txnOp{coll: t.coll, Change: t.inserted(id, doc), doc: doc})
 }
 
 func (txn *Txn) replace(t *target, id int64, before storage.Record, applied modify.Applied) error {
@@ -126,8 +127,7 @@ func (txn *Txn) replace(t *target, id int64, before storage.Record, applied modi
 		return err
 	}
 	txn.claim(t, id)
-	txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.replaced(id, before.Doc, applied), doc: applied.Doc})
-	return nil
+	return txn.log(txnOp{coll: t.coll, Change: t.replaced(id, before.Doc, applied), doc: applied.Doc})
 }
 
 func (txn *Txn) remove(t *target, id int64, before storage.Record) error {
@@ -136,7 +136,20 @@ func (txn *Txn) remove(t *target, id int64, before storage.Record) error {
 	}
 	t.table.Remove(id, before)
 	txn.claim(t, id)
-	txn.ops = append(txn.ops, txnOp{coll: t.coll, Change: t.removed(id, before.Doc)})
+	return txn.log(txnOp{coll: t.coll, Change: t.removed(id, before.Doc)})
+}
+
+// maxTransaction bounds what a transaction writes: its commit is one record of the
+// journal.
+const maxTransaction = 128 << 20
+
+// log adds a write to those of the commit, unless it makes them too many.
+func (txn *Txn) log(op txnOp) error {
+	if txn.bytes += op.Size(); txn.bytes > maxTransaction {
+		return mongoerr.New(mongoerr.TransactionTooLarge,
+			"Total size of all transaction operations must be less than %d. Actual size is %d", maxTransaction, txn.bytes)
+	}
+	txn.ops = append(txn.ops, op)
 	return nil
 }
 
@@ -233,7 +246,7 @@ func (txn *Txn) commit() error {
 			c.Index, c.Txn = index, &txn.id
 			index++
 		}
-		e.batch = append(e.batch, c)
+		e.add(c)
 	}
 	e.outcomes = append(e.outcomes, outcome{session: txn.id.Session, number: txn.id.Number, committed: true})
 	txn.end()

@@ -119,7 +119,24 @@ const entryOverhead = 256
 func (e *Entry) ConcernsDocument() bool { return e.Operation >= OpInsert && e.Operation <= OpDelete }
 
 func (e *Entry) size() int {
-	return entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated) + len(e.Further) + len(e.Before) + len(e.After)
+	size := entryOverhead + len(e.Key) + len(e.Doc) + len(e.Updated) + len(e.Further) + len(e.Before) + len(e.After)
+	for _, path := range e.Removed {
+		size += len(path)
+	}
+	return size
+}
+
+// Size is how many bytes a change takes, by estimate: never less than half of what
+// it takes in a record of the journal.
+func (c *Change) Size() int {
+	size := c.size() + len(c.Stored)
+	for _, listed := range c.Listed {
+		size += len(listed)
+	}
+	for _, name := range c.Names {
+		size += len(name)
+	}
+	return size
 }
 
 // HasPreImage tells changes of a document that was there before.
