@@ -135,7 +135,11 @@ func (c *Call) documents(ns oplog.Namespace, filter *match.Filter) (iter.Seq2[bs
 			return nil, err
 		}
 	}
-	docs, err := c.Server.Engine.View(c.Txn, ns).Documents(filter, nil, storage.Hint{})
+	view, err := c.View(ns)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := view.Documents(filter, nil, storage.Hint{})
 	if err != nil {
 		return nil, err
 	}

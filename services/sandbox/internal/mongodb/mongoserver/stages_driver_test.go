@@ -3,6 +3,7 @@ package mongoserver_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -52,6 +53,28 @@ func TestUnionWithAndGraphLookup_ReadOtherCollections(t *testing.T) {
 		if got := aggregated(t, staff, pipeline); got != want {
 			t.Errorf("%s: got %s, want %s", pipeline, got, want)
 		}
+	}
+}
+
+func TestForeignCollections_AreReadByTheReadConcernOfTheCommand(t *testing.T) {
+	t.Parallel()
+	h := startVersion(t, "4.4")
+	h.engine.SetPace(engine.Pace{JournalInterval: time.Hour})
+	ask(t, h.db, []answer{
+		{`{"create": "other"}`, `{"ok": 1.0}`},
+		{`{"insert": "c", "documents": [{"_id": 1}], "writeConcern": {"w": "majority"}}`, `{"n": 1}`},
+		{`{"insert": "other", "documents": [{"_id": 1}]}`, `{"n": 1}`},
+	})
+	for _, stage := range []string{
+		`{"$lookup": {"from": "other", "localField": "_id", "foreignField": "_id", "as": "of"}}`,
+		`{"$graphLookup": {"from": "other", "startWith": "$_id", "connectFromField": "_id", "connectToField": "_id", "as": "of"}}`,
+		`{"$unionWith": {"coll": "other", "pipeline": [{"$addFields": {"of": [{"_id": 1}]}}]}}, {"$match": {"of": {"$exists": true}}}`,
+	} {
+		const aggregate = `{"aggregate": "c", "pipeline": [%s, {"$unwind": "$of"}, {"$count": "n"}], "cursor": {}, "readConcern": {"level": %q}}`
+		ask(t, h.db, []answer{
+			{fmt.Sprintf(aggregate, stage, "local"), `{"cursor.firstBatch": [{"n": 1}]}`},
+			{fmt.Sprintf(aggregate, stage, "majority"), `{"cursor.firstBatch": []}`},
+		})
 	}
 }
 

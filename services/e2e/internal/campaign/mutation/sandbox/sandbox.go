@@ -63,6 +63,14 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestJournal_RecordsAreBounded"},
 		},
 		{
+			Name:    "sandbox: other collections are read by the read concern of the command",
+			File:    command + "/stages.go",
+			Cut:     "view, err := c.View(ns)",
+			With:    "view, err := c.Server.Engine.View(c.Txn, ns), error(nil)",
+			Package: server,
+			Tests:   []string{"TestForeignCollections_AreReadByTheReadConcernOfTheCommand"},
+		},
+		{
 			Name:    "sandbox: a document that comes back keeps later ones above its record",
 			File:    engine + "/restore.go",
 			Cut:     "e.lastRecord = max(e.lastRecord, id)",
