@@ -168,7 +168,11 @@ func (a *Store) Find(ns oplog.Namespace, filter bson.D) ([]bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	matching, err := a.engine.View(nil, ns).Documents(compiled, nil, storage.Hint{})
+	view, err := a.engine.View(nil, ns)
+	if err != nil {
+		return nil, err
+	}
+	matching, err := view.Documents(compiled, nil, storage.Hint{})
 	if err != nil {
 		return nil, err
 	}

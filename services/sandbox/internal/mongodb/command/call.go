@@ -277,17 +277,14 @@ func ErrTimedOut() error {
 // View takes a view of a collection. A majority read waits until all that it
 // shows is durable.
 func (c *Call) View(ns oplog.Namespace) (*engine.View, error) {
-	view := c.Server.Engine.View(c.Txn, ns)
-	if c.Generic.ReadConcern.majority() && c.Txn == nil {
-		if c.Generic.ReadConcern.Level != "majority" || c.Generic.ReadConcern.after != nil {
-			c.Server.Engine.Settle() // these wait for it
-		}
-		view = c.Server.Engine.MajorityView(ns)
-		if err := c.Server.Engine.Durable(); err != nil {
-			return nil, err
-		}
+	if !c.Generic.ReadConcern.majority() || c.Txn != nil {
+		return c.Server.Engine.View(c.Txn, ns)
 	}
-	return view, nil
+	if c.Generic.ReadConcern.Level != "majority" || c.Generic.ReadConcern.after != nil {
+		c.Server.Engine.Settle() // these wait for it
+	}
+	view := c.Server.Engine.MajorityView(ns)
+	return view, c.Server.Engine.Durable()
 }
 
 // majority reports that the command waits for a majority: but for 4.4 it does

@@ -68,8 +68,8 @@ func (txn *Txn) has(ns oplog.Namespace) bool {
 
 // create makes a collection that exists from the commit on.
 func (txn *Txn) create(coll *collection, c oplog.Change) error {
-	if txn.over {
-		return errNoTransaction(txn.id.Number)
+	if err := txn.goesOn(); err != nil {
+		return err
 	}
 	if txn.engine.collections[coll.ns] != nil {
 		return errConflict() // made by somebody else since the snapshot

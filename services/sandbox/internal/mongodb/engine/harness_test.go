@@ -66,7 +66,9 @@ func (e *Engine) mustInsert(t testing.TB, w Write, docs ...bson.Raw) {
 // contents are the documents of a collection, in natural order.
 func (e *Engine) contents(t testing.TB, txn *Txn, ns oplog.Namespace) []string {
 	t.Helper()
-	docs, err := e.View(txn, ns).Documents(filter(t), nil, storage.Hint{})
+	view, err := e.View(txn, ns)
+	must(t, err)
+	docs, err := view.Documents(filter(t), nil, storage.Hint{})
 	must(t, err)
 	var all []string
 	for {

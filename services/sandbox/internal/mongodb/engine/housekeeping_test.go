@@ -60,7 +60,9 @@ func TestHousekeeping_ExpiredDocumentsAreDeleted(t *testing.T) {
 
 func ids(t testing.TB, e *Engine) []string {
 	t.Helper()
-	docs, err := e.View(nil, things).Documents(filter(t), nil, storage.Hint{})
+	view, err := e.View(nil, things)
+	must(t, err)
+	docs, err := view.Documents(filter(t), nil, storage.Hint{})
 	must(t, err)
 	var all []string
 	for {

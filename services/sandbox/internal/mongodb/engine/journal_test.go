@@ -380,7 +380,9 @@ func TestJournal_RecordsAreBounded(t *testing.T) {
 			if j.largest > c.most || c.most > journal.MaxRecord/2 {
 				t.Errorf("got a record of %d bytes, want at most %d, and that at most half of the journal's bound", j.largest, c.most)
 			}
-			left, err := e.View(nil, things).Documents(filter(t, "changed", false), nil, storage.Hint{})
+			view, err := e.View(nil, things)
+			must(t, err)
+			left, err := view.Documents(filter(t, "changed", false), nil, storage.Hint{})
 			must(t, err)
 			if doc, err := left.Next(); err != nil || doc != nil && c.want == 0 {
 				t.Errorf("got a document of %d bytes and error %v, want all changed or gone", len(doc), err)

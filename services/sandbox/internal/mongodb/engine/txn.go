@@ -79,6 +79,15 @@ func (e *Engine) Open(id oplog.TxnID) *Txn {
 	return txn
 }
 
+// goesOn refuses a transaction that has ended: it has no collections any more. A nil
+// one is no transaction. It needs Engine.mu.
+func (txn *Txn) goesOn() error {
+	if txn != nil && txn.over {
+		return errNoTransaction(txn.id.Number)
+	}
+	return nil
+}
+
 // view gives the transaction's present state of a collection, nil for none.
 func (txn *Txn) view(ns oplog.Namespace) *storage.Table {
 	if own := txn.own[ns]; own != nil {
@@ -156,8 +165,8 @@ func (txn *Txn) log(op txnOp) error {
 // still refuses a write to a collection that has gone since the snapshot, or has
 // another name or other indexes: these could refuse what the commit stores.
 func (txn *Txn) still(t *target) error {
-	if txn.over {
-		return errNoTransaction(txn.id.Number)
+	if err := txn.goesOn(); err != nil {
+		return err
 	}
 	if t.own.made {
 		return nil
@@ -227,8 +236,8 @@ func (txn *Txn) Commit() error { return txn.engine.locked(txn.commit) }
 // commit needs Engine.mu.
 func (txn *Txn) commit() error {
 	e := txn.engine
-	if txn.over {
-		return errNoTransaction(txn.id.Number)
+	if err := txn.goesOn(); err != nil {
+		return err
 	}
 	var at oplog.Timestamp
 	if len(txn.ops) > 0 {

@@ -367,6 +367,34 @@ func TestTransaction_ATransactionConflictsWithARename(t *testing.T) {
 	}
 }
 
+// It may end by its age, or by its session's end, while a command runs in it.
+func TestTransaction_NoStatementOfATransactionThatHasEndedFindsNothing(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]func(e *Engine, txn *Txn) error{
+		"a read": func(e *Engine, txn *Txn) error {
+			_, err := e.View(txn, things)
+			return err
+		},
+		"an update": func(e *Engine, txn *Txn) error {
+			_, err := e.Update(t.Context(), Write{Txn: txn}, things, set(t, 1, "n", 1))
+			return err
+		},
+		"a removal": func(e *Engine, txn *Txn) error {
+			_, err := e.Delete(t.Context(), Write{Txn: txn}, things, Selection{Filter: filter(t, "_id", 1)})
+			return err
+		},
+	} {
+		e := New(Config{})
+		e.mustInsert(t, Write{}, doc(t, "_id", 1))
+		txn := begin(t, e, 1)
+		must(t, statement(e, txn))
+		e.AbortTransactions()
+		if got := code(statement(e, txn)); got != mongoerr.NoSuchTransaction {
+			t.Errorf("%s: got code %d, want NoSuchTransaction", name, got)
+		}
+	}
+}
+
 // A commit stores what the transaction has written without asking anew, so an index that the
 // transaction does not know must not refuse it then.
 func TestTransaction_ATransactionConflictsWithAChangeOfIndexes(t *testing.T) {

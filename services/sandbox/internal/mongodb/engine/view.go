@@ -16,17 +16,20 @@ import (
 type View struct{ table *storage.Table }
 
 // View takes a view of a collection, as a transaction sees it if txn is not
-// nil. A collection that is not there is empty.
-func (e *Engine) View(txn *Txn, ns oplog.Namespace) *View {
+// nil: it fails when that has ended. A collection that is not there is empty.
+func (e *Engine) View(txn *Txn, ns oplog.Namespace) (*View, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := txn.goesOn(); err != nil {
+		return nil, err
+	}
 	if txn != nil {
-		return &View{table: txn.view(ns)}
+		return &View{table: txn.view(ns)}, nil
 	}
 	if coll := e.collections[ns]; coll != nil {
-		return &View{table: coll.snapshot()}
+		return &View{table: coll.snapshot()}, nil
 	}
-	return &View{}
+	return &View{}, nil
 }
 
 // Exists reports whether there is a collection.

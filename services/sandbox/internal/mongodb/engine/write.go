@@ -120,6 +120,9 @@ func (e *Engine) Update(ctx context.Context, w Write, ns oplog.Namespace, u Upda
 	var result Result
 	var found *found
 	err := e.writeAs(ctx, w, func() error {
+		if err := w.Txn.goesOn(); err != nil {
+			return err
+		}
 		t := e.target(w, ns)
 		if found == nil || !u.Multi {
 			var err error
@@ -195,6 +198,9 @@ func (e *Engine) Delete(ctx context.Context, w Write, ns oplog.Namespace, s Sele
 	var result Result
 	var found *found
 	err := e.writeAs(ctx, w, func() error {
+		if err := w.Txn.goesOn(); err != nil {
+			return err
+		}
 		t := e.target(w, ns)
 		if err := t.cappedRemove(); err != nil {
 			return err
