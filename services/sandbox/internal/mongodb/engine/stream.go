@@ -61,6 +61,8 @@ type Stream struct {
 	ended      bool
 	// seen is the place of the last event or mark.
 	seen oplog.ResumeToken
+	// looked tells that events have present documents, which may not be durable.
+	looked bool
 }
 
 // Event is one event of a stream.
@@ -269,8 +271,19 @@ func (s *Stream) ends(e *oplog.Entry) bool {
 	}
 }
 
+// Durable returns when all that the events so far show is durable: they are
+// themselves, but not the present documents in them.
+func (s *Stream) Durable() error {
+	if !s.looked {
+		return nil
+	}
+	s.looked = false
+	return s.engine.Durable()
+}
+
 // lookup gives the present version of an event's document, nil if it is gone.
 func (s *Stream) lookup(e *oplog.Entry) bson.Raw {
+	s.looked = true
 	id, _ := bsonkit.Get(e.Key, "_id")
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()

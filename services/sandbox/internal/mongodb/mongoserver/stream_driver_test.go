@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,79 @@ func TestStream_AnEventTooLargeForAReplyEndsTheStream(t *testing.T) {
 	var failure mongo.CommandError
 	if err := stream.Err(); !errors.As(err, &failure) || failure.Code != 10334 {
 		t.Errorf("got %v, want code 10334", err)
+	}
+}
+
+// slowJournal keeps nothing. Once it is held, a commit waits until it is freed.
+type slowJournal struct {
+	engine.Journal
+	appended     atomic.Int64
+	held         atomic.Bool
+	waits, freed chan struct{}
+}
+
+func (j *slowJournal) Append([]byte) int64 { return j.appended.Add(1) }
+func (j *slowJournal) Logged() int64       { return 0 }
+
+func (j *slowJournal) Commit(int64) error {
+	if j.held.Load() {
+		j.waits <- struct{}{}
+		<-j.freed
+	}
+	return nil
+}
+
+// The present document may have changes whose events wait for the journal still.
+func TestStream_ALookupWaitsForTheJournal(t *testing.T) {
+	t.Parallel()
+	lookup := options.ChangeStream().SetFullDocument(options.UpdateLookup)
+	for name, next := range map[string]func(open *mongo.ChangeStream, coll *mongo.Collection) (*mongo.ChangeStream, error){
+		"by a getMore": func(open *mongo.ChangeStream, _ *mongo.Collection) (*mongo.ChangeStream, error) { return open, nil },
+		"by an aggregate": func(open *mongo.ChangeStream, coll *mongo.Collection) (*mongo.ChangeStream, error) {
+			return coll.Watch(t.Context(), mongo.Pipeline{}, lookup, options.ChangeStream().SetResumeAfter(open.ResumeToken()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := &slowJournal{waits: make(chan struct{}, 10), freed: make(chan struct{})}
+			e, err := engine.Recover(engine.Config{NoopInterval: time.Hour}, func(func([]byte) error) (engine.Journal, error) { return j, nil })
+			must(t, err)
+			h := startStoppable(t, e)
+			coll := h.connect(t).Database("test").Collection("things")
+			_, err = coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+			must(t, err)
+			open, err := coll.Watch(t.Context(), mongo.Pipeline{}, lookup)
+			must(t, err)
+			defer open.Close(context.Background())
+			update := func(n int) error {
+				_, err := coll.UpdateByID(t.Context(), 1, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: n}}}})
+				return err
+			}
+			must(t, update(1))
+			j.held.Store(true)
+			updated, shown := make(chan error, 1), make(chan error, 1)
+			go func() { updated <- update(2) }()
+			<-j.waits
+			event := ""
+			go func() {
+				stream, err := next(open, coll)
+				if err == nil && stream.Next(t.Context()) {
+					event = stream.Current.Lookup("fullDocument").String()
+				}
+				shown <- err
+			}()
+			select {
+			case <-j.waits:
+			case err := <-shown:
+				t.Errorf("got %s and error %v before the journal had it", event, err)
+				shown <- err
+			}
+			close(j.freed)
+			must(t, errors.Join(<-updated, <-shown))
+			if want := `{"_id": {"$numberInt":"1"},"n": {"$numberInt":"2"}}`; event != want {
+				t.Errorf("got %s, want %s", event, want)
+			}
+		})
 	}
 }
 

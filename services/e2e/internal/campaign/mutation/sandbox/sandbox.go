@@ -87,6 +87,22 @@ func clientGuards() []guard.Guard {
 			Tests:   []string{"TestTransaction_NoStatementOfATransactionThatHasEndedFindsNothing"},
 		},
 		{
+			Name:    "sandbox: a first batch with present documents waits for the journal",
+			File:    mongodb + "commands/data/changestream.go",
+			Cut:     "	if err := src.stream.Durable(); err != nil {\n		return err\n	}\n",
+			With:    "",
+			Package: server,
+			Tests:   []string{"TestStream_ALookupWaitsForTheJournal"},
+		},
+		{
+			Name:    "sandbox: a later batch with present documents waits for the journal",
+			File:    mongodb + "commands/data/changestream.go",
+			Cut:     "		if err := src.stream.Durable(); err != nil {\n			return true, err\n		}\n",
+			With:    "",
+			Package: server,
+			Tests:   []string{"TestStream_ALookupWaitsForTheJournal"},
+		},
+		{
 			Name:    "sandbox: a document that comes back keeps later ones above its record",
 			File:    engine + "/restore.go",
 			Cut:     "e.lastRecord = max(e.lastRecord, id)",

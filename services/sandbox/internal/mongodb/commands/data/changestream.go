@@ -106,6 +106,9 @@ func openStream(c *command.Call, r *command.Reply, cur *command.Cursor, src *str
 	if _, err := src.fill(r, size); err != nil {
 		return err
 	}
+	if err := src.stream.Durable(); err != nil {
+		return err
+	}
 	r.Close()
 	r.Document("postBatchResumeToken", src.place.Document())
 	if !src.over() {
@@ -134,6 +137,9 @@ func moreOfStream(ctx context.Context, c *command.Call, r *command.Reply, cur *c
 	for {
 		n, err := src.fill(r, m.batchSize)
 		if err != nil {
+			return true, err
+		}
+		if err := src.stream.Durable(); err != nil {
 			return true, err
 		}
 		if n > 0 {
