@@ -100,8 +100,10 @@ type Engine struct {
 	// compactAt is the size of the log at which it is compacted.
 	compactAt int64
 
-	// filling is the collection that restored documents belong to.
+	// filling is the collection that restored documents belong to; gap tells that
+	// entries may be lost before the next that is restored.
 	filling *collection
+	gap     bool
 
 	// grown asks for a compaction, broken ends Run: the journal has failed.
 	grown  chan struct{}

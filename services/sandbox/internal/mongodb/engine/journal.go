@@ -37,6 +37,9 @@ func Recover(config Config, open func(replay func(record []byte) error) (Journal
 // those with which a member becomes the primary.
 func (e *Engine) begin(j Journal) {
 	e.journal = j
+	if _, last := e.oplog.End(); last < e.clock {
+		e.oplog.Forgot(e.clock) // a salvage has lost the end of a picture's history
+	}
 	if e.end == 0 {
 		e.note("initiating set")
 	}

@@ -200,14 +200,14 @@ func TestJournal_AStreamResumesAfterARestart(t *testing.T) {
 	must(t, j.Close())
 }
 
-// salvageWithout damages the record of a snapshot that holds mark first, and salvages what is left.
-func salvageWithout(t *testing.T, dir, mark string) journal.Salvaged {
+// salvageWithout damages the record of a snapshot that holds mark, where find finds it, and salvages what is left.
+func salvageWithout(t *testing.T, dir, mark string, find func(content, mark []byte) int) journal.Salvaged {
 	t.Helper()
 	snapshots, err := filepath.Glob(filepath.Join(dir, "snapshot-*"))
 	must(t, err)
 	content, err := os.ReadFile(snapshots[0])
 	must(t, err)
-	content[bytes.Index(content, []byte(mark))] ^= 1
+	content[find(content, []byte(mark))] ^= 1
 	must(t, os.WriteFile(snapshots[0], content, 0o600))
 	done, err := journal.Salvage(dir, func() (journal.Take, error) { return Salvager(), nil })
 	must(t, err)
@@ -283,7 +283,7 @@ func TestJournal_ASalvagePutsNoDocumentIntoAnotherCollection(t *testing.T) {
 				t.Errorf("got %s before the damage, want %s", got, want)
 			}
 			must(t, j.Close())
-			done := salvageWithout(t, dir, c.damaged+"---")
+			done := salvageWithout(t, dir, c.damaged+"---", bytes.Index)
 			e, j = recovered(t, dir)
 			for ns, want := range map[oplog.Namespace]string{first: c.first, second: c.second, third: c.third} {
 				if got := e.ids(t, ns); got != want {
@@ -307,7 +307,7 @@ func TestJournal_ASalvageWithoutTheCountersOverwritesNothing(t *testing.T) {
 	e.mustInsert(t, Write{}, doc(t, "_id", 1), doc(t, "_id", 2), doc(t, "_id", 3))
 	must(t, e.compact())
 	must(t, j.Close())
-	salvageWithout(t, dir, mark)
+	salvageWithout(t, dir, mark, bytes.Index)
 
 	e, j = recovered(t, dir)
 	e.mustInsert(t, Write{}, doc(t, "_id", 4), doc(t, "_id", 5), doc(t, "_id", 6), doc(t, "_id", 7))
@@ -321,6 +321,81 @@ func TestJournal_ASalvageWithoutTheCountersOverwritesNothing(t *testing.T) {
 		t.Errorf("got %q after a restart, want %q", got, want)
 	}
 	must(t, j.Close())
+}
+
+// A stream that resumes gives all that came after its place, or none.
+func TestJournal_AStreamResumesOverNothingThatASalvageHasLost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		damaged       string
+		find          func(content, mark []byte) int
+		inTransaction bool
+		later, lost   int
+	}{
+		{"in the middle of the history", "text 4", bytes.Index, false, 0, 6},
+		{"within a transaction", "text 1", bytes.Index, true, 0, 6},
+		{"at the beginning of the history", "text 1", bytes.Index, false, 0, 3},
+		{"at the end of the history", "id 6", bytes.LastIndex, false, 0, 12},
+		{"before later changes", "id 6", bytes.LastIndex, false, 2, 12},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			e, j := recovered(t, dir)
+			must(t, e.CreateCollection(t.Context(), nil, things, CollectionOptions{}))
+			s := watch(t, e, StreamOptions{NS: things})
+			txn := begin(t, e, 1)
+			w := map[bool]Write{true: {Txn: txn}}[c.inTransaction]
+			for i := range 6 {
+				e.mustInsert(t, w, doc(t, "_id", fmt.Sprint("id ", i+1), "text", strings.Repeat(fmt.Sprint("text ", i+1), pictureRecord/15)))
+			}
+			must(t, txn.Commit())
+			for i := range 6 {
+				_, err := e.Delete(t.Context(), Write{}, things, Selection{Filter: filter(t, "_id", fmt.Sprint("id ", i+1))})
+				must(t, err)
+			}
+			must(t, e.compact())
+			for i := range c.later {
+				e.mustInsert(t, Write{}, doc(t, "_id", i))
+			}
+			events := tokens(t, s)
+			must(t, j.Close())
+			salvageWithout(t, dir, c.damaged, c.find)
+
+			e, j = recovered(t, dir)
+			e.mustInsert(t, Write{}, doc(t, "_id", "new"))
+			lost := 0
+			for i := range events {
+				resumed, err := e.Watch(StreamOptions{NS: things, Resume: &events[i]})
+				if err != nil {
+					lost++
+					continue
+				}
+				if got, want := len(tokens(t, resumed)), len(events)-i; got != want {
+					t.Errorf("got %d events after event %d of %d and a new one, want %d", got, i+1, len(events), want)
+				}
+			}
+			if lost != c.lost {
+				t.Errorf("got the history lost of %d events, want %d", lost, c.lost)
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
+// tokens are those of the events that are there.
+func tokens(t *testing.T, s *Stream) []oplog.ResumeToken {
+	t.Helper()
+	var all []oplog.ResumeToken
+	for {
+		event, err := s.Next()
+		must(t, err)
+		if event == nil {
+			return all
+		}
+		all = append(all, event.Token)
+	}
 }
 
 // A record that is larger than the journal's bound would end the engine.

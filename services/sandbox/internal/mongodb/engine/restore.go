@@ -24,17 +24,24 @@ func (e *Engine) restore(record []byte) error {
 
 // Salvager returns a state machine for journal.Salvage: what it keeps is what an
 // engine takes that is to begin. Documents at the beginning of a record are left
-// out where it is not known what collection they are of.
+// out where it is not known what collection they are of, and where entries of the
+// oplog may be lost the record is told to forget those before.
 func Salvager() func(record []byte, behind bool) (kept []byte, why error) {
 	e := newEngine(Config{})
 	return func(record []byte, behind bool) ([]byte, error) {
 		if behind {
-			e.filling = nil
+			e.filling, e.gap = nil, true
 		}
 		kept, why := e.withoutStrays(record)
+		gap := e.gap
 		if err := e.restore(kept); err != nil {
 			e.filling = nil
 			return nil, err
+		}
+		if gap && !e.gap {
+			w := &encoder{}
+			w.counters(counters{cut: e.oplog.Stats().Cut})
+			kept = append(w.buf, kept...)
 		}
 		return kept, why
 	}
@@ -122,8 +129,18 @@ func (s *restoration) item(r *decoder) error {
 	return r.err
 }
 
-// remember puts an entry into the oplog, and the clock forward to it.
+// remember puts an entry into the oplog, and the clock forward to it. Behind a gap
+// the oplog begins anew: with the entry, or behind the transaction that it is not the
+// first of.
 func (e *Engine) remember(entry oplog.Entry) {
+	if e.gap {
+		cut := entry.Time
+		if entry.Index == 0 {
+			cut--
+		}
+		e.oplog.Forgot(cut)
+		e.gap = false
+	}
 	e.clock = max(e.clock, entry.Time)
 	e.end = e.oplog.Append(entry)
 	e.oplog.Advance(e.end)

@@ -71,15 +71,20 @@ func (l *Log) trim() {
 		if int(l.next-l.first)-1 < l.maxEntries && l.bytes-size < l.maxBytes {
 			return
 		}
-		l.cut = oldest.Time
-		l.bytes -= size
-		*oldest = Entry{}
-		l.first++
-		if l.first-l.base == chunkEntries {
-			l.chunks[0] = nil
-			l.chunks = l.chunks[1:]
-			l.base = l.first
-		}
+		l.giveUp(oldest)
+	}
+}
+
+// giveUp forgets the oldest entry.
+func (l *Log) giveUp(oldest *Entry) {
+	l.cut = oldest.Time
+	l.bytes -= oldest.size()
+	*oldest = Entry{}
+	l.first++
+	if l.first-l.base == chunkEntries {
+		l.chunks[0] = nil
+		l.chunks = l.chunks[1:]
+		l.base = l.first
 	}
 }
 
@@ -192,11 +197,15 @@ func (l *Log) Passed(n uint64, enough int, covers func(*Entry) bool) (count int6
 	return count
 }
 
-// Forgot tells that entries up to a time were given up before these.
+// Forgot tells that entries up to a time are gone, and gives up what is left of
+// them.
 func (l *Log) Forgot(cut Timestamp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = cut
+	for l.first < l.next && l.at(l.first).Time <= cut {
+		l.giveUp(l.at(l.first))
+	}
+	l.cut = max(l.cut, cut)
 }
 
 // Stats describes the history that is kept.

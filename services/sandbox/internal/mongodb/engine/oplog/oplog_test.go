@@ -49,6 +49,29 @@ func TestOplog_OplogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
+func TestOplog_ATimeIsForgottenWithWhatIsLeftBeforeIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cut         Timestamp
+		kept        int
+		first, lost Timestamp
+	}{
+		{5, 2 * chunkEntries, 10, 5},
+		{10 * chunkEntries, chunkEntries, 10*chunkEntries + 10, 10 * chunkEntries},
+		{20*chunkEntries + 5, 0, 0, 20*chunkEntries + 5},
+	} {
+		l := filledOplog(1<<30, 2*chunkEntries)
+		l.Forgot(c.cut)
+		if got := l.Stats(); got.Entries != c.kept || got.Bytes != c.kept*entryOverhead || got.First != c.first || got.Cut != c.lost {
+			t.Errorf("without all up to %d: got %+v, want %d entries from %d, cut at %d", c.cut, got, c.kept, c.first, c.lost)
+		}
+		l.Append(entryAt(30 * chunkEntries))
+		if n, lost := l.Seek(30 * chunkEntries); lost || n != 2*chunkEntries {
+			t.Errorf("without all up to %d: got the next entry at %d and lost %t, want it at %d", c.cut, n, lost, 2*chunkEntries)
+		}
+	}
+}
+
 func TestOplog_OplogSeek(t *testing.T) {
 	t.Parallel()
 	// Entries at 10, 20, … 2000; those up to 1900 are gone.
