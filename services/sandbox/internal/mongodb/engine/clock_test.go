@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,5 +24,18 @@ func TestClock_ClusterTimeNeverFalls(t *testing.T) {
 	}
 	if want := oplog.NewTimestamp(1006, 1); last != want {
 		t.Errorf("got %v, want %v: a new second begins at increment 1", last, want)
+	}
+}
+
+// Entries of older journals have no clock of their own.
+func TestClock_AnOlderEntryWasMadeInItsSecond(t *testing.T) {
+	t.Parallel()
+	w := &encoder{}
+	w.entry(&oplog.Entry{Time: oplog.NewTimestamp(7, 1), Operation: oplog.OpNoop})
+	const clock = 3 // bytes from the end: what it has, the clock, no note
+	older := slices.Concat(w.buf[:len(w.buf)-clock], []byte{0, 0})
+	r := &decoder{rest: older}
+	if got := r.entry(); r.err != nil || len(r.rest) > 0 || got.Wall != 7000 {
+		t.Errorf("got clock %d, error %v and %d more bytes, want 7000 and neither", got.Wall, r.err, len(r.rest))
 	}
 }

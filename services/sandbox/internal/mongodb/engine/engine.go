@@ -76,9 +76,11 @@ type Engine struct {
 	// databases are those that have had a collection and were not dropped.
 	databases map[string]bool
 	// creating holds namespaces that an open transaction is making.
-	creating  map[oplog.Namespace]*Txn
-	open      map[*Txn]struct{}
+	creating map[oplog.Namespace]*Txn
+	open     map[*Txn]struct{}
+	// clock and wall are the cluster time of the last change, and the server's clock then.
 	clock     oplog.Timestamp
+	wall      int64
 	unsettled unsettled
 	// writes numbers every write to a record and change of indexes, lastRecord every
 	// record.
@@ -216,8 +218,9 @@ func (e *Engine) logChange(c oplog.Change) {
 	e.add(c)
 }
 
-// add puts a change into the batch. It needs mu.
+// add puts a change of the last tick into the batch. It needs mu.
 func (e *Engine) add(c oplog.Change) {
+	c.Wall = e.wall
 	e.batch = append(e.batch, c)
 	e.bytes += c.Size()
 }
@@ -231,7 +234,8 @@ var errDivided = errors.New("goes on in another batch")
 
 // tick gives the next cluster time. It needs mu.
 func (e *Engine) tick() oplog.Timestamp {
-	e.clock = e.clock.Next(e.config.Now())
+	now := e.config.Now()
+	e.clock, e.wall = e.clock.Next(now), now.UnixMilli()
 	return e.clock
 }
 

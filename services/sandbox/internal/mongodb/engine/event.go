@@ -94,7 +94,7 @@ func (s *Stream) appendEventHead(dst []byte, token oplog.ResumeToken, e *oplog.E
 		dst = bsoncore.AppendBinaryElement(dst, "collectionUUID", 4, e.UUID[:])
 	}
 	if s.options.WallTime {
-		dst = bsoncore.AppendDateTimeElement(dst, "wallTime", int64(e.Time.Seconds())*1000)
+		dst = bsoncore.AppendDateTimeElement(dst, "wallTime", e.Wall)
 	}
 	return dst
 }

@@ -23,6 +23,7 @@ const (
 const (
 	entryTxn     = 1
 	entryFurther = 2
+	entryWall    = 4 // always, but in older journals
 )
 
 func (w *encoder) change(c *oplog.Change) {
@@ -55,7 +56,7 @@ func (w *encoder) entry(e *oplog.Entry) {
 	w.texts(e.Removed)
 	w.bytes(e.Before)
 	w.bytes(e.After)
-	has := uint64(0)
+	has := uint64(entryWall)
 	if e.Txn != nil {
 		has |= entryTxn
 	}
@@ -70,6 +71,7 @@ func (w *encoder) entry(e *oplog.Entry) {
 	if e.Further != nil {
 		w.bytes(e.Further)
 	}
+	w.uint(uint64(e.Wall))
 	if e.Operation == oplog.OpRename {
 		w.namespace(e.To)
 		w.flag(e.DropTarget)
@@ -100,6 +102,9 @@ func (r *decoder) entry() oplog.Entry {
 	}
 	if has&entryFurther != 0 {
 		e.Further = r.document()
+	}
+	if e.Wall = int64(e.Time.Seconds()) * 1000; has&entryWall != 0 {
+		e.Wall = int64(r.uint())
 	}
 	if e.Operation == oplog.OpRename {
 		e.To = r.namespace()

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
+	"changerelay/services/sandbox/internal/journal"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/serverversion"
@@ -90,6 +91,36 @@ func TestVersion_DecidesTheFieldsOfEvents(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
+	}
+}
+
+func TestVersion_TheWallTimeOfAnEventHasMilliseconds(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 27, 20, 15, 1, 234_567_000, time.UTC)
+	dir := t.TempDir()
+	for life := range 2 { // the first event is from memory, then from the journal
+		var j *journal.Journal
+		e, err := engine.Recover(engine.Config{Now: func() time.Time { return at }}, func(replay func([]byte) error) (engine.Journal, error) {
+			var err error
+			j, _, err = journal.Open(dir, replay)
+			return j, err
+		})
+		must(t, err)
+		h := startStoppable(t, e)
+		h.db = h.connect(t).Database("test")
+		_, err = h.db.Collection("c").InsertOne(t.Context(), bson.D{})
+		must(t, err)
+		stream, err := h.db.Collection("c").Watch(t.Context(), mongo.Pipeline{},
+			options.ChangeStream().SetStartAtOperationTime(&bson.Timestamp{T: uint32(at.Unix()), I: 1}))
+		must(t, err)
+		if !stream.Next(t.Context()) {
+			t.Fatal(stream.Err())
+		}
+		if got, want := stream.Current.Lookup("wallTime").Time().UTC(), at.Truncate(time.Millisecond); !got.Equal(want) {
+			t.Errorf("in life %d: got %s, want %s", life+1, got, want)
+		}
+		h.stop()
+		must(t, j.Close())
 	}
 }
 

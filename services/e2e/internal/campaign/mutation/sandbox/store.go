@@ -126,6 +126,22 @@ func storeGuards() []guard.Guard {
 			Tests:   []string{"TestOplog_ATimeIsForgottenWithWhatIsLeftBeforeIt"},
 		},
 		{
+			Name:    "sandbox: a change has the clock's milliseconds",
+			File:    engine + "/event.go",
+			Cut:     "\"wallTime\", e.Wall)",
+			With:    "\"wallTime\", int64(e.Time.Seconds())*1000)",
+			Package: server,
+			Tests:   []string{"TestVersion_TheWallTimeOfAnEventHasMilliseconds"},
+		},
+		{
+			Name:    "sandbox: an entry of an older journal has no clock",
+			File:    engine + "/record.go",
+			Cut:     "has&entryWall != 0 {",
+			With:    "true {",
+			Package: engine,
+			Tests:   []string{"TestClock_AnOlderEntryWasMadeInItsSecond"},
+		},
+		{
 			Name:    "sandbox: a document that comes back keeps later ones above its record",
 			File:    engine + "/restore.go",
 			Cut:     "e.lastRecord = max(e.lastRecord, id)",

@@ -1,8 +1,6 @@
 package oplog
 
 import (
-	"time"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -55,7 +53,7 @@ func (e *Entry) document(term int64) bson.Raw {
 	at, dst := bsoncore.AppendDocumentStart(make([]byte, 0, documentOverhead+len(e.Doc)+len(e.Updated)))
 	dst = bsoncore.AppendTimestampElement(dst, "ts", e.Time.Seconds(), e.Time.Increment())
 	dst = bsoncore.AppendInt64Element(dst, "t", term)
-	dst = bsoncore.AppendTimeElement(dst, "wall", time.Unix(int64(e.Time.Seconds()), 0))
+	dst = bsoncore.AppendDateTimeElement(dst, "wall", e.Wall)
 	dst = bsoncore.AppendInt32Element(dst, "v", 2)
 	dst = bsoncore.AppendStringElement(dst, "op", e.letter())
 	ns := e.NS.String()

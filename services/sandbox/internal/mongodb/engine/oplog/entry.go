@@ -60,6 +60,8 @@ func (o Operation) String() string {
 // Entry is one change, as the oplog keeps it. Entries are never changed.
 type Entry struct {
 	Time Timestamp
+	// Wall is the server's clock at the change, in milliseconds since 1970.
+	Wall int64
 	// Index is the entry's place among those of its transaction, from 0. Only
 	// entries of one transaction share a Time.
 	Index     uint32
