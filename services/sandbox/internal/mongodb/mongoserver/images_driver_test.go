@@ -205,6 +205,13 @@ func TestImages_AStreamResumesAtAnEventOnlyAsItWasSplit(t *testing.T) {
 	if rest := watch(t, coll, split, lookups().SetStartAfter(large)); !rest.Next(t.Context()) || rest.Current.Lookup("splitEvent", "fragment").AsInt64() != 1 {
 		t.Errorf("got %s, %v, want the next event", rest.Current.Lookup("splitEvent"), rest.Err())
 	}
+	set(text("d", 10<<20))
+	for range 4 { // those of the last change but one, and all but the last
+		next()
+	}
+	third := next()
+	set(text("e", 1))
+	refused(third, "produced a different split")
 }
 
 // document_source_lookup_change_pre_image.cpp at the time of 4.4.
