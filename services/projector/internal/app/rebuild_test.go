@@ -545,8 +545,9 @@ func TestRebuild_OfAHaltedAggregateWaits(t *testing.T) {
 	r.awaitSees(t, "orders", "h", "1 1 [1]")
 	done := r.begin(t, "--grace", "0s")
 	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
-	send(t, r.topic, event("h", 2, "Happened", `{"n":"x"}`))
-	send(t, r.topic, again(2, happens("h", 1, 3))...)
+	refused := event("h", 2, "Happened", `{"n":"x"}`)
+	send(t, r.topic, refused)
+	send(t, r.topic, again(2, []contract.Event{happens("h", 1)[0], refused, happens("h", 3)[0]})...)
 	send(t, r.topic, happens("h", 3)...)
 	until(t, "the aggregate is halted", func() bool {
 		n, err := r.db.Collection("parked_messages").EstimatedDocumentCount(t.Context())

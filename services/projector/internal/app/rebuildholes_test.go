@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"changerelay/pkg/contract"
 )
 
 // An event that one resend leaves out is not applied when the next one has it: by then the
@@ -50,4 +52,82 @@ func TestRebuild_AHoleThatAResendHasLeftIsFilledByNoLaterOne(t *testing.T) {
 		t.Fatalf("begun again: got %v after %v", o.err, o.lines)
 	}
 	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+}
+
+// What was resent and was lost on its way leaves a hole that no position shows, whatever is
+// done with the dead letter: the new version is past it.
+func TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed(t *testing.T) {
+	r := newRebuilding(t, "rebuild-lostway")
+	send(t, r.topic, happens("a", 1, 2, 3, 4)...)
+	r.awaitSees(t, "orders", "a", "4 10 [1 2 3 4]")
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	r.stop()
+	send(t, r.topic, again(2, happens("a", 3))...)
+	deadLetter(t, r.topic, "a")
+	send(t, r.topic, again(2, happens("a", 1, 2, 4))...)
+	r.stop = keep(t, r.cfg, r.projections)
+	r.awaitSees(t, "orders_v2", "a", "3 7 [1 2 4]")
+	r.says(t, 2, "done")
+	o := ends(t, done)
+	stopsFor(t, o, "1 messages of 1 aggregates are dead-lettered")
+	stopsFor(t, o, `1 of them were resent for "orders_v2"`)
+	const cancels = "end the rebuild with projector rebuild --cancel, and begin again"
+	lines, err := runCommand(t, "dlq", "redrive", "--all")
+	if err == nil || lines[0]["fate"] != "refused" || !strings.Contains(fmt.Sprint(lines[0]["reason"]), cancels) {
+		t.Errorf("redrive: got %v and %v, want it refused, and what to do", lines, err)
+	}
+	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil {
+		t.Fatalf("discard: got %v and %v", lines, err)
+	}
+	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), `version 2 lacks events between those that were resent of 1 aggregates: "a"; `)
+	if lines, err := runCommand(t, "incomplete", "list"); err != nil || len(lines) != 1 ||
+		fmt.Sprint(lines[0]["aggregate"], lines[0]["begins_at"], lines[0]["first_missing"]) != fmt.Sprint("a", sequence("a", 1), sequence("a", 3)) {
+		t.Errorf("list: got %v and %v, want the aggregate, and what it lacks", lines, err)
+	}
+	r.cancels(t)
+	if lines, err := runCommand(t, "incomplete", "list"); err != nil || len(lines) != 0 {
+		t.Errorf("list, without the version: got %v and %v, want nothing", lines, err)
+	}
+}
+
+func sequence(aggregate string, version int64) contract.Sequence {
+	return happens(aggregate, version)[0].Sequence
+}
+
+// Where the source has a hole, an operator says so, and readers are switched.
+func TestRebuild_AHoleThatIsAcceptedIsNone(t *testing.T) {
+	r := newRebuilding(t, "rebuild-putback")
+	send(t, r.topic, happens("a", 1, 3)...)
+	send(t, r.topic, happens("b", 1, 2, 3)...)
+	r.awaitSees(t, "orders", "a", "2 4 [1 3]")
+	r.awaitSees(t, "orders", "b", "3 6 [1 2 3]")
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1, 3))...)
+	// What the version has not passed goes back into it, and into nothing else.
+	r.stop()
+	send(t, r.topic, again(2, happens("b", 2))...)
+	deadLetter(t, r.topic, "b")
+	send(t, r.topic, again(2, happens("b", 1))...)
+	r.stop = keep(t, r.cfg, r.projections)
+	r.awaitSees(t, "orders_v2", "a", "2 4 [1 3]")
+	r.awaitSees(t, "orders_v2", "b", "1 1 [1]")
+	if lines, err := runCommand(t, "dlq", "redrive", "--all"); err != nil {
+		t.Errorf("redrive: got %v and %v, want it put back", lines, err)
+	}
+	r.awaitSees(t, "orders_v2", "b", "2 3 [1 2]")
+	send(t, r.topic, again(2, happens("b", 3))...)
+	r.awaitSees(t, "orders_v2", "b", "3 6 [1 2 3]")
+	r.awaitSees(t, "orders", "b", "3 6 [1 2 3]")
+	r.nothingHalted(t)
+	r.says(t, 2, "done")
+	stopsFor(t, ends(t, done), `of 1 aggregates: "a"; `)
+	if lines, err := runCommand(t, "incomplete", "accept", "--all"); err != nil || len(lines) != 1 {
+		t.Errorf("accept: got %v and %v, want the aggregate", lines, err)
+	}
+	if o := ends(t, r.begin(t, "--grace", "0s")); o.err != nil {
+		t.Errorf("accepted: got %v after %v", o.err, o.lines)
+	}
+	r.awaitSees(t, "orders", "a", "2 4 [1 3]")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"changerelay/services/projector/internal/config"
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/rebuild"
 	"changerelay/services/projector/internal/servicebus"
 	"changerelay/services/projector/internal/watch"
 )
@@ -40,8 +42,13 @@ func (s *scope) holes(ctx context.Context, comes ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	records, err := s.store.Rebuilds(ctx) // a rebuild may have begun since the scope was made
+	if err != nil {
+		return nil, err
+	}
+	filling := rebuild.Filled(s.cfg.Group, records, s.declared, s.store.Writes)
 	for i, feed := range feeds {
-		found := deadEvents(ctx, feed, comes)
+		found := deadEvents(ctx, feed, comes, filling)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -62,8 +69,9 @@ func (s *scope) holes(ctx context.Context, comes ...string) ([]string, error) {
 type foundDead struct {
 	letters    int
 	aggregates map[string]bool
-	comes      []string // reasons of those that do not count
-	unseen     error    // why it cannot be looked at
+	resent     map[string]int // how many were resent for each version that is filled
+	comes      []string       // reasons of those that do not count
+	unseen     error          // why it cannot be looked at
 }
 
 // reason is what that says against a version, "" for nothing.
@@ -73,14 +81,19 @@ func (f *foundDead) reason(feed readmodel.Feed) string {
 	case f.unseen != nil:
 		return fmt.Sprintf("the dead letters of %s cannot be looked at, so nobody knows what is missing: %s", of, strings.Join(strings.Fields(f.unseen.Error()), " "))
 	case f.letters > 0:
-		return fmt.Sprintf("%d messages of %d aggregates are dead-lettered in %s: see projector dlq list and redrive", f.letters, len(f.aggregates), of)
+		reasons := []string{fmt.Sprintf("%d messages of %d aggregates are dead-lettered in %s: see projector dlq list and redrive", f.letters, len(f.aggregates), of)}
+		for _, version := range slices.Sorted(maps.Keys(f.resent)) {
+			reasons = append(reasons, fmt.Sprintf("%d of them were resent for %q, which takes them from nothing else: what redrive refuses it has gone past, and has only from a rebuild that begins again, after --cancel", f.resent[version], version))
+		}
+		return strings.Join(reasons, "; ")
 	}
 	return ""
 }
 
 // add counts a dead letter. One that the projector has found to be no event is
-// none; of what cannot be placed, the session is taken for the aggregate.
-func (f *foundDead) add(d servicebus.DeadLetter) {
+// none; of what cannot be placed, the session is taken for the aggregate. fills is the
+// version for which it was resent, "" for none that is filled.
+func (f *foundDead) add(d servicebus.DeadLetter, fills string) {
 	if d.Reason == delivery.ReasonForeign {
 		return
 	}
@@ -88,6 +101,9 @@ func (f *foundDead) add(d servicebus.DeadLetter) {
 		return
 	}
 	f.letters++
+	if fills != "" {
+		f.resent[fills]++
+	}
 	aggregate := d.SessionID
 	if event, placed := contract.Place(d.Message.Message); placed {
 		aggregate = event.AggregateID
@@ -96,17 +112,17 @@ func (f *foundDead) add(d servicebus.DeadLetter) {
 }
 
 // deadEvents looks for dead letters that are events, in a subscription of the
-// environment's namespace.
-func deadEvents(ctx context.Context, feed readmodel.Feed, comes []string) *foundDead {
+// environment's namespace. filling is nil where nobody asks for which version they are.
+func deadEvents(ctx context.Context, feed readmodel.Feed, comes []string, filling delivery.Filling) *foundDead {
 	ctx, cancel := context.WithTimeout(ctx, watch.DeadTime)
 	defer cancel()
-	found := &foundDead{aggregates: map[string]bool{}, comes: comes}
+	found := &foundDead{aggregates: map[string]bool{}, resent: map[string]int{}, comes: comes}
 	cfg, err := config.LoadBus()
 	if err == nil {
 		cfg.Topic, cfg.Subscription = feed.Topic, feed.Subscription
 		err = cfg.ReachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
 			return letters.Peek(ctx, func(d servicebus.DeadLetter) error {
-				found.add(d)
+				found.add(d, delivery.Fills(contract.ResendOf(d.Message.Message), filling))
 				return nil
 			})
 		})

@@ -156,7 +156,7 @@ func (v *GroupView) warn() {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d events were skipped, and documents lack them: see projector skipped list", v.SkippedEvents))
 	}
 	if v.Incomplete > 0 {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%d aggregates lack what was resent of them, since they had begun here later: see projector incomplete list", v.Incomplete))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d aggregates lack what was resent of them, since they had begun here later or it was lost on its way: see projector incomplete list", v.Incomplete))
 	}
 	switch {
 	case v.HaltedAggregates > 0:

@@ -189,17 +189,23 @@ func (s *scope) begins(ctx context.Context, version *projection.Version, from in
 				version.Number, atMost(len(late)), from, firstOf(begun), delivery.Rebuild))
 		}
 	}
-	var lacking []string
-	n := 0
+	var lacking, within []string
 	err = s.store.Lacks(ctx, version.Account(), func(l readmodel.Lack) error {
-		if n++; n <= mostNamed {
+		if l.Within {
+			within = append(within, l.Aggregate)
+		} else {
 			lacking = append(lacking, l.Aggregate)
 		}
 		return nil
 	})
-	if n > 0 {
+	if len(lacking) > 0 {
 		reasons = append(reasons, fmt.Sprintf("version %d lacks what was resent of %d aggregates, which had begun later: %s; see projector incomplete list; --force switches all the same",
-			version.Number, n, firstOf(lacking)))
+			version.Number, len(lacking), firstOf(lacking)))
+	}
+	if len(within) > 0 {
+		reasons = append(reasons, fmt.Sprintf("version %d lacks events between those that were resent of %d aggregates: %s; where the source has them, they were lost on their way, such as in the dead letters, "+
+			"and the version takes them from no later resend: end the rebuild with --cancel, and begin again; where the source has none either: projector incomplete list and accept; --force switches all the same",
+			version.Number, len(within), firstOf(within)))
 	}
 	return reasons, err
 }

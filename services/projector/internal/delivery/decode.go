@@ -30,7 +30,7 @@ func (d *decoder) take(_ context.Context, b *batch) {
 		it := &b.items[i]
 		it.decode(it.message.Message)
 		if it.event != nil {
-			it.fills = fills(contract.ResendOf(it.message.Message), d.filling)
+			it.fills = Fills(contract.ResendOf(it.message.Message), d.filling)
 		}
 		if it.change != nil {
 			it.change.Fills = it.fills

@@ -125,6 +125,9 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
 	}
+	if Fills(l.Event.Resend, p.Gaps.Filling) != "" {
+		return p.judgeFilling(ctx, l, change, writes)
+	}
 	var lackedBy []string
 	if l.Reason == ReasonNotApplied {
 		if lackedBy, err = p.ParkedMessages.SkippedBy(ctx, &l.Event); err != nil {
@@ -148,6 +151,33 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 		return Return{l, ReturnApplied, ""}, nil
 	}
 	return Return{l, ReturnParked, ""}, nil
+}
+
+// judgeFilling is Judge of a message that was resent for a version which is filled. That one
+// alone lacks it, and takes it while it has nothing later. It has no other way to it.
+func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projection.Change, writes []projection.Write) (Return, error) {
+	writes, err := begin(p.Gaps.Filling).Of(ctx, &change.Event, writes)
+	if err != nil {
+		return Return{}, err
+	}
+	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, nil)
+	switch {
+	case err != nil:
+		return Return{}, err
+	case other != "":
+		return Return{l, ReturnRefused, other}, nil
+	case beyond != "":
+		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it without it. No later resend brings it there: "+
+			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", Fills(l.Event.Resend, p.Gaps.Filling))}, nil
+	case stored == len(writes) && stored > 0:
+		return Return{l, ReturnApplied, ""}, nil
+	}
+	// In its place the live event may be parked, which has the same key.
+	parked, err := p.ParkedMessages.IsParked(ctx, &l.Event)
+	if parked {
+		return Return{l, ReturnRefused, "the event itself is parked, and goes first: projector parked list and redrive"}, err
+	}
+	return Return{l, ReturnParked, ""}, err
 }
 
 // Rebuild is the way back to a read model that has every event.

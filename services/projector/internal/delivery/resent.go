@@ -31,11 +31,11 @@ func (h *hold) forUs(m *session.Message) bool {
 
 // meant tells whether what belongs to a resend is for a group, or fills a version.
 func meant(of contract.Resend, group string, f Filling) bool {
-	return of.For(group) || fills(of, f) != ""
+	return of.For(group) || Fills(of, f) != ""
 }
 
-// fills is the name of the version that a resend fills; "" where it fills none.
-func fills(of contract.Resend, f Filling) string {
+// Fills is the name of the version that a resend fills; "" where it fills none.
+func Fills(of contract.Resend, f Filling) string {
 	if f == nil {
 		return ""
 	}

@@ -82,7 +82,7 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 		f.add(true, Fault, "restore the collection, or build another version of its projection; then remove the note: docs/operations.md", "shows less than was applied: %s", emptied)
 	}
 	f.add(d.Incomplete > 0, Fault, "look at projector incomplete list; build another version of the projection from the beginning of the source, or accept it: docs/operations.md",
-		"lacks what was resent of %d aggregates, which had begun here later", d.Incomplete)
+		"lacks what was resent of %d aggregates, which had begun here later or for which it was lost on its way", d.Incomplete)
 	for _, view := range slices.Sorted(maps.Keys(d.Blind)) {
 		on := d.Blind[view]
 		f.add(on == "", Warning, "run projector setup with a role that may create views", "has no view %q: readers see nothing", view)

@@ -152,6 +152,9 @@ type Write struct {
 	Complete func(document bson.Raw) (Write, error)
 	// Event is the event that the write comes from, without its data.
 	Event *contract.Event
+	// Lacks is the sequence of the event before, where a version that is filled takes the
+	// event without having had that one; "" where it has, or nobody knows.
+	Lacks contract.Sequence
 	// By names the hold of a session under which the write is made, where it is
 	// made under one. It decides nothing, and is kept for whoever asks later.
 	By string

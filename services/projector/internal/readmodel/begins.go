@@ -97,8 +97,9 @@ func lacked(w *projection.Write, first contract.Sequence) string {
 }
 
 // Lack is an aggregate that began in a projection later than its first events. Resent
-// ones from before that beginning came, which the projection had never been given. It is a
-// document of applied_positions.
+// ones from before that beginning came, which the projection had never been given. Or it is
+// one of a version that was filled, and that went on with what was resent behind a hole. It
+// is a document of applied_positions.
 type Lack struct {
 	Key lackKey `bson:"_id" json:"-"`
 	// Projection and Aggregate are those of the key.
@@ -112,12 +113,16 @@ type Lack struct {
 	First   contract.Sequence `bson:"-" json:"begins_at"`
 	Missing contract.Sequence `bson:"missing" json:"first_missing"`
 	Latest  contract.Sequence `bson:"latest" json:"last_missing"`
+	// Within tells that there are holes behind where it begins. A hole begins with Missing,
+	// or before that.
+	Within bool `bson:"within,omitempty" json:"within,omitempty"`
 	// Deleted is that of an event among them which deletes the document: those before it
 	// are not missed.
 	Deleted contract.Sequence `bson:"deleted,omitempty" json:"-"`
 	Resend  string            `bson:"resend" json:"resend"`
 	At      time.Time         `bson:"at" json:"at"`
-	// Accepted is where the aggregate began when an operator let that be.
+	// Accepted is where the aggregate began when an operator let that be, or up to where
+	// holes were accepted.
 	Accepted contract.Sequence `bson:"accepted,omitempty" json:"-"`
 }
 
@@ -145,14 +150,10 @@ func (s *Writes) noteLacks(ctx context.Context, lacking []*projection.Write) err
 		if discarded {
 			continue
 		}
-		collection := w.Collection
-		if w.Keyed {
-			collection = ""
-		}
 		note := bson.D{
 			{Key: "$min", Value: bson.D{{Key: "missing", Value: w.Event.Sequence}}},
 			{Key: "$max", Value: bson.D{{Key: "latest", Value: w.Event.Sequence}}},
-			{Key: "$set", Value: bson.D{{Key: "collection", Value: collection}, {Key: "resend", Value: w.Event.Resend.ID}, {Key: "at", Value: time.Now()}}},
+			{Key: "$set", Value: bson.D{{Key: "collection", Value: ownCollection(w)}, {Key: "resend", Value: w.Event.Resend.ID}, {Key: "at", Value: time.Now()}}},
 		}
 		if w.Delete { // what came before it is gone from the source's state, too
 			note = bson.D{{Key: "$max", Value: bson.D{{Key: "deleted", Value: w.Event.Sequence}}}}
@@ -165,6 +166,15 @@ func (s *Writes) noteLacks(ctx context.Context, lacking []*projection.Write) err
 	return nil
 }
 
+// ownCollection is where the document of a write's aggregate is, "" where its position is in
+// the ledger.
+func ownCollection(w *projection.Write) string {
+	if w.Keyed {
+		return ""
+	}
+	return w.Collection
+}
+
 // lacksAtOnce is how many notes are compared with positions at once.
 const lacksAtOnce = 200
 
@@ -172,14 +182,7 @@ const lacksAtOnce = 200
 // projection and aggregate: of one projection, as the ledger has its name, or of all
 // where it is "". One that has begun anew since lacks nothing, nor one that was deleted.
 func (s *Store) Lacks(ctx context.Context, of string, each func(Lack) error) error {
-	from, to := any(of), any(of+"\x00")
-	if of == "" {
-		from, to = "", bson.MaxKey{}
-	}
-	cursor, err := s.own(projection.Positions).Find(ctx, bson.D{{Key: "_id", Value: bson.D{
-		{Key: "$gte", Value: bson.D{{Key: "note", Value: notedLack}, {Key: "account", Value: from}}},
-		{Key: "$lt", Value: bson.D{{Key: "note", Value: notedLack}, {Key: "account", Value: to}}},
-	}}}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetBatchSize(lacksAtOnce))
+	cursor, err := s.own(projection.Positions).Find(ctx, lacksOf(of), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetBatchSize(lacksAtOnce))
 	if err != nil {
 		return fmt.Errorf("read in %q what is lacking: %w", projection.Positions, err)
 	}
@@ -206,6 +209,18 @@ func (s *Store) Lacks(ctx context.Context, of string, each func(Lack) error) err
 	return nil
 }
 
+// lacksOf finds the notes of a projection, or of all where it is "".
+func lacksOf(name string) bson.D {
+	from, to := any(name), any(name+"\x00")
+	if name == "" {
+		from, to = "", bson.MaxKey{}
+	}
+	return bson.D{{Key: "_id", Value: bson.D{
+		{Key: "$gte", Value: bson.D{{Key: "note", Value: notedLack}, {Key: "account", Value: from}}},
+		{Key: "$lt", Value: bson.D{{Key: "note", Value: notedLack}, {Key: "account", Value: to}}},
+	}}}
+}
+
 // still calls each for those that lack something as their positions are now.
 func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) error {
 	byCollection := map[string]bson.A{}
@@ -221,7 +236,7 @@ func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) e
 	}
 	for _, l := range page {
 		l.Projection, l.Aggregate, l.First = l.Key.Account, l.Key.Aggregate, firsts[l.at()]
-		if l.First <= l.Missing || l.Latest <= l.Deleted || l.Accepted != "" && l.First <= l.Accepted {
+		if !l.Within && l.First <= l.Missing || l.Latest <= l.Deleted || l.Accepted != "" && l.upTo() <= l.Accepted {
 			continue
 		}
 		if err := each(l); err != nil {
@@ -229,6 +244,14 @@ func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) e
 		}
 	}
 	return nil
+}
+
+// upTo is up to where the aggregate is known to lack something.
+func (l *Lack) upTo() contract.Sequence {
+	if l.Within {
+		return max(l.First, l.Latest)
+	}
+	return l.First
 }
 
 // positionAt is where a position is: in a document of a collection, or in the ledger.
@@ -289,9 +312,9 @@ func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, firs
 	return cursor.Err()
 }
 
-// AcceptLack lets an aggregate begin where it does.
+// AcceptLack lets an aggregate begin where it does, and have the holes that it has.
 func (s *Store) AcceptLack(ctx context.Context, l *Lack) error {
-	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.Key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "accepted", Value: l.First}}}})
+	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.Key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "accepted", Value: l.upTo()}}}})
 	if err != nil {
 		return fmt.Errorf("note in %q that aggregate %q may begin at %s: %w", projection.Positions, l.Aggregate, l.First, err)
 	}

@@ -237,6 +237,14 @@ func (s *Store) Drop(ctx context.Context, v *projection.Version) error {
 	if err := s.Skipped.ForgetOf(ctx, v.Account()); err != nil {
 		return err
 	}
+	lacks := s.own(projection.Positions)
+	err = s.pages(ctx, lacks.Name(), lacksOf(v.Account()), func(page bson.D) (enough bool, err error) {
+		_, err = lacks.DeleteMany(ctx, page)
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("remove what %q is noted to lack: %w", v.Account(), err)
+	}
 	keys := bson.A{v.Collection(), emptiedKey(v.Collection()), accountKey(v.Account()), shapeKey(v.Account(), v.Collection())}
 	if _, err := s.db.Collection(projection.Owners).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: keys}}}}); err != nil {
 		return fmt.Errorf("remove what is noted of %q: %w", v.Collection(), err)

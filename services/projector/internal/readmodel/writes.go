@@ -57,6 +57,9 @@ func (s *Writes) Write(ctx context.Context, writes []projection.Write) ([]delive
 }
 
 func (s *Writes) write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	if err := s.noteHoles(ctx, writes); err != nil {
+		return nil, err
+	}
 	outcomes, all := make([]delivery.Outcome, len(writes)), make([]int, len(writes))
 	for i := range all {
 		all[i] = i

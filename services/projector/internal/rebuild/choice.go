@@ -92,7 +92,13 @@ func (c *choice) Of(ctx context.Context, e *contract.Event, writes []projection.
 		return nil, err
 	}
 	c.reached[only.next.Account()] = max(reached, e.Sequence)
-	return of(writes, &only.next, true), nil
+	writes = of(writes, &only.next, true)
+	if last := before(e); reached != "" && reached < last {
+		for i := range writes {
+			writes[i].Lacks = last
+		}
+	}
+	return writes, nil
 }
 
 // live leaves out what versions do not take yet.
@@ -128,7 +134,7 @@ func (c *choice) takes(ctx context.Context, f *filled, e *contract.Event) (bool,
 	return takes, nil
 }
 
-// before is the sequence of the event before a live one, "" where that is not known.
+// before is the sequence of the event before another, "" where that is not known.
 func before(e *contract.Event) contract.Sequence {
 	if !e.Version.Known {
 		return ""

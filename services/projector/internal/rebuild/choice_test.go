@@ -74,7 +74,8 @@ func TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore(t *testing.T) {
 		next, current contract.Sequence
 		following     bool
 		steps         []step
-		// want are the versions of which each event is stored: c the current, n the next.
+		// want are the versions of which each event is stored: c the current, n the next, and
+		// n! over a hole.
 		want string
 	}{
 		{name: "what is resent goes to the next version alone", current: sequence(3), steps: []step{resent(1), resent(2)}, want: "n n"},
@@ -88,11 +89,12 @@ func TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore(t *testing.T) {
 		{name: "version 1 of an aggregate that has a version 0", current: sequence(0), steps: []step{live(1)}, want: "c"},
 		{name: "an aggregate whose live document is lost", steps: []step{live(4)}, want: "c"},
 		{name: "a hole, while it is filled", next: sequence(3), current: sequence(3), steps: []step{live(5), live(6)}, want: "c c"},
-		{name: "a hole that is resent", next: sequence(3), current: sequence(5), steps: []step{resent(5), live(6)}, want: "n cn"},
+		{name: "a hole that is resent", next: sequence(3), current: sequence(5), steps: []step{resent(5), live(6)}, want: "n! cn"},
+		{name: "what is resent again", next: sequence(3), current: sequence(3), steps: []step{resent(1), resent(4)}, want: "n n"},
 		{name: "a hole, once it follows", next: sequence(3), current: sequence(3), following: true, steps: []step{live(5), live(7)}, want: "cn cn"},
 		{name: "behind, although it follows", next: sequence(3), current: sequence(4), following: true, steps: []step{live(5), live(6)}, want: "c c"},
-		{name: "behind, and completed while it follows", next: sequence(3), current: sequence(5), following: true, steps: []step{live(6), resent(5), resent(6), live(7)}, want: "c n n cn"},
-		{name: "what was passed by is missing until it is resent", next: sequence(3), current: sequence(4), following: true, steps: []step{live(6), resent(4), live(7), resent(6), resent(7), live(9)}, want: "c n c n n cn"},
+		{name: "behind, and completed while it follows", next: sequence(3), current: sequence(5), following: true, steps: []step{live(6), resent(5), resent(6), live(7)}, want: "c n! n cn"},
+		{name: "what was passed by is missing until it is resent", next: sequence(3), current: sequence(4), following: true, steps: []step{live(6), resent(4), live(7), resent(6), resent(7), live(9)}, want: "c n c n! n cn"},
 		{name: "an aggregate that begins with another version, once it follows", following: true, steps: []step{live(7), live(8)}, want: "cn cn"},
 		{name: "without versions, what comes before the state that is resent", current: sequence(-3), steps: []step{live(-4), resent(-6), live(-7)}, want: "c n cn"},
 	} {
@@ -111,6 +113,9 @@ func TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore(t *testing.T) {
 				to := ""
 				for i := range chosen {
 					to += map[string]string{"orders_v1": "c", "orders_v2": "n"}[chosen[i].Projection]
+					if chosen[i].Lacks != "" {
+						to += "!"
+					}
 				}
 				got = append(got, to)
 			}

@@ -48,7 +48,8 @@
 // first one up to some event, with none missing in between. So
 //
 //   - it takes resent events in order: a resend begins with the aggregate's first event,
-//     and leaves none out;
+//     and leaves none out. Where one has not come, the next one goes over a hole, which is
+//     noted, and which nothing fills;
 //   - it takes a live event where it has the version before. It passes by one that is
 //     ahead, which is completed: the resend brings it again before any later live event
 //     that directly follows;

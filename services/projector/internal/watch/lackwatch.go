@@ -34,7 +34,7 @@ func (w *LackWatch) Look(ctx context.Context, store *readmodel.Store) error {
 	if before := w.last.Swap(n + 1); n > max(before-1, 0) {
 		w.Log.Error().Int64("aggregates", n).Str("projection", first.Projection).Str("aggregate_id", first.Aggregate).
 			Str("begins_at", string(first.First)).Str("first_missing", string(first.Missing)).
-			Msg("events were resent of aggregates that had begun here later, and cannot be applied any more: see projector incomplete list")
+			Msg("events of aggregates are missing that were resent after the aggregates had begun here, or were lost on their way, and cannot be applied any more: see projector incomplete list")
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (w *LackWatch) Aggregates() *int64 {
 }
 
 var incompleteDesc = prometheus.NewDesc("projector_incomplete_aggregates",
-	"Aggregates that lack what was resent of them, since they began here later, by projection; every replica says the same; absent until known.", nil, nil)
+	"Aggregates that lack what was resent of them, since they began here later or it was lost on its way, by projection; every replica says the same; absent until known.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (w *LackWatch) Describe(ch chan<- *prometheus.Desc) { ch <- incompleteDesc }

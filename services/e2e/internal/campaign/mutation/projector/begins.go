@@ -83,8 +83,8 @@ func beginningGuards() []guard.Guard {
 		{
 			Name:    "beginning: an aggregate that has begun anew lacks nothing",
 			File:    readmodel + "/begins.go",
-			Cut:     "if l.First <= l.Missing ||",
-			With:    "if l.First == \"\" ||",
+			Cut:     "!l.Within && l.First <= l.Missing ||",
+			With:    "!l.Within && l.First == \"\" ||",
 			Package: app,
 			Tests:   []string{"TestBegins_ADocumentThatIsResentTooLateIsBegunAnew"},
 		},
@@ -99,7 +99,7 @@ func beginningGuards() []guard.Guard {
 		{
 			Name:    "beginning: what an operator has accepted is not said again",
 			File:    readmodel + "/begins.go",
-			Cut:     ` || l.Accepted != "" && l.First <= l.Accepted`,
+			Cut:     ` || l.Accepted != "" && l.upTo() <= l.Accepted`,
 			With:    "",
 			Package: app,
 			Tests:   []string{resent},
@@ -115,8 +115,8 @@ func beginningGuards() []guard.Guard {
 		{
 			Name:    "switch: a version that lacks what was resent is not seen",
 			File:    command + "/versions.go",
-			Cut:     "\tif n > 0 {\n\t\treasons",
-			With:    "\tif n > maxBehind {\n\t\treasons",
+			Cut:     "if len(lacking) > 0 {",
+			With:    "if len(lacking) > maxBehind {",
 			Package: app,
 			Tests:   []string{"TestSwitch_IsRefusedForAVersionThatLacksWhatWasResent"},
 		},

@@ -7,6 +7,9 @@ func fillingGuards() []guard.Guard {
 	const (
 		passed = "TestFilling_PassesByWhatWasDiscarded"
 		waits  = "TestFilling_WaitsForADiscardedEventThatItMayApply"
+
+		lost     = "TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed"
+		accepted = "TestHoles_ALaterOneThanWasAcceptedIsMissed"
 	)
 	return []guard.Guard{
 		{
@@ -96,6 +99,70 @@ func fillingGuards() []guard.Guard {
 			With:    "something lets",
 			Package: delivery,
 			Tests:   []string{"TestFilling_SaysWhatEndsTheWait"},
+		},
+		{
+			Name:    "rebuild: what is resent behind a hole is told from what follows",
+			File:    rebuild + "/choice.go",
+			Cut:     `reached != "" && reached < last {`,
+			With:    `reached != "" && reached > last {`,
+			Package: rebuild,
+			Tests:   []string{"TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore"},
+		},
+		{
+			Name:    "rebuild: a hole that a version has gone over is listed, though it began before",
+			File:    readmodel + "/begins.go",
+			Cut:     "!l.Within && l.First <= l.Missing ||",
+			With:    "l.First <= l.Missing ||",
+			Package: readmodel,
+			Tests:   []string{accepted},
+		},
+		{
+			Name:    "rebuild: a hole is accepted, and not those that come later",
+			File:    readmodel + "/begins.go",
+			Cut:     "return max(l.First, l.Latest)",
+			With:    "return l.First",
+			Package: readmodel,
+			Tests:   []string{accepted},
+		},
+		{
+			Name:    "rebuild: a version that has gone over a hole is not switched to",
+			File:    command + "/versions.go",
+			Cut:     "if len(within) > 0 {",
+			With:    "if len(within) > maxBehind {",
+			Package: app,
+			Tests:   []string{lost},
+		},
+		{
+			Name:    "rebuild: a version that is dropped lacks nothing",
+			File:    readmodel + "/rebuilds.go",
+			Cut:     "lacks.Name(), lacksOf(v.Account()),",
+			With:    `lacks.Name(), lacksOf(v.Account()+"\x00"),`,
+			Package: app,
+			Tests:   []string{lost},
+		},
+		{
+			Name:    "rebuild: dead letters that were resent for a version are told from others",
+			File:    command + "/holes.go",
+			Cut:     "f.resent[fills]++",
+			With:    "f.resent[fills] = 0",
+			Package: app,
+			Tests:   []string{lost},
+		},
+		{
+			Name:    "rebuild: a dead letter that was resent for a version is judged by that alone",
+			File:    delivery + "/putback.go",
+			Cut:     `if Fills(l.Event.Resend, p.Gaps.Filling) != "" {`,
+			With:    `if Fills(l.Event.Resend, p.Gaps.Filling) == "never" {`,
+			Package: app,
+			Tests:   []string{"TestRebuild_AHoleThatIsAcceptedIsNone"},
+		},
+		{
+			Name:    "rebuild: a dead letter that was resent takes no place of a live event",
+			File:    delivery + "/putback.go",
+			Cut:     "if parked {",
+			With:    "if parked && l == nil {",
+			Package: delivery,
+			Tests:   []string{"TestPutBack_WhatWasResentTakesNoPlaceOfALiveEvent"},
 		},
 		{
 			Name:    "rebuild: what the publisher's command line leaves behind is no failure",

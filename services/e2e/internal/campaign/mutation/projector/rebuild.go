@@ -74,8 +74,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what is resent for a version is not for the one that readers see",
 			File:    rebuild + "/choice.go",
-			Cut:     "return of(writes, &only.next, true), nil",
-			With:    "return writes, nil",
+			Cut:     "writes = of(writes, &only.next, true)",
+			With:    "writes = append(of(writes, &only.next, false), of(writes, &only.next, true)...)",
 			Package: rebuild,
 			Tests:   []string{choice},
 		},

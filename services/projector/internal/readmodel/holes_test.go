@@ -1,0 +1,44 @@
+package readmodel_test
+
+import (
+	"testing"
+
+	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/readmodel/readmodeltest"
+)
+
+// A hole that an operator has accepted is not said again, and a later one is.
+func TestHoles_ALaterOneThanWasAcceptedIsMissed(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	over := func(n, last int64) []readmodel.Lack {
+		t.Helper()
+		w := nth(n)
+		w.Lacks = readmodeltest.Event("a", last).Sequence
+		if _, err := s.Write(t.Context(), []projection.Write{w}); err != nil {
+			t.Fatal(err)
+		}
+		var found []readmodel.Lack
+		if err := s.Lacks(t.Context(), "p", func(l readmodel.Lack) error { found = append(found, l); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if _, err := s.Write(t.Context(), []projection.Write{nth(1)}); err != nil {
+		t.Fatal(err)
+	}
+	lacks := over(4, 3)
+	if len(lacks) != 1 || !lacks[0].Within || lacks[0].Missing != readmodeltest.Event("a", 3).Sequence {
+		t.Fatalf("the first: got %+v, want it listed", lacks)
+	}
+	if err := s.AcceptLack(t.Context(), &lacks[0]); err != nil {
+		t.Fatal(err)
+	}
+	if lacks := over(4, 3); len(lacks) != 0 {
+		t.Errorf("accepted: got %+v, want nothing", lacks)
+	}
+	if lacks := over(7, 6); len(lacks) != 1 || lacks[0].Latest != readmodeltest.Event("a", 6).Sequence {
+		t.Errorf("the next: got %+v, want it listed", lacks)
+	}
+}
