@@ -62,7 +62,7 @@ func TestRebuild_GoesByWhatThePublisherReports(t *testing.T) {
 		"with a gap":      {with(status("done", 0), of(3, "")) + stranger, "does not have all resends since the rebuild began", true},
 		"of two streams":  {with(status("done", 0), of(2, "")) + stranger, "of several streams", true},
 		"of long ago":     {with(status("done", 0), of(1, `,"reported_at":"2025-01-01T00:00:00Z"`)), "the report is of 2025-01-01T00:00:00Z, by the publisher's clock", true},
-		"of others":       {with(status("done", 0), `"number":1,"source":"/other/events"`), "the report is of the source /other/events, and the documents of version 1 are of /", true},
+		"of others":       {with(status("done", 0), `"number":1,"source":"/other/events"`), "what was resent is of the source /other/events, and the documents of version 1 are of /", true},
 	} {
 		lines, err := handOn(report(t, tt.report))
 		stopsFor(t, outcome{lines, err}, tt.refused)

@@ -171,7 +171,10 @@ type rebuilding struct {
 	rules    projection.Projection // what the environment says of it
 	record   rebuild.Record
 	said     string // the last line, which is not printed twice
-	report   []contract.ResendStatus
+	// report is what the publisher says of its resends, the last one first, and whole the last
+	// one of everything, once that has ended.
+	report []contract.ResendStatus
+	whole  *contract.ResendStatus
 }
 
 // rebuild begins a rebuild of a projection, or goes on with the one under way, until its

@@ -143,6 +143,7 @@ func (r *rebuilding) reported(ctx context.Context) (refused []string, err error)
 	}
 	refused = slices.Concat(r.doubts(), other, r.leftOut(sent))
 	if missing == "" && (len(refused) == 0 || r.o.force) {
+		r.whole = last
 		return refused, nil
 	}
 	step := &rebuildStep{Step: "resend", Resend: last, Refused: refused}
@@ -210,8 +211,8 @@ func (r *rebuilding) cut(all []contract.ResendStatus) bool {
 	return false
 }
 
-// otherSource says that the report is of events of another source than the documents that
-// readers see.
+// otherSource says that what was resent is of another source than the documents that readers
+// see.
 func (r *rebuilding) otherSource(ctx context.Context) ([]string, error) {
 	if len(r.report) == 0 || r.report[0].Source == "" {
 		return nil, nil
@@ -220,5 +221,20 @@ func (r *rebuilding) otherSource(ctx context.Context) ([]string, error) {
 	if err != nil || other == "" {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("the report is of the source %s, and the documents of version %d are of %s: hand on that of the publisher of %s", r.report[0].Source, r.record.Current, other, other)}, nil
+	return []string{fmt.Sprintf("what was resent is of the source %s, and the documents of version %d are of %s: it takes the publisher of %s", r.report[0].Source, r.record.Current, other, other)}, nil
+}
+
+// nothingArrived says that the next version has nothing at all of what was resent for it. Where
+// the current one has nothing either, no comparison shows that.
+func (r *rebuilding) nothingArrived(ctx context.Context) ([]string, error) {
+	if r.whole == nil || r.whole.Sent == 0 {
+		return nil, nil
+	}
+	begun, err := r.store.Begun(ctx, r.next())
+	if err != nil || begun {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("version %d has nothing of the %d messages that the publisher has sent for it: it may send to another topic than %q, a rule of subscription %q may keep out what is for the group %q, "+
+		"or the subscription was made anew since. Correct that, have everything resent once more, and run this again: %s",
+		r.record.Next, r.whole.Sent, r.cfg.Topic, r.cfg.Subscription, r.address(), r.asked())}, nil
 }

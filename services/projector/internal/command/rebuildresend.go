@@ -69,6 +69,7 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	answered := false
 	err = r.while(ctx, func(rebuild.Records) (bool, *rebuildStep, error) {
 		all, err := r.resends(ctx)
+		r.report = all
 		sent, lacking := r.meant(all), r.lacking(all)
 		if len(lacking) > 0 && !r.o.force {
 			err = errors.New(lacking[0])
@@ -92,11 +93,15 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 				return false, nil, err
 			}
 		}
-		refused = slices.Concat(lacking, r.leftOut(sent))
+		refused, r.whole = slices.Concat(lacking, r.leftOut(sent)), status
 		status.ReportedAt = time.Time{} // the line is new only where the resend has gone on
 		return status.Ended(), &rebuildStep{Step: "resend", Resend: status}, nil
 	})
-	return refused, err
+	if err != nil {
+		return nil, err
+	}
+	other, err := r.otherSource(ctx)
+	return append(refused, other...), err
 }
 
 // lacking says that what the publisher's command line has printed of its resends is cut.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"changerelay/services/projector/internal/delivery"
@@ -27,11 +28,15 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if err := r.arrived(ctx); err != nil {
 		return err
 	}
+	nothing, err := r.nothingArrived(ctx)
+	if err != nil {
+		return err
+	}
 	lacks, err := r.against(ctx, r.next(), r.record.Current, r.o.wait, recorded)
 	if err != nil {
 		return err
 	}
-	refused = append(refused, lacks...)
+	refused = slices.Concat(refused, nothing, lacks)
 	if len(refused) > 0 && !r.o.force {
 		return r.refuse("compare", refused)
 	}

@@ -221,6 +221,14 @@ func (s *Store) Elsewhere(ctx context.Context, works string) (others []string, a
 	return others, len(found), nil
 }
 
+// Begun tells whether a version has a document, or has dealt with an event.
+func (s *Store) Begun(ctx context.Context, v *projection.Version) (bool, error) {
+	if begun, err := s.there(ctx, v.Collection(), bson.D{}); begun || err != nil {
+		return begun, err
+	}
+	return s.there(ctx, projection.Positions, positionsOf(v.Account()))
+}
+
 // Drop removes what there is of a version that nobody writes: documents, positions and
 // what is noted of both.
 func (s *Store) Drop(ctx context.Context, v *projection.Version) error {
