@@ -72,7 +72,7 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 		r.report = all
 		sent, lacking := r.meant(all), r.lacking(all)
 		if len(lacking) > 0 && !r.o.force {
-			err = errors.New(lacking[0])
+			err = errors.New(strings.Join(lacking, "; "))
 		}
 		var status *contract.ResendStatus
 		if err == nil {
@@ -104,12 +104,17 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	return append(refused, other...), err
 }
 
-// lacking says that what the publisher's command line has printed of its resends is cut.
-func (r *rebuilding) lacking(all []contract.ResendStatus) []string {
-	if !r.cut(all) {
-		return nil
+// lacking says why what the publisher's command line has printed of its resends may not show all
+// that count: by a clock that is behind, one that has ended since seems to have ended before.
+func (r *rebuilding) lacking(all []contract.ResendStatus) (lacking []string) {
+	if r.cut(all) {
+		lacking = append(lacking, fmt.Sprintf("what %s resend status prints %s: --force goes on without those that are lost", r.o.publisher, lacksResends))
 	}
-	return []string{fmt.Sprintf("what %s resend status prints %s: --force goes on without those that are lost", r.o.publisher, lacksResends)}
+	if len(all) > 0 && !all[0].ReportedAt.IsZero() && time.Since(all[0].ReportedAt) > clocksApart {
+		lacking = append(lacking, fmt.Sprintf("%s resend status says that it is %s, more than %s behind the clock here, so nobody knows what has ended before the rebuild began: set the clocks right, or use --force",
+			r.o.publisher, all[0].ReportedAt.UTC().Format(time.RFC3339), clocksApart))
+	}
+	return lacking
 }
 
 // carriedOut is a resend, but nil where the command is gone that began it: nobody else goes
