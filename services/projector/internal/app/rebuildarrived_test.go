@@ -51,3 +51,24 @@ func TestRebuild_APublisherWhoseClockIsBehindProvesNothing(t *testing.T) {
 		t.Errorf("forced: got %v after %v", o.err, o.lines)
 	}
 }
+
+// Whoever cancels the resend has ended it for good: a rebuild that waits for it has nothing
+// resent in its place.
+func TestRebuild_AResendThatIsCancelledIsNotAskedForAgain(t *testing.T) {
+	r := newRebuilding(t, "rebuild-cancelled")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	done := r.begin(t)
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	asked := r.asked()
+	r.says(t, 2, "cancelled")
+	o := ends(t, done)
+	stopsFor(t, o, "the resend was cancelled")
+	if last := o.lines[len(o.lines)-1]; !strings.HasPrefix(last["command"].(string), "publisher resend --all --group /orders_v2 ") {
+		t.Errorf("got %v, want the command that has everything resent", last)
+	}
+	stopsFor(t, ends(t, r.begin(t)), "the resend was cancelled")
+	if got := r.asked(); got != asked {
+		t.Errorf("asked: got %s, want nothing more than %s", got, asked)
+	}
+}

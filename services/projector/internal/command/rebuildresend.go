@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,8 @@ func quoted(word string) string {
 }
 
 // resend waits until the publisher has resent everything for the next version, and asks
-// it to where nobody has. It returns what was not sent.
+// it to where nobody has. What an operator has cancelled it does not ask for again. It returns
+// what was not sent.
 func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 	switch {
 	case r.o.resent != "":
@@ -85,10 +87,18 @@ func (r *rebuilding) resend(ctx context.Context) (refused []string, err error) {
 			return false, nil, err
 		}
 		answered = true
-		if status == nil || status.State == contract.ResendCancelled {
+		cancelled := status != nil && status.State == contract.ResendCancelled
+		if status == nil || cancelled {
 			if _, err := r.stored(ctx); err != nil {
 				return false, nil, err // it was cancelled with the rebuild
 			}
+		}
+		if cancelled {
+			return false, nil, cmp.Or(r.say(&rebuildStep{Step: "resend", Resend: status, Command: r.asked(), Refused: []string{
+				"the resend was cancelled, and nobody asks for it again: run the command to have everything resent once more, and then this one again; or end the rebuild with --cancel",
+			}}), errUnfinished)
+		}
+		if status == nil {
 			if status, err = r.askFor(ctx); err != nil {
 				return false, nil, err
 			}
