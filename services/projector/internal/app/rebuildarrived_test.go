@@ -1,9 +1,14 @@
 package app_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"changerelay/services/projector/internal/projection"
 )
 
 // Where the old documents are lost, a comparison with them does not show that nothing of what
@@ -21,6 +26,48 @@ func TestRebuild_OfWhichNothingHasArrivedIsNotDone(t *testing.T) {
 	send(t, r.topic, happens("b", 1)...)
 	r.awaitSees(t, "orders", "b", "1 1 [1]")
 	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), "is of the source /other/events, and the documents of version 1 are of /")
+}
+
+// What a database lacks that was restored from a backup, a resend had brought that its publisher
+// still knows of, as the rebuild that has asked for it.
+func TestRebuild_OfADatabaseThatWentBackBeginsAnew(t *testing.T) {
+	r := newRebuilding(t, "rebuild-wentback")
+	send(t, r.topic, happens("a", 1)...)
+	send(t, r.topic, happens("b", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	r.awaitSees(t, "orders", "b", "1 1 [1]")
+	done := r.begin(t)
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1))...)
+	r.awaitSees(t, "orders_v2", "a", "1 1 [1]")
+	for _, name := range []string{"orders_v1", "orders_v2"} { // which lack the other one
+		if _, err := r.db.Collection(name).DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "b"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose(t, r.db, projection.Processes)
+	if o := ends(t, done); o.err == nil || !strings.Contains(o.err.Error(), "changed at the same time") {
+		t.Errorf("got %v after %v, want that a projector has changed it", o.err, o.lines)
+	}
+	r.says(t, 2, "done")
+	const restored = "was restored from before since the rebuild began"
+	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), restored)
+	if lines, err := runCommand(t, "rebuild", "--projection", "orders", "--dry-run"); err != nil || !strings.Contains(fmt.Sprint(lines[0]["refused"]), restored) {
+		t.Errorf("dry run: got %v and %v, want it refused", lines, err)
+	}
+	r.cancels(t)
+	done = r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), "/orders_v3 ") })
+	if lines, err := runCommand(t, "rebuild", "--projection", "orders", "--dry-run"); err != nil || lines[0]["refused"] != nil {
+		t.Errorf("dry run, begun anew: got %v and %v, want nothing refused", lines, err)
+	}
+	send(t, r.topic, again(3, happens("a", 1))...)
+	send(t, r.topic, again(3, happens("b", 1))...)
+	r.says(t, 3, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("begun anew: got %v after %v", o.err, o.lines)
+	}
+	r.awaitSees(t, "orders", "b", "1 1 [1]")
 }
 
 // Whether a resend had ended before the rebuild began is told by two clocks: nobody knows where

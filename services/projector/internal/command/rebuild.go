@@ -229,27 +229,33 @@ func (r *rebuilding) ended() bool {
 	return !cancelled && !r.record.Changed && !r.record.Other(r.rules) && (r.o.why == "" || r.o.why == r.record.Why)
 }
 
-// outdated is what speaks against going on with a projection that has changed, "" for
-// nothing.
-func (r *rebuilding) outdated() string {
-	if r.record.Next == 0 || !r.record.Changed && !r.record.Other(r.rules) {
-		return ""
+// outdated is what speaks against going on: that the projection has changed, or that the read
+// database went back.
+func (r *rebuilding) outdated() (reasons []string) {
+	if r.record.Next == 0 {
+		return nil
 	}
-	return fmt.Sprintf("projection %q has changed since the rebuild began, so version %d is in part, or all, of what it said before: "+
-		"end it with --cancel, and begin again; --force goes on with what version %d has", r.o.name, r.record.Next, r.record.Next)
+	again := fmt.Sprintf("end it with --cancel, and begin again; --force goes on with what version %d has", r.record.Next)
+	if r.record.Changed || r.record.Other(r.rules) {
+		reasons = append(reasons, fmt.Sprintf("projection %q has changed since the rebuild began, so version %d is in part, or all, of what it said before: %s", r.o.name, r.record.Next, again))
+	}
+	if r.record.WentBack {
+		reasons = append(reasons, fmt.Sprintf("the read database was restored from before since the rebuild began, so version %d may lack what was resent before that: %s", r.record.Next, again))
+	}
+	return reasons
 }
 
-// same refuses to go on with a projection that has changed. With --force what it says now
-// counts, with a line in the ledger.
+// same refuses to go on with a projection that has changed, or a read database that went back.
+// With --force what there is now counts, with a line in the ledger.
 func (r *rebuilding) same(ctx context.Context) error {
-	reason := r.outdated()
-	if reason == "" {
+	reasons := r.outdated()
+	if len(reasons) == 0 {
 		return nil
 	}
 	if !r.o.force {
-		return r.refuse(string(r.record.State), []string{reason})
+		return r.refuse(string(r.record.State), reasons)
 	}
-	return r.decide(ctx, r.forced(reason), func() error { return r.note(ctx, r.record.Accept(projection.Content(r.rules))) })
+	return r.decide(ctx, r.forced(reasons...), func() error { return r.note(ctx, r.record.Accept(projection.Content(r.rules))) })
 }
 
 // forced is the decision to go on although something speaks against it.
@@ -355,13 +361,13 @@ func (r *rebuilding) current() int {
 // rehearse prints what would be next.
 func (r *rebuilding) rehearse(ctx context.Context) error {
 	step := &rebuildStep{Step: "begin"}
-	switch reason := r.outdated(); {
+	switch reasons := r.outdated(); {
 	case len(r.record.Retired) > 0:
 		step.Step = "drop"
 	case r.o.cancel:
 		step.Step = "cancel"
-	case reason != "" && !r.o.force:
-		step.Step, step.Refused = string(r.record.State), []string{reason}
+	case len(reasons) > 0 && !r.o.force:
+		step.Step, step.Refused = string(r.record.State), reasons
 	case r.record.State == rebuild.Filling:
 		// What is resent before the projectors know of the version is nobody's.
 		step.Step = "fill"

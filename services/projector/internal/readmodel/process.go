@@ -56,6 +56,8 @@ type Process struct {
 	crashed  atomic.Bool
 	// beaten is when the process last said that it lives, by the server's clock.
 	beaten time.Time
+	// wentBack tells that the database went back, and that rebuilds do not say so yet.
+	wentBack bool
 	// heard is when the process last began to say that it lives, by its own clock, in
 	// nanoseconds since began.
 	heard atomic.Int64
@@ -188,8 +190,15 @@ func (p *Process) say(ctx context.Context, first bool) error {
 	// A majority had the last beat.
 	if me.Before.Before(p.beaten) {
 		p.store.config.WentBack()
+		p.wentBack = true
 	}
 	p.beaten = me.HeartbeatAt
+	if p.wentBack {
+		if err := p.store.wentBack(ctx); err != nil {
+			return err
+		}
+		p.wentBack = false
+	}
 	if err := p.sayNoting(ctx); err != nil {
 		return err
 	}

@@ -189,6 +189,18 @@ func (s *Store) Outdate(ctx context.Context, r *rebuild.Record) error {
 	return nil
 }
 
+// wentBack notes of rebuilds whose next version is filled that the database was restored from
+// before.
+func (s *Store) wentBack(ctx context.Context) error {
+	_, err := s.db.Collection(projection.Owners).UpdateMany(ctx,
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: "$rebuild:"}, {Key: "$lt", Value: "$rebuild;"}}}, {Key: "state", Value: rebuild.Filling}, {Key: "wentBack", Value: nil}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "wentBack", Value: true}}}, {Key: "$inc", Value: bson.D{{Key: "turn", Value: 1}}}})
+	if err != nil {
+		return fmt.Errorf("note in %q that the database went back: %w", projection.Owners, err)
+	}
+	return nil
+}
+
 // Elsewhere are the instances of the group's processes that live, as far as they have
 // said so within deadAfter, and work by other records of rebuilds; and how many there
 // are in all. One that others suspect to have died may yet write, as long as it has not

@@ -47,6 +47,9 @@ type Record struct {
 	// that says something else.
 	Content string `bson:"content,omitempty"`
 	Changed bool   `bson:"changed,omitempty"`
+	// WentBack tells that a process has seen, while Next was filled, that the read database
+	// was restored from before: what was resent may be gone again.
+	WentBack bool `bson:"wentBack,omitempty"`
 	// HeldUntil is until when, by the server's clock, a command has the record for itself.
 	HeldUntil time.Time `bson:"heldUntil,omitempty"`
 	// Held tells that it is whoever has this value.
@@ -71,7 +74,7 @@ func (r Record) Begin(v *projection.Version, highest int, content, who, why stri
 	r.Highest = max(r.Highest, r.Current, highest) + 1
 	r.Given = append(r.Given, r.Highest)
 	r.Next, r.State, r.SwitchedAt = r.Highest, Filling, time.Time{}
-	r.Content, r.Changed = content, false
+	r.Content, r.Changed, r.WentBack = content, false, false
 	r.Who, r.Why, r.BeganAt = who, why, at
 	return r.changed()
 }
@@ -108,9 +111,10 @@ func (r Record) Drop(version int) Record {
 	return r.Noted()
 }
 
-// Accept is the record of a rebuild that goes on although the projection has changed.
+// Accept is the record of a rebuild that goes on although the projection has changed, or the
+// read database went back.
 func (r Record) Accept(content string) Record {
-	r.Content, r.Changed = content, false
+	r.Content, r.Changed, r.WentBack = content, false, false
 	return r.Noted()
 }
 
