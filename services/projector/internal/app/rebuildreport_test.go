@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/command"
 )
@@ -41,8 +43,12 @@ func TestRebuild_GoesByWhatThePublisherReports(t *testing.T) {
 	send(t, r.topic, again(2, happens("a", 1, 2, 3))...)
 	r.awaitSees(t, "orders_v2", "a", "3 6 [1 2 3]")
 
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d).UTC().Truncate(time.Second) }
+	if _, err := r.db.Collection("collection_owners").UpdateByID(t.Context(), rebuildRecord, bson.D{{Key: "$set", Value: bson.D{{Key: "beganAt", Value: ago(time.Hour)}}}}); err != nil {
+		t.Fatal(err)
+	}
 	status := func(state string, failed int) string { return r.status(t, "orders", 2, state, failed) }
-	now := time.Now().UTC().Format(time.RFC3339)
+	now, then := ago(0).Format(time.RFC3339), ago(20*time.Minute).Format(time.RFC3339)
 	of := func(n int, more string) string {
 		return fmt.Sprintf(`"number":%d,"stream":"shop","source":%q%s`, n, event("a", 1, "Happened", "{}").Source, more)
 	}
@@ -61,6 +67,7 @@ func TestRebuild_GoesByWhatThePublisherReports(t *testing.T) {
 		"of the last one": {with(status("done", 0), of(2, "")), "where that has a gap, too, a record was lost, and --force goes on without it", true},
 		"with a gap":      {with(status("done", 0), of(3, "")) + stranger, "does not have all resends since the rebuild began", true},
 		"of two streams":  {with(status("done", 0), of(2, "")) + stranger, "of several streams", true},
+		"of a while ago":  {with(status("done", 0), of(1, `,"reported_at":"`+then+`"`)), "the report is of " + then, true},
 		"of long ago":     {with(status("done", 0), of(1, `,"reported_at":"2025-01-01T00:00:00Z"`)), "the report is of 2025-01-01T00:00:00Z, by the publisher's clock", true},
 		"of others":       {with(status("done", 0), `"number":1,"source":"/other/events"`), "what was resent is of the source /other/events, and the documents of version 1 are of /", true},
 	} {
@@ -148,8 +155,12 @@ func TestRebuild_ThePublisherPrintsAllResendsSinceItBegan(t *testing.T) {
 	if lines, err := runCommand(t, "ledger"); err != nil || !strings.Contains(fmt.Sprint(lines), lacks) {
 		t.Errorf("ledger: got %v and %v, want what was decided with --force", lines, err)
 	}
-	if o := ends(t, done); o.err == nil || strings.Count(fmt.Sprint(o.lines), lacks) != 2 {
+	o := ends(t, done)
+	if o.err == nil || strings.Count(fmt.Sprint(o.lines), lacks) != 2 {
 		t.Errorf("without the first one, then with a gap: got %v after %v, want it to wait twice, and to say why", o.err, o.lines)
+	}
+	if got := strings.Count(fmt.Sprint(o.lines), "sent:5 state:running"); got != 1 {
+		t.Errorf("while it runs and does not go on: got %d lines of %v, want one", got, o.lines)
 	}
 	if got := r.asked(); got != asked {
 		t.Errorf("asked: got %s, want nothing more than %s", got, asked)

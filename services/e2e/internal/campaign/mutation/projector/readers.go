@@ -162,8 +162,8 @@ func readerGuards() []guard.Guard {
 		{
 			Name:    "readers: a rebuild is not gone on with once its projection has changed",
 			File:    command + "/rebuild.go",
-			Cut:     `if reason == "" {`,
-			With:    `if reason != "never" {`,
+			Cut:     "if len(reasons) == 0 {",
+			With:    "if len(reasons) >= 0 {",
 			Package: app,
 			Tests:   []string{changed},
 		},
@@ -186,8 +186,8 @@ func readerGuards() []guard.Guard {
 		{
 			Name:    "readers: whoever decided before a projection changed is refused",
 			File:    readmodel + "/rebuilds.go",
-			Cut:     `, {Key: "$inc", Value: bson.D{{Key: "turn", Value: 1}}}`,
-			With:    "",
+			Cut:     `{{Key: "changed", Value: true}}}, {Key: "$inc", Value: bson.D{{Key: "turn", Value: 1}}}`,
+			With:    `{{Key: "changed", Value: true}}}`,
 			Package: readmodel,
 			Tests:   []string{"TestRebuilds_AChangedProjectionIsNoted"},
 		},

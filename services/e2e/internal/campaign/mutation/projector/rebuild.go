@@ -178,8 +178,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what speaks against the switch is heard",
 			File:    command + "/rebuildsteps.go",
-			Cut:     "refused = append(refused, lacks...)",
-			With:    "_ = lacks",
+			Cut:     "slices.Concat(refused, nothing, lacks)",
+			With:    "slices.Concat(refused, nothing, lacks[:0])",
 			Package: app,
 			Tests:   []string{against},
 		},
@@ -250,8 +250,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: the publisher is asked once",
 			File:    command + "/rebuildresend.go",
-			Cut:     "if status == nil || status.State == contract.ResendCancelled {",
-			With:    "if status == nil || status.State != \"running\" {",
+			Cut:     "\t\tif status == nil {\n",
+			With:    "\t\tif status == nil || status.State != \"running\" {\n",
 			Package: app,
 			Tests:   []string{against},
 		},

@@ -9,6 +9,8 @@ func rebuildProofGuards() []guard.Guard {
 		early     = "TestRebuild_WhatWasResentBeforeItsOwnResendCounts"
 		documents = "TestRebuild_OfDocumentsGoesByTheLastResendOfEverything"
 		words     = "TestRebuild_ResentWithoutAReportSaysWhatToType"
+		nothing   = "TestRebuild_OfWhichNothingHasArrivedIsNotDone"
+		back      = "TestRebuild_OfADatabaseThatWentBackBeginsAnew"
 	)
 	return []guard.Guard{
 		{
@@ -106,6 +108,86 @@ func rebuildProofGuards() []guard.Guard {
 			With:    `last.Mode == "never" {`,
 			Package: app,
 			Tests:   []string{documents},
+		},
+		{
+			Name:    "rebuild: a version that has nothing of what was sent is not complete",
+			File:    command + "/rebuildsteps.go",
+			Cut:     "slices.Concat(refused, nothing, lacks)",
+			With:    "slices.Concat(refused, nothing[:0], lacks)",
+			Package: app,
+			Tests:   []string{nothing},
+		},
+		{
+			Name:    "rebuild: a publisher of another source is asked for nothing",
+			File:    command + "/rebuildresend.go",
+			Cut:     "return append(refused, other...), err",
+			With:    "return append(refused, other[:0]...), err",
+			Package: app,
+			Tests:   []string{nothing},
+		},
+		{
+			Name:    "rebuild: a read database that went back has not what was resent",
+			File:    command + "/rebuild.go",
+			Cut:     "if r.record.WentBack {",
+			With:    "if r.record.WentBack && r.record.Changed {",
+			Package: app,
+			Tests:   []string{back},
+		},
+		{
+			Name:    "rebuild: that the read database went back is noted",
+			File:    readmodel + "/process.go",
+			Cut:     "p.wentBack = true",
+			With:    "p.wentBack = p.beaten.IsZero()",
+			Package: app,
+			Tests:   []string{back},
+		},
+		{
+			Name:    "rebuild: a rebuild that begins anew has a database that did not go back",
+			File:    rebuild + "/record.go",
+			Cut:     "r.Content, r.Changed, r.WentBack = content, false, false\n\tr.Who",
+			With:    "r.Content, r.Changed = content, false\n\tr.Who",
+			Package: app,
+			Tests:   []string{back},
+		},
+		{
+			Name:    "rebuild: a publisher's clock that is behind proves nothing",
+			File:    command + "/rebuildresend.go",
+			Cut:     "time.Since(all[0].ReportedAt) > clocksApart {",
+			With:    "time.Since(all[0].ReportedAt) > 24*clocksApart {",
+			Package: app,
+			Tests:   []string{"TestRebuild_APublisherWhoseClockIsBehindProvesNothing"},
+		},
+		{
+			Name:    "rebuild: a resend that an operator has cancelled is not asked for again",
+			File:    command + "/rebuildresend.go",
+			Cut:     "cancelled := status != nil && status.State == contract.ResendCancelled",
+			With:    "cancelled := false\n\t\tif status != nil && status.State == contract.ResendCancelled {\n\t\t\tstatus = nil\n\t\t}",
+			Package: app,
+			Tests:   []string{"TestRebuild_AResendThatIsCancelledIsNotAskedForAgain"},
+		},
+		{
+			Name:    "rebuild: a report that is old is none",
+			File:    command + "/rebuildproof.go",
+			Cut:     "time.Since(at) > reportAge || at",
+			With:    "at",
+			Package: app,
+			Tests:   []string{reports},
+		},
+		{
+			Name:    "rebuild: a report of several streams is none",
+			File:    command + "/rebuildproof.go",
+			Cut:     "return s.Stream != first.Stream || s.Source != first.Source",
+			With:    "return false",
+			Package: app,
+			Tests:   []string{reports},
+		},
+		{
+			Name:    "rebuild: a line is new only where the resend has gone on",
+			File:    command + "/rebuildresend.go",
+			Cut:     "status.ReportedAt = time.Time{}",
+			With:    "status.ReportedAt = time.Now()",
+			Package: app,
+			Tests:   []string{"TestRebuild_ThePublisherPrintsAllResendsSinceItBegan"},
 		},
 		{
 			Name:    "rebuild: the command for the publisher waits for the projectors",
