@@ -88,8 +88,11 @@ type Engine struct {
 	lastRecord int64
 	// batch and outcomes are what the statement has done that has the lock, bytes
 	// the size of the batch.
-	batch    []oplog.Change
-	bytes    int
+	batch []oplog.Change
+	bytes int
+	// deferred is how many bytes were written since somebody waited for them last of
+	// those who leave that to their caller.
+	deferred int
 	outcomes []outcome
 	entries  []oplog.Entry // scratch for flush
 	// end is the number after the last oplog entry.
@@ -285,13 +288,27 @@ func (e *Engine) write(ctx context.Context, statement func() error) error {
 	})
 }
 
-// writeAs is write, but for durability where w leaves that to the caller.
+// writeAs is write, but where w leaves durability to the caller it waits for it only once
+// the journal would have to keep much of what was written, and before it waits for
+// something else, so that what was written is shown meanwhile.
 func (e *Engine) writeAs(ctx context.Context, w Write, statement func() error) error {
 	if !w.Deferred {
 		return e.write(ctx, statement)
 	}
 	return admitted(ctx, func() error {
-		_, _, err := e.underLock(func() error { return e.letIn(statement) })
+		much := false
+		end, position, err := e.underLock(func() error {
+			err := e.letIn(statement)
+			if e.deferred += e.bytes; e.deferred >= batchBytes {
+				much, e.deferred = true, 0
+			}
+			return err
+		})
+		if much || waitsFor(err) != nil {
+			if failure := e.settle(end, position); failure != nil {
+				return failure
+			}
+		}
 		return err
 	})
 }
@@ -309,17 +326,11 @@ func (e *Engine) letIn(statement func() error) error {
 func admitted(ctx context.Context, try func() error) error {
 	for {
 		err := try()
-		var free <-chan struct{}
-		var wait *blocked
-		var kept *locked
+		free := waitsFor(err)
 		switch {
 		case errors.Is(err, errDivided):
 			continue
-		case errors.As(err, &wait):
-			free = wait.by.ended
-		case errors.As(err, &kept):
-			free = kept.free
-		default:
+		case free == nil:
 			return err
 		}
 		select {
@@ -328,6 +339,20 @@ func admitted(ctx context.Context, try func() error) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// waitsFor is closed when what was in a statement's way is not any more; nil where nothing
+// was.
+func waitsFor(err error) <-chan struct{} {
+	var wait *blocked
+	var kept *locked
+	switch {
+	case errors.As(err, &wait):
+		return wait.by.ended
+	case errors.As(err, &kept):
+		return kept.free
+	}
+	return nil
 }
 
 // locked runs a statement under the lock and returns when what it did, and what

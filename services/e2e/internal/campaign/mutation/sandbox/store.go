@@ -6,6 +6,22 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func storeGuards() []guard.Guard {
 	return []guard.Guard{
 		{
+			Name:    "sandbox: the journal keeps little of what nobody waits for",
+			File:    engine + "/engine.go",
+			Cut:     "if e.deferred += e.bytes; e.deferred >= batchBytes {",
+			With:    "if e.deferred += e.bytes; e.deferred < 0 {",
+			Package: engine,
+			Tests:   []string{"TestDeferred_TheJournalKeepsLittleOfWhatNobodyWaitsFor"},
+		},
+		{
+			Name:    "sandbox: what was written is shown while a command waits",
+			File:    engine + "/engine.go",
+			Cut:     "if much || waitsFor(err) != nil {",
+			With:    "if much {",
+			Package: engine,
+			Tests:   []string{"TestDeferred_WhatWasWrittenIsShownWhileACommandWaits"},
+		},
+		{
 			Name:    "sandbox: a transaction writes to no collection that has another name by now",
 			File:    engine + "/txn.go",
 			Cut:     "txn.engine.collections[t.own.ns] != t.coll",
