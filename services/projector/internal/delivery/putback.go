@@ -154,12 +154,14 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 }
 
 // judgeFilling is Judge of a message that was resent for a version which is filled. That one
-// alone lacks it, and takes it while it has nothing later. It has no other way to it.
+// alone lacks it, and has it sent again: parked, it would have the place of the live event,
+// and count as that.
 func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projection.Change, writes []projection.Write) (Return, error) {
 	writes, err := begin(p.Gaps.Filling).Of(ctx, &change.Event, writes)
 	if err != nil {
 		return Return{}, err
 	}
+	fills := Fills(l.Event.Resend, p.Gaps.Filling)
 	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, nil)
 	switch {
 	case err != nil:
@@ -168,16 +170,12 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 		return Return{l, ReturnRefused, other}, nil
 	case beyond != "":
 		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it without it. No later resend brings it there: "+
-			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", Fills(l.Event.Resend, p.Gaps.Filling))}, nil
+			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", fills)}, nil
 	case stored == len(writes) && stored > 0:
 		return Return{l, ReturnApplied, ""}, nil
 	}
-	// In its place the live event may be parked, which has the same key.
-	parked, err := p.ParkedMessages.IsParked(ctx, &l.Event)
-	if parked {
-		return Return{l, ReturnRefused, "the event itself is parked, and goes first: projector parked list and redrive"}, err
-	}
-	return Return{l, ReturnParked, ""}, err
+	return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has not come to it: remove the dead letter with projector dlq discard, "+
+		"and have it sent again with publisher resend --aggregate %s --group %s --why TEXT", fills, l.Event.AggregateID, l.Event.Resend.Group)}, nil
 }
 
 // Rebuild is the way back to a read model that has every event.

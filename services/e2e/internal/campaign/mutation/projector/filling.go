@@ -159,8 +159,8 @@ func fillingGuards() []guard.Guard {
 		{
 			Name:    "rebuild: a dead letter that was resent takes no place of a live event",
 			File:    delivery + "/putback.go",
-			Cut:     "if parked {",
-			With:    "if parked && l == nil {",
+			Cut:     `return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has not come to it`,
+			With:    `return Return{l, ReturnParked, fmt.Sprintf("it was resent for %q, which is filled and has not come to it`,
 			Package: delivery,
 			Tests:   []string{"TestPutBack_WhatWasResentTakesNoPlaceOfALiveEvent"},
 		},
