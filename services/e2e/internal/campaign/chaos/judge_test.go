@@ -22,7 +22,7 @@ func TestOperatorsMean_WhatAMovedCheckpointBringsAboutWhereOneWasMoved(t *testin
 			t.Errorf("after %q: got gaps in the ledger not allowed, or a loss, want the first alone", f.name)
 		}
 	}
-	for _, name := range []string{"operator: parked message discarded", "operator: projectors moved", groupBeside, "operator: replay of what is parked"} {
+	for _, name := range []string{"operator: parked message discarded", "operator: checkpoint set into the future", "operator: start in the future", "operator: projectors moved", groupBeside, "operator: replay of what is parked"} {
 		if slices.Contains(movesCheckpoints, name) {
 			t.Errorf("%q is among what moves checkpoints", name)
 		}

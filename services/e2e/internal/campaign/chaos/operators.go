@@ -83,11 +83,12 @@ var processFaults = []string{
 // advised is the kind of what a halted publisher has said must be done.
 const advised = "remedy, as advised"
 
-// movesCheckpoints are the mistakes, and what is done about them, that move a checkpoint, or
-// have another stream send the same events.
+// movesCheckpoints are the mistakes, and what is done about them, that may move a
+// checkpoint, or have another stream send the same events. A command whose answer is lost
+// may have moved one, too; one into the future is always refused.
 var movesCheckpoints = []string{
-	"operator: checkpoint deleted", "operator: state database of before", "operator: checkpoint set back", "operator: checkpoint set into the future",
-	"operator: checkpoint reset", "operator: checkpoint set with other partitions", "operator: repartition", "operator: start in the future",
+	"operator: checkpoint deleted", "operator: state database of before", "operator: checkpoint set back",
+	"operator: checkpoint reset", "operator: checkpoint set with other partitions", "operator: repartition",
 	"operator: a deployment of other partitions", "operator: another state database", readDatabase, advised,
 }
 
