@@ -20,8 +20,9 @@
 //     it stands behind everything that was read before it.
 //   - Bounded memory. The window holds MaxInFlight changes and MaxInFlightBytes;
 //     when it is full, reading waits.
-//   - In time. No more bytes are under way to the topic than go over in half the time
-//     that a send has: see load. Sends that share a narrow link do not fail for that.
+//   - In time. No more bytes are under way to the topic than it has accepted in the last
+//     third of the time that a send has: see load. Sends that share a narrow link do not
+//     fail for that.
 //   - A leader's work only. Right before each send the lease is asked whether it
 //     can still be trusted, and every send ends with the context of the term.
 //

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/relay/relaytest"
 )
@@ -60,6 +61,77 @@ func TestNarrow_ALargeMessageHasItsTurnAmongSmallOnes(t *testing.T) {
 		time.Sleep(time.Minute)
 		if !r.topic.Has(200) || r.counters.Retries() != 0 {
 			t.Errorf("of %d messages that were sent the large one is %v with %d retries, want it in its turn", r.counters.Sent(), r.topic.Has(200), r.counters.Retries())
+		}
+		_ = r.stop()
+	})
+}
+
+// TestNarrow_ATopicThatAnswersSlowlyIsNotTakenForANarrowOne has a topic far away, or under
+// load, over links that are wide.
+func TestNarrow_ATopicThatAnswersSlowlyIsNotTakenForANarrowOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size, during = 200_000, 2 * time.Minute
+		r := newRig(func(c *relay.Config) { c.SendTimeout, c.MaxInFlightBytes = 15*time.Second, 64*size })
+		r.topic.Decide = func([]contract.Message) relaytest.Outcome { return relaytest.Outcome{Delay: 5 * time.Second} }
+		r.add(1, 2_000, sized(size))
+		r.start(t)
+		time.Sleep(during)
+		if sent := r.counters.Sent() * size; sent < 100<<20 {
+			t.Errorf("sent %d MiB in %v, want at least 100", sent>>20, during)
+		}
+		_ = r.stop()
+	})
+}
+
+// TestNarrow_OneThatIsNeverAnsweredHoldsUpTheOthersLessThanHalfOfTheTime has little to send
+// beside it, so that nothing shows how much the link would take.
+func TestNarrow_OneThatIsNeverAnsweredHoldsUpTheOthersLessThanHalfOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const seconds = 300
+		r := newRig(func(c *relay.Config) {
+			c.SendTimeout, c.Patience, c.MaxInFlight = 15*time.Second, 10*time.Minute, 10_000
+		})
+		r.topic.Decide = func(m []contract.Message) relaytest.Outcome {
+			return relaytest.Outcome{Hang: len(m[0].Body) > 500_000}
+		}
+		r.add(1, 1, sized(1_000_000))
+		r.start(t)
+		held, before := 0, int64(0)
+		for n := range seconds {
+			r.add(2+20*n, 21+20*n, each)
+			time.Sleep(time.Second)
+			if now := r.counters.Sent(); now == before {
+				held++
+			} else {
+				before = now
+			}
+		}
+		if held >= seconds/2 {
+			t.Errorf("nothing was sent in %d of %d seconds, want less than half", held, seconds)
+		}
+		_ = r.stop()
+	})
+}
+
+// TestNarrow_AVeryLargeMessageSaysNothingOfWhatGoesOverInTime has others behind each, which
+// have less time.
+func TestNarrow_AVeryLargeMessageSaysNothingOfWhatGoesOverInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) { c.SendTimeout = 15 * time.Second })
+		r.topic.Link = &relaytest.Link{Rate: 100_000}
+		r.add(1, 90, func(n int) string {
+			if n%15 == 1 {
+				return sized(6_000_000)(n)
+			}
+			return sized(300_000)(n)
+		})
+		r.start(t)
+		time.Sleep(12 * time.Minute)
+		if sent, retries := r.counters.Sent(), r.counters.Retries(); sent != 90 || retries != 0 {
+			t.Errorf("sent %d of 90 after %d retries, want all after none", sent, retries)
 		}
 		_ = r.stop()
 	})

@@ -116,7 +116,11 @@ type sent struct {
 // sendOnce sends the items once, when the breaker lets it. An error ends the relay.
 func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 	again := s.troubled()
-	pass, err := s.breaker.pass(ctx, len(s.items), s.size())
+	size := s.size()
+	if s.goesBeside() {
+		size = 0
+	}
+	pass, err := s.breaker.pass(ctx, len(s.items), size)
 	if err != nil {
 		return sent{}, err
 	}

@@ -47,6 +47,14 @@ func (s *laneSender) troubled() bool {
 	return false
 }
 
+// goesBeside reports whether the next send counts for nothing in the load. What has failed
+// goes beside others every other time, so that one that is never answered holds them up for
+// less than half of the time, and one that needs the whole link has it in its turn.
+func (s *laneSender) goesBeside() bool {
+	t := s.held[0].trouble
+	return t != nil && t.failures%2 == 1
+}
+
 // ownTrouble notes the outcome of a send in the lanes of what was not accepted,
 // and reports whether its failure is the messages' own.
 func (s *laneSender) ownTrouble(accepted int, failure *SendError) bool {
