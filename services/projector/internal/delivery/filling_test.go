@@ -96,6 +96,51 @@ func TestFilling_PassesByWhatWasDiscarded(t *testing.T) {
 	}
 }
 
+// lackingSecond says of what it chooses that the version lacks the first event.
+type lackingSecond struct{ fillsSecond }
+
+func (f lackingSecond) Begin() delivery.Choice { return f }
+
+func (f lackingSecond) Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error) {
+	writes, err := f.fillsSecond.Of(ctx, e, writes)
+	for i := range writes {
+		writes[i].Lacks = sequenceOf(1)
+	}
+	return writes, err
+}
+
+func sequenceOf(version int64) contract.Sequence {
+	return contract.SequenceOf(contract.VersionOf(version), "")
+}
+
+// passing keeps what is only passed by.
+type passing struct {
+	*readmodeltest.Fake
+	lacks *[]contract.Sequence
+}
+
+func (p passing) Write(ctx context.Context, writes []projection.Write) ([]delivery.Outcome, error) {
+	for i := range writes {
+		if writes[i].Passed && writes[i].Event.ID == "a-2" {
+			*p.lacks = append(*p.lacks, writes[i].Lacks)
+		}
+	}
+	return p.Fake.Write(ctx, writes)
+}
+
+// A version that passes by an event over a hole lacks what is missing there as well.
+func TestFilling_WhatIsMissingBeforeADiscardedEventIsNoted(t *testing.T) {
+	t.Parallel()
+	var lacks []contract.Sequence
+	f := filled(t, true, func(_ *delivery.Config, d *delivery.Deps) {
+		d.Filling, d.Store = lackingSecond{}, passing{d.Store.(*readmodeltest.Fake), &lacks}
+	})
+	f.applied(t, resent(t, "/orders_v2", []session.Message{discardSecond(t, f.store)})...)
+	if !slices.Equal(lacks, []contract.Sequence{sequenceOf(1)}) {
+		t.Errorf("noted %v as missing, want the first event", lacks)
+	}
+}
+
 // unwritable is a store that fails to change a document by the second event of a, or to
 // record that it is skipped.
 type unwritable struct {

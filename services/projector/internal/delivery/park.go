@@ -87,7 +87,11 @@ func (p *parker) passDiscarded(ctx context.Context, b *batch) (passed bool, err 
 	if err != nil || !discarded {
 		return false, err
 	}
-	if _, err := p.deps.Store.Write(ctx, []projection.Write{{Projection: it.fills, Keyed: true, Passed: true, Event: it.event}}); err != nil {
+	writes, err := begin(p.deps.Filling).Of(ctx, it.event, []projection.Write{{Projection: it.fills, Keyed: true, Passed: true, Event: it.event}})
+	if err == nil {
+		_, err = p.deps.Store.Write(ctx, writes)
+	}
+	if err != nil {
 		return false, fmt.Errorf("pass by event %q of aggregate %q, which was discarded: %w", it.event.ID, b.aggregate, err)
 	}
 	p.verdicts.discarded(it)

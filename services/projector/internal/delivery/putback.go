@@ -115,6 +115,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if err != nil {
 		return refused("it cannot be read, so nobody can say which documents it changes: %s. Upgrade, then try again", oneLine(err))
 	}
+	change.Fills = Fills(l.Event.Resend, p.Gaps.Filling)
 	writes, failed, err := decide(ctx, p.Decider, change)
 	if err != nil {
 		return Return{}, err
@@ -125,7 +126,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if len(writes) == 0 && p.Gaps.Versions == nil {
 		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
 	}
-	if Fills(l.Event.Resend, p.Gaps.Filling) != "" {
+	if change.Fills != "" {
 		return p.judgeFilling(ctx, l, change, writes)
 	}
 	var lackedBy []string
@@ -161,7 +162,6 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 	if err != nil {
 		return Return{}, err
 	}
-	fills := Fills(l.Event.Resend, p.Gaps.Filling)
 	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, nil)
 	switch {
 	case err != nil:
@@ -170,12 +170,12 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 		return Return{l, ReturnRefused, other}, nil
 	case beyond != "":
 		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it without it. No later resend brings it there: "+
-			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", fills)}, nil
+			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", change.Fills)}, nil
 	case stored == len(writes) && stored > 0:
 		return Return{l, ReturnApplied, ""}, nil
 	}
 	return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has not come to it: remove the dead letter with projector dlq discard, "+
-		"and have it sent again with publisher resend --aggregate %s --group %s --why TEXT", fills, l.Event.AggregateID, l.Event.Resend.Group)}, nil
+		"and have it sent again with publisher resend --aggregate %s --group %s --why TEXT", change.Fills, l.Event.AggregateID, l.Event.Resend.Group)}, nil
 }
 
 // Rebuild is the way back to a read model that has every event.
@@ -346,7 +346,11 @@ func (p *PutBack) park(ctx context.Context, l *Letter, order *Order) (Return, er
 	}
 	if r = order.Next(r); r.Fate != ReturnParked {
 		if r.Fate == ReturnApplied {
-			return r, p.ParkedMessages.Reapplied(ctx, &l.Event, p.Decider.Followers(l.Event.Type))
+			has := p.Decider.Followers(l.Event.Type)
+			if fills := Fills(l.Event.Resend, p.Gaps.Filling); fills != "" {
+				has = []string{fills}
+			}
+			return r, p.ParkedMessages.Reapplied(ctx, &l.Event, has)
 		}
 		return r, nil
 	}

@@ -598,6 +598,31 @@ func TestPutBack_WhatIsAppliedAlreadyIsRecordedNoMore(t *testing.T) {
 	})
 }
 
+// What a version that is filled has says nothing of the projections that lack it, nor does it
+// matter whether they can apply it.
+func TestPutBack_WhatAVersionHasIsLackedByOthersStill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := filled(t, true)
+		r := newReturning(t, f.store)
+		projections := parse(t, "projections:\n- {name: orders, version: 1, collection: orders, on: {Happened: {push: {seen: {value: data.n, last: 50}}}}}\n- {name: strict, collection: strict, on: {Happened: {inc: {n: data.n}}}}\n")
+		projections = append(projections, projections[0].(projection.Renumbered).Renumbered(2))
+		r.Decider, r.Gaps.Filling = projections, fillsSecond{}
+		text := []session.Message{message(t, "a", 1, "Happened", `{"n":"x"}`)}
+		event := changeOf(t, text[0]).Event
+		skipped := projection.Write{Projection: "strict", Passed: true, Event: &event, Skipped: &projection.Skipped{Action: projection.DeadLetter}}
+		if _, err := f.store.Write(t.Context(), []projection.Write{skipped}); err != nil {
+			t.Fatal(err)
+		}
+		again := resent(t, "/orders_v2", text)
+		f.applied(t, again...)
+		fates, why, _ := r.run(t, again...)
+		if records := f.store.Skips(event.ID); !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnApplied}) || len(records) != 1 {
+			t.Errorf("got %v (%s) and records %v, want it applied already, and that of the other", fates, why, records)
+		}
+	})
+}
+
 // continued is a read model whose documents have come further in a source that continues
 // the events'.
 type continued struct{ delivery.ParkedMessages }

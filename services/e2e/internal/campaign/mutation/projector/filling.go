@@ -151,10 +151,26 @@ func fillingGuards() []guard.Guard {
 		{
 			Name:    "rebuild: a dead letter that was resent for a version is judged by that alone",
 			File:    delivery + "/putback.go",
-			Cut:     `if Fills(l.Event.Resend, p.Gaps.Filling) != "" {`,
-			With:    `if Fills(l.Event.Resend, p.Gaps.Filling) == "never" {`,
+			Cut:     "change.Fills = Fills(l.Event.Resend, p.Gaps.Filling)",
+			With:    "",
 			Package: app,
 			Tests:   []string{"TestRebuild_AHoleThatIsAcceptedIsNone"},
+		},
+		{
+			Name:    "rebuild: what a version has is lacked by others still",
+			File:    delivery + "/putback.go",
+			Cut:     "has = []string{fills}",
+			With:    "_ = fills",
+			Package: delivery,
+			Tests:   []string{"TestPutBack_WhatAVersionHasIsLackedByOthersStill"},
+		},
+		{
+			Name:    "rebuild: a version that passes by an event over a hole lacks what is missing",
+			File:    delivery + "/park.go",
+			Cut:     "writes, err := begin(p.deps.Filling).Of(ctx, it.event, []projection.Write{{Projection: it.fills, Keyed: true, Passed: true, Event: it.event}})",
+			With:    "writes := []projection.Write{{Projection: it.fills, Keyed: true, Passed: true, Event: it.event}}",
+			Package: delivery,
+			Tests:   []string{"TestFilling_WhatIsMissingBeforeADiscardedEventIsNoted"},
 		},
 		{
 			Name:    "rebuild: a dead letter that was resent takes no place of a live event",

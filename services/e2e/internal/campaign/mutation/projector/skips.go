@@ -264,8 +264,8 @@ func skipGuards() []guard.Guard {
 		{
 			Name:    "mend: a dead letter that is applied already takes its record along",
 			File:    delivery + "/putback.go",
-			Cut:     "if r.Fate == ReturnApplied {\n\t\t\treturn r, p",
-			With:    "if r.Fate == ReturnGone {\n\t\t\treturn r, p",
+			Cut:     "if r.Fate == ReturnApplied {\n\t\t\thas :=",
+			With:    "if r.Fate == ReturnGone {\n\t\t\thas :=",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_WhatIsAppliedAlreadyIsRecordedNoMore"},
 		},
