@@ -16,6 +16,7 @@ const mebibyte = 1 << 20
 type load struct {
 	timeout  time.Duration // Config.SendTimeout
 	underWay int
+	beside   int     // sends under way that count for nothing: see goesBeside
 	recent   float64 // of the bytes that were accepted, as of the time of
 	at       time.Time
 }
@@ -30,13 +31,16 @@ func (l *load) lately(now time.Time) float64 {
 
 // fits reports whether a send of size bytes may begin.
 func (l *load) fits(now time.Time, size int) bool {
-	return l.underWay == 0 || float64(l.underWay+size) <= max(l.lately(now), mebibyte/2)
+	return l.underWay == 0 && l.beside == 0 || float64(l.underWay+size) <= max(l.lately(now), mebibyte/2)
 }
 
 // begin returns the ticket of a send of size bytes that begins.
 func (l *load) begin(now time.Time, t ticket, size int) ticket {
 	t.began, t.size = now, size
 	l.underWay += size
+	if size == 0 {
+		l.beside++
+	}
 	return t
 }
 
@@ -44,6 +48,9 @@ func (l *load) begin(now time.Time, t ticket, size int) ticket {
 // a part was accepted in that time.
 func (l *load) end(now time.Time, t ticket, accepted bool) {
 	l.underWay -= t.size
+	if t.size == 0 {
+		l.beside--
+	}
 	if accepted {
 		l.recent = l.lately(now) + float64(t.size)/max(1, now.Sub(t.began).Seconds()/l.memory())
 		l.at = now

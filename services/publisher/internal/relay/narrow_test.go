@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -135,4 +136,39 @@ func TestNarrow_AVeryLargeMessageSaysNothingOfWhatGoesOverInTime(t *testing.T) {
 		}
 		_ = r.stop()
 	})
+}
+
+// TestNarrow_WhatFailedInAnOutageIsNotCutByOthers has a backlog in which some have failed
+// before, so that they go beside others every other time. How many that are, and in what
+// order they come again, differs from outage to outage.
+func TestNarrow_WhatFailedInAnOutageIsNotCutByOthers(t *testing.T) {
+	t.Parallel()
+	const outages, failing = 16, 6
+	retries := int64(0)
+	for range outages {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(func(c *relay.Config) {
+				c.SendTimeout, c.Patience, c.MaxInFlightBytes = 15*time.Second, 10*time.Minute, 16<<20
+			})
+			r.topic.Link = &relaytest.Link{Rate: 100_000}
+			sends := 0
+			r.topic.Decide = func([]contract.Message) relaytest.Outcome { // under the topic's lock
+				if sends++; sends <= failing {
+					return relaytest.Outcome{Err: &relay.SendError{Class: relay.Transient, Err: errors.New("a test")}}
+				}
+				return relaytest.Outcome{}
+			}
+			r.add(1, 60, sized(1_000_000))
+			r.start(t)
+			time.Sleep(12 * time.Minute)
+			if sent := r.counters.Sent(); sent < 50 {
+				t.Errorf("sent %d of 60, want nine tenths of what the link takes", sent)
+			}
+			retries += r.counters.Retries()
+			_ = r.stop()
+		})
+	}
+	if most := int64(outages * failing * 5 / 4); retries > most {
+		t.Errorf("%d retries in %d outages of %d failures, want at most %d", retries, outages, failing, most)
+	}
 }

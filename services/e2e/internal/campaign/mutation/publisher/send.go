@@ -48,7 +48,7 @@ func sendGuards() []guard.Guard {
 		{
 			Name:    "relay: no more is under way than goes over in time",
 			File:    relay + "/load.go",
-			Cut:     "return l.underWay == 0 ||",
+			Cut:     "return l.underWay == 0 && l.beside == 0 ||",
 			With:    "return l.underWay >= 0 ||",
 			Package: relay,
 			Tests:   []string{"TestNarrow_MessagesThatShareANarrowLinkAreSentAndNotParked"},
@@ -68,6 +68,14 @@ func sendGuards() []guard.Guard {
 			With:    "float64(mebibyte/2)",
 			Package: relay,
 			Tests:   []string{"TestNarrow_ATopicThatAnswersSlowlyIsNotTakenForANarrowOne"},
+		},
+		{
+			Name:    "relay: a send that needs the whole link has it",
+			File:    relay + "/load.go",
+			Cut:     "return l.underWay == 0 && l.beside == 0 ||",
+			With:    "return l.underWay == 0 ||",
+			Package: relay,
+			Tests:   []string{"TestNarrow_WhatFailedInAnOutageIsNotCutByOthers"},
 		},
 		{
 			Name:    "relay: one that is never answered does not hold up the others each time",
