@@ -8,6 +8,14 @@ func queryGuards() []guard.Guard {
 	const query = mongodb + "query"
 	return []guard.Guard{
 		{
+			Name:    "sandbox: a pattern has a bound",
+			File:    mongodb + "query/expression/regex.go",
+			Cut:     "if len(pattern) > maxPattern {",
+			With:    "if len(pattern) > 1<<10*maxPattern {",
+			Package: mongodb + "query/expression",
+			Tests:   []string{"TestRegex_APatternHasABound"},
+		},
+		{
 			Name:    "sandbox: an element that is unset is told as 5.0 and later tell it",
 			File:    query + "/modify/walk.go",
 			Cut:     "case element && a.nulls:",

@@ -36,9 +36,16 @@ var errMatchTime = mongoerr.New(51156, "Error occurred while executing the regul
 // invalidPattern is the code of a pattern that is none.
 const invalidPattern mongoerr.Code = 51091
 
+// maxPattern is the size of a pattern in bytes, as the server has it: compiling one takes
+// more than linear time, and stack for each parenthesis.
+const maxPattern = 32_764
+
 // CompileRegex compiles a regular expression with MongoDB's options i, m, s, x
 // and u, which is always on.
 func CompileRegex(pattern, options string) (*Regex, error) {
+	if len(pattern) > maxPattern {
+		return nil, mongoerr.New(invalidPattern, "Regular expression is invalid: regular expression is too large")
+	}
 	var flags []rune
 	for _, o := range options {
 		switch o {

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
+	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
@@ -148,4 +149,19 @@ func marshal(t testing.TB, v any) bson.Raw {
 		t.Fatal(err)
 	}
 	return doc
+}
+
+// A pattern that is too large is not looked at: it would take a stack as deep as it has
+// parentheses.
+func TestRegex_APatternHasABound(t *testing.T) {
+	t.Parallel()
+	const most = 32_764
+	for _, pattern := range []string{"(?=" + strings.Repeat("(", 12<<20), strings.Repeat("a", most+1)} {
+		if _, err := expression.CompileRegex(pattern, ""); !mongoerr.Is(err, 51091) {
+			t.Errorf("%d bytes: got %v, want them refused", len(pattern), err)
+		}
+	}
+	if _, err := expression.CompileRegex(strings.Repeat("a", most), ""); err != nil {
+		t.Errorf("as large as it may be: got %v", err)
+	}
 }
