@@ -145,6 +145,31 @@ func TestExplain_CountsWhatIsNotReturned(t *testing.T) {
 	})
 }
 
+func TestExplain_RefusesAPipelineThatCannotBeRun(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Collection("c").InsertOne(t.Context(), one("_id", 1))
+	must(t, err)
+	for _, collection := range []string{"c", "none"} {
+		for stage, want := range map[string]string{
+			`{"$match": "abc"}`:                  `{"code": 15959}`,
+			`{"$nosuch": 1}`:                     `{"code": 40324}`,
+			`{"$group": {}}`:                     `{"code": 15955}`,
+			`{"$match": {"a": 1}}`:               `{"ok": 1.0}`,
+			`{"$indexStats": {}}`:                `{"ok": 1.0}`,
+			`{"$out": "other"}`:                  `{"ok": 1.0}`,
+			`{"$merge": "other"}`:                `{"ok": 1.0}`,
+			`{"$limit": 1}, {"$indexStats": {}}`: `{"code": 40602}`,
+		} {
+			aggregate := `{"aggregate": "` + collection + `", "pipeline": [` + stage + `], "cursor": {}`
+			ask(t, h.db, []answer{
+				{`{"explain": ` + aggregate + `}}`, want},
+				{aggregate + `, "explain": true}`, want},
+			})
+		}
+	}
+}
+
 func TestExplain_WritesNothing(t *testing.T) {
 	t.Parallel()
 	h := start(t, engine.Config{})

@@ -263,5 +263,13 @@ func queryGuards() []guard.Guard {
 			Package: server,
 			Tests:   []string{"TestSlice_TakesNoMoreElementsThanThereAre"},
 		},
+		{
+			Name:    "sandbox: explain refuses a pipeline that cannot be run",
+			File:    mongodb + "commands/data/explainaggregate.go",
+			Cut:     "err := checkReadable(c, g); err != nil {",
+			With:    "err := checkReadable(c, g); err != nil && false {",
+			Package: server,
+			Tests:   []string{"TestExplain_RefusesAPipelineThatCannotBeRun"},
+		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/query"
 	"changerelay/services/sandbox/internal/mongodb/query/collation"
+	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 )
 
@@ -30,9 +31,6 @@ type aggregation struct {
 func aggregate(ctx context.Context, c *command.Call, r *command.Reply) error {
 	g, err := parseAggregate(c, c.Body)
 	if err != nil {
-		return err
-	}
-	if err := checkFirstStages(g.stages, c.Generic.InTransaction()); err != nil {
 		return err
 	}
 	if g.explain {
@@ -124,6 +122,9 @@ func parseAggregate(c *command.Call, body bson.Raw) (aggregation, error) {
 	if g.explain && hasConcern {
 		a.Fail(mongoerr.FailedToParse, "Aggregation explain does not support the 'writeConcern' option")
 	}
+	if a.Err == nil {
+		a.Err = checkFirstStages(g.stages, c.Generic.InTransaction())
+	}
 	return g, a.Err
 }
 
@@ -171,15 +172,7 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 	if err := g.resolve(c); err != nil {
 		return nil, err
 	}
-	env := c.Env(nil)
-	env.Collation, env.Spills = c.CollationOf(g.ns, g.collation), g.spills
-	if err := command.CollatedStages(env.Collation, g.stages); err != nil {
-		return nil, err
-	}
-	pipeline, err := query.CompileAggregation(g.stages, query.PipelineEnv{
-		Env:        env,
-		Collection: c.Foreign(g.ns.DB, env.Collation),
-	})
+	pipeline, env, err := g.compile(c)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +193,21 @@ func aggregateSource(ctx context.Context, c *command.Call, g aggregation) (comma
 	}
 	docs.Interrupted = c.Interrupted
 	return command.Pull(rest.Run(ctx, command.Each(docs))), nil
+}
+
+// compile reads the stages of a pipeline that resolve has been called for, and gives
+// what its expressions and filters may read.
+func (g *aggregation) compile(c *command.Call) (*query.Pipeline, expression.Env, error) {
+	env := c.Env(nil)
+	env.Collation, env.Spills = c.CollationOf(g.ns, g.collation), g.spills
+	if err := command.CollatedStages(env.Collation, g.stages); err != nil {
+		return nil, env, err
+	}
+	pipeline, err := query.CompileAggregation(g.stages, query.PipelineEnv{
+		Env:        env,
+		Collection: c.Foreign(g.ns.DB, env.Collation),
+	})
+	return pipeline, env, err
 }
 
 // resolve replaces a view by what it is made of.

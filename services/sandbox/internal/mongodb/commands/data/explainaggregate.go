@@ -19,6 +19,9 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 		if err := g.resolve(c); err != nil {
 			return err
 		}
+		if err := checkReadable(c, g); err != nil {
+			return err
+		}
 	}
 	filter, order, rest := leading(g.stages)
 	run, err := plan(c, g.ns, filter, order, g.hint, g.collation)
@@ -56,7 +59,21 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 	return nil
 }
 
-// leading are the filter and the sort that a pipeline begins with, and what
+// checkReadable refuses a pipeline that aggregate could not begin to run. A first
+// stage that is the server's own, and a last one that stores, are not looked into.
+func checkReadable(c *command.Call, g aggregation) error {
+	switch command.StageName(command.FirstStage(g.stages)) {
+	case "$collStats", "$currentOp", "$indexStats", "$listLocalSessions":
+		g.stages = g.stages[1:]
+	}
+	if n := len(g.stages); n > 0 && command.IsOutStage(command.StageName(g.stages[n-1])) {
+		g.stages = g.stages[:n-1]
+	}
+	_, _, err := g.compile(c)
+	return err
+}
+
+// leading are the filter and the sort that a readable pipeline begins with, and what
 // follows them.
 func leading(stages []bson.Raw) (filter, order bson.Raw, rest []bson.Raw) {
 	if len(stages) > 0 && command.StageName(stages[0]) == "$match" {
