@@ -2,7 +2,9 @@ package mongoserver_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +83,32 @@ func TestLimits_ASortTakesNoMoreMemoryThanItMay(t *testing.T) {
 	}
 	if _, err := coll.Find(t.Context(), bson.D{}, options.Find().SetSort(order).SetProjection(short).SetAllowDiskUse(true)); err != nil {
 		t.Errorf("with the disk: got %v", err)
+	}
+}
+
+// longer evaluates to a text that is so many times as long as the field s.
+func longer(times int) bson.D { return one("$concat", slices.Repeat(bson.A{"$s"}, times)) }
+
+func TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	_, err := h.db.Collection("c").InsertOne(t.Context(), one("s", strings.Repeat("x", 1<<20)))
+	must(t, err)
+	for _, c := range []struct{ variables, code int }{{3, 0}, {10, 10334}} {
+		variables := bson.D{}
+		for i := range c.variables {
+			variables = append(variables, bson.E{Key: fmt.Sprintf("v%d", i), Value: longer(8)})
+		}
+		for name, stage := range map[string]bson.D{
+			"$let": one("$project", one("a", one("$let", bson.D{{Key: "vars", Value: variables}, {Key: "in", Value: 1}}))),
+			"$lookup": one("$lookup", bson.D{
+				{Key: "from", Value: "none"}, {Key: "let", Value: variables}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "a"},
+			}),
+		} {
+			if _, err := h.db.Collection("c").Aggregate(t.Context(), bson.A{stage}); code(err) != c.code {
+				t.Errorf("%s of %d variables: got %v, want code %d", name, c.variables, err, c.code)
+			}
+		}
 	}
 }
 

@@ -159,13 +159,9 @@ func (l *lookup) matches(ctx context.Context, doc bson.Raw) (iter.Seq2[bson.Raw,
 	if l.stages == nil {
 		return l.env.Collection(ctx, l.from, l.equalTo(doc)), nil
 	}
-	values := make([]bson.RawValue, len(l.values))
-	for i, e := range l.values {
-		v, err := e.Eval(doc)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = v
+	values, err := expression.EvalAll(l.values, doc)
+	if err != nil {
+		return nil, err
 	}
 	p, err := l.pipelineFor(values)
 	if err != nil {

@@ -271,5 +271,13 @@ func queryGuards() []guard.Guard {
 			Package: server,
 			Tests:   []string{"TestExplain_RefusesAPipelineThatCannotBeRun"},
 		},
+		{
+			Name:    "sandbox: the variables of $let and $lookup are together no larger than a value may be",
+			File:    query + "/expression/compile.go",
+			Cut:     "v, err := eval(i)\n\t\tif size += len(v.Value);",
+			With:    "v, err := eval(i)\n\t\tif size += 0 * len(v.Value);",
+			Package: server,
+			Tests:   []string{"TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe"},
+		},
 	}
 }

@@ -146,10 +146,16 @@ func (c *compiler) arguments(v bson.RawValue) ([]operand, error) {
 }
 
 func evalAll(s *scope, operands []operand) ([]bson.RawValue, error) {
-	values := make([]bson.RawValue, len(operands))
+	return together(len(operands), func(i int) (bson.RawValue, error) { return operands[i].in(s) })
+}
+
+// together computes n values that are kept at the same time: they are no larger than
+// one value may be.
+func together(n int, eval func(i int) (bson.RawValue, error)) ([]bson.RawValue, error) {
+	values := make([]bson.RawValue, n)
 	size := 0
-	for i, o := range operands {
-		v, err := o.in(s)
+	for i := range values {
+		v, err := eval(i)
 		if size += len(v.Value); err == nil && size > maxValue {
 			err = errTooLarge(size)
 		}

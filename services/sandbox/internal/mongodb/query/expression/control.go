@@ -220,7 +220,7 @@ func buildLet(c *compiler, _ string, argument bson.RawValue) (operand, error) {
 }
 
 // let binds the names only after all values have been read: they do not see
-// each other.
+// each other. Together they are no larger than one value may be.
 func (c *compiler) let(names []string, values []operand, in bson.RawValue) (operand, error) {
 	slots := make([]int, len(names))
 	for i, name := range names {
@@ -230,11 +230,11 @@ func (c *compiler) let(names []string, values []operand, in bson.RawValue) (oper
 	}
 	body, err := c.value(in)
 	return operand{eval: func(s *scope) (bson.RawValue, error) {
-		for i, value := range values {
-			v, err := value.in(s)
-			if err != nil {
-				return v, err
-			}
+		bound, err := evalAll(s, values)
+		if err != nil {
+			return bson.RawValue{}, err
+		}
+		for i, v := range bound {
 			s.slots[slots[i]] = v
 		}
 		return body.in(s)

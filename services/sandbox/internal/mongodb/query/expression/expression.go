@@ -43,6 +43,11 @@ func Literal(v bson.RawValue) *Expr { return &Expr{root: constant(v)} }
 // Eval computes the expression for a document, which is $$ROOT and $$CURRENT.
 func (e *Expr) Eval(doc bson.Raw) (bson.RawValue, error) { return e.EvalIn(doc, doc) }
 
+// EvalAll computes expressions whose values together are no larger than one may be.
+func EvalAll(exprs []*Expr, doc bson.Raw) ([]bson.RawValue, error) {
+	return together(len(exprs), func(i int) (bson.RawValue, error) { return exprs[i].Eval(doc) })
+}
+
 // EvalIn computes the expression with a $$CURRENT that is a part of $$ROOT.
 func (e *Expr) EvalIn(root, current bson.Raw) (bson.RawValue, error) {
 	if e.root.eval == nil {
