@@ -112,6 +112,50 @@ func TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe(t *testing.
 	}
 }
 
+func TestLimits_AGroupCountsWhatItsAccumulatorsHold(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("c")
+	for i := range 12 {
+		_, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "s", Value: strings.Repeat("x", 1<<20)}})
+		must(t, err)
+	}
+	computed := one("$addFields", one("x", longer(10)))
+	script := one("$accumulator", bson.D{
+		{Key: "init", Value: "function() { return 'x'.repeat(10 << 20) }"},
+		{Key: "accumulateArgs", Value: bson.A{}},
+		{Key: "accumulate", Value: "function(state) { return state }"},
+		{Key: "merge", Value: "function(a, b) { return a }"},
+		{Key: "lang", Value: "js"},
+	})
+	buckets := one("$bucketAuto", bson.D{{Key: "groupBy", Value: longer(10)}, {Key: "buckets", Value: 1}})
+	short := one("$project", one("_id", 1))
+	grouped := func(by, accumulator any) bson.A {
+		return bson.A{computed, one("$group", bson.D{{Key: "_id", Value: by}, {Key: "x", Value: accumulator}}), short}
+	}
+	for name, c := range map[string]struct {
+		pipeline bson.A
+		code     int
+	}{
+		"$first":       {grouped("$_id", one("$first", "$x")), 16945},
+		"$last":        {grouped("$_id", one("$last", "$x")), 16945},
+		"$min":         {grouped("$_id", one("$min", "$x")), 16945},
+		"$max":         {grouped("$_id", one("$max", "$x")), 16945},
+		"replaced":     {grouped(nil, one("$last", "$x")), 0},
+		"$bucketAuto":  {bson.A{buckets, short}, 292},
+		"a script":     {grouped("$_id", script), 16945},
+		"small values": {grouped("$_id", one("$first", "$_id")), 0},
+	} {
+		cursor, err := coll.Aggregate(t.Context(), c.pipeline)
+		if err == nil {
+			err = cursor.Close(t.Context())
+		}
+		if code(err) != c.code {
+			t.Errorf("%s: got %v, want code %d", name, err, c.code)
+		}
+	}
+}
+
 // endless evaluates for longer than any test waits.
 func endless() bson.D {
 	thousands := bson.D{{Key: "$range", Value: bson.A{0, 100_000}}}

@@ -186,10 +186,10 @@ func (b *bucketAuto) sort(in documents) ([]placed, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := memory.Take(len(doc) + placedOverhead); err != nil {
-			return nil, err
-		}
 		value, err := b.by.Eval(doc)
+		if err == nil {
+			err = memory.Take(len(doc) + len(value.Value) + placedOverhead)
+		}
 		if err == nil && b.rounds != nil {
 			err = b.rounds.check(value)
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"strings"
 
@@ -31,6 +32,9 @@ type groupField struct {
 type group struct {
 	id     bson.RawValue
 	totals []expression.Accumulator
+	// held is how much of each total is counted that is given back when the total
+	// holds another value.
+	held []int
 }
 
 func groupStage(v bson.RawValue, env PipelineEnv) (stage, error) {
@@ -199,7 +203,8 @@ func (g grouping) newGroup(id bson.RawValue) (*group, error) {
 	if id.Type == bsonkit.Missing {
 		id = bsonkit.Null()
 	}
-	gr := &group{id: id}
+	id.Value = bytes.Clone(id.Value) // it does not keep the document it is a part of
+	gr := &group{id: id, held: make([]int, len(g.fields))}
 	for _, f := range g.fields {
 		total := expression.NewAccumulator(f.accumulator)
 		if f.make != nil {
@@ -225,6 +230,11 @@ func (g grouping) add(gr *group, doc bson.Raw, memory *Memory) error {
 		if err := gr.totals[i].Add(v); err != nil {
 			return err
 		}
+		memory.Give(gr.held[i])
+		gr.held[i] = f.holds(gr.totals[i])
+		if err := memory.Take(gr.held[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -232,10 +242,22 @@ func (g grouping) add(gr *group, doc bson.Raw, memory *Memory) error {
 // keeps tells accumulators whose value grows with the documents.
 func (f groupField) keeps() bool {
 	switch f.accumulator {
-	case "$push", "$addToSet", "$mergeObjects", "$_internalJsReduce", "$accumulator":
+	case "$push", "$addToSet", "$mergeObjects", "$_internalJsReduce":
 		return true
 	}
 	return false
+}
+
+// holds is how many bytes an accumulator has that replaces one value by another.
+func (f groupField) holds(total expression.Accumulator) int {
+	switch f.accumulator {
+	case "$first", "$last", "$min", "$max":
+		return len(total.Result().Value)
+	case "$accumulator":
+		state := total.(*customState)
+		return len(state.state.Value) + state.bytes
+	}
+	return 0
 }
 
 func (g grouping) document(gr *group) (bson.Raw, error) {

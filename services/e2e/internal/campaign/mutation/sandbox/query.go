@@ -279,5 +279,29 @@ func queryGuards() []guard.Guard {
 			Package: server,
 			Tests:   []string{"TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe"},
 		},
+		{
+			Name:    "sandbox: a group counts what its accumulators hold",
+			File:    query + "/stage_group.go",
+			Cut:     "gr.held[i] = f.holds(gr.totals[i])",
+			With:    "gr.held[i] = 0 * f.holds(gr.totals[i])",
+			Package: server,
+			Tests:   []string{"TestLimits_AGroupCountsWhatItsAccumulatorsHold"},
+		},
+		{
+			Name:    "sandbox: a group gives back what its accumulators hold no longer",
+			File:    query + "/stage_group.go",
+			Cut:     "memory.Give(gr.held[i])",
+			With:    "memory.Give(0 * gr.held[i])",
+			Package: server,
+			Tests:   []string{"TestLimits_AGroupCountsWhatItsAccumulatorsHold"},
+		},
+		{
+			Name:    "sandbox: $bucketAuto counts the values that it sorts by",
+			File:    query + "/stage_bucketauto.go",
+			Cut:     "memory.Take(len(doc) + len(value.Value) + placedOverhead)",
+			With:    "memory.Take(len(doc) + placedOverhead)",
+			Package: server,
+			Tests:   []string{"TestLimits_AGroupCountsWhatItsAccumulatorsHold"},
+		},
 	}
 }

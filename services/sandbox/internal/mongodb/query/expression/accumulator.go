@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"bytes"
 	"math"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -115,7 +116,7 @@ type extreme struct {
 
 func (a *extreme) Add(v bson.RawValue) error {
 	if !nullish(v) && (a.best.Type == bsonkit.Missing || bsonkit.Compare(v, a.best) == a.sign) {
-		a.best = v
+		a.best = apart(v)
 	}
 	return nil
 }
@@ -129,6 +130,12 @@ func orNull(v bson.RawValue) bson.RawValue {
 	return v
 }
 
+// apart is a value that does not keep the document it is a part of.
+func apart(v bson.RawValue) bson.RawValue {
+	v.Value = bytes.Clone(v.Value)
+	return v
+}
+
 type first struct {
 	value bson.RawValue
 	has   bool
@@ -136,7 +143,7 @@ type first struct {
 
 func (a *first) Add(v bson.RawValue) error {
 	if !a.has {
-		a.value, a.has = v, true
+		a.value, a.has = apart(v), true
 	}
 	return nil
 }
@@ -146,7 +153,7 @@ func (a *first) Result() bson.RawValue { return orNull(a.value) }
 type last struct{ value bson.RawValue }
 
 func (a *last) Add(v bson.RawValue) error {
-	a.value = v
+	a.value = apart(v)
 	return nil
 }
 
