@@ -264,9 +264,9 @@ func Campaigns() []guard.Guard {
 		},
 		{
 			Name:    "chaos: a remedy is no fault",
-			File:    chaos + "/campaign.go",
-			Cut:     "c.remedies = append(c.remedies, report",
-			With:    "c.faults = append(c.faults, report",
+			File:    chaos + "/notes.go",
+			Cut:     "c.noteIn(&c.remedies,",
+			With:    "c.noteIn(&c.faults,",
 			Package: chaos,
 			Tests:   []string{"TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone"},
 		},
