@@ -83,7 +83,7 @@ func (f *foundDead) reason(feed readmodel.Feed) string {
 	case f.letters > 0:
 		reasons := []string{fmt.Sprintf("%d messages of %d aggregates are dead-lettered in %s: see projector dlq list and redrive", f.letters, len(f.aggregates), of)}
 		for _, version := range slices.Sorted(maps.Keys(f.resent)) {
-			reasons = append(reasons, fmt.Sprintf("%d of them were resent for %q, which takes them from nothing else: what redrive refuses it has gone past, and has only from a rebuild that begins again, after --cancel", f.resent[version], version))
+			reasons = append(reasons, fmt.Sprintf("%d of them were resent for %q, which alone lacks them: projector dlq redrive says how each comes there", f.resent[version], version))
 		}
 		return strings.Join(reasons, "; ")
 	}
