@@ -81,13 +81,11 @@ func (s *Store) Claimed(ctx context.Context, v *projection.Version) (highest int
 	return highest, nil
 }
 
-func numberKey(v *projection.Version) string { return "$number:" + v.Account() }
-
 // TakeNumber takes the number of a version for a rebuild, for good. It tells whether nobody
 // has taken it before: of two that begin at once, for projections of one name, one has it.
 func (s *Store) TakeNumber(ctx context.Context, v *projection.Version, by string) (bool, error) {
 	_, err := s.db.Collection(projection.Owners).InsertOne(ctx, bson.D{
-		{Key: "_id", Value: numberKey(v)}, {Key: "view", Value: v.View}, {Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "at", Value: time.Now()},
+		{Key: "_id", Value: "$number:" + v.Account()}, {Key: "view", Value: v.View}, {Key: "group", Value: s.group}, {Key: "by", Value: by}, {Key: "at", Value: time.Now()},
 	})
 	if mongo.IsDuplicateKeyError(err) {
 		return false, nil

@@ -90,8 +90,8 @@ type Engine struct {
 	// the size of the batch.
 	batch []oplog.Change
 	bytes int
-	// deferred is how many bytes were written since somebody waited for them last of
-	// those who leave that to their caller.
+	// deferred is how many bytes statements with Write.Deferred have written since one of
+	// them waited for the journal last.
 	deferred int
 	outcomes []outcome
 	entries  []oplog.Entry // scratch for flush

@@ -191,8 +191,8 @@ func fillingGuards() []guard.Guard {
 		{
 			Name:    "rebuild: of two that begin at once each has its number",
 			File:    readmodel + "/rebuilds.go",
-			Cut:     `"$number:" + v.Account() }`,
-			With:    `"$number:" + v.Account() + time.Now().String() }`,
+			Cut:     `"$number:" + v.Account()}`,
+			With:    `"$number:" + v.Account() + time.Now().String()}`,
 			Package: app,
 			Tests:   []string{"TestRebuild_OfTwoGroupsAtOnceEachHasItsNumber"},
 		},
