@@ -15,7 +15,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/command"
+	"changerelay/services/projector/internal/sandboxtest"
 )
 
 // ranOnce has a projector started and stopped, and the commands' environment be its own.
@@ -94,6 +96,36 @@ func TestDeadDiscard_RemovesNothingThatItCannotPrint(t *testing.T) {
 		if line["count"] != 0.0 || !strings.Contains(fmt.Sprint(line["error"]), "no space left") {
 			t.Errorf("the ledger: got %v, want that none was removed, and why", line)
 		}
+	}
+}
+
+// One that the client cannot read is not in the way of those before it, which are dealt with
+// by their numbers.
+func TestDeadDiscard_OneThatCannotBeReadIsNotInTheWayOfThoseBeforeIt(t *testing.T) {
+	const topic = "deadodd"
+	_, database := servers.Mongo(t, nil)
+	send(t, topic, happened("a", 1, 1)...)
+	deadLetter(t, topic, "a")
+	odd, err := contract.Encode(event("a", 2, "Happened", `{}`), contract.EncodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd.Properties["DeadLetterReason"] = int64(1) // at which the client panics
+	sandboxtest.Send(t, servers, topic, odd)
+	sandboxtest.DeadLetterAsItIs(t, servers, topic, "projector", "a")
+	ranOnce(t, topic, database)
+	listed, err := runCommand(t, "dlq", "list")
+	if err == nil || len(listed) != 1 {
+		t.Fatalf("got %v and %v, want the one before it, and an error", listed, err)
+	}
+	number := fmt.Sprintf("%.0f", listed[0]["sequence_number"])
+	for _, args := range [][]string{{"show", number}, {"discard", number, "--dry-run"}, {"discard", number}} {
+		if lines, err := runCommand(t, append([]string{"dlq"}, args...)...); err != nil || len(lines) != 1 || lines[0]["message_id"] != "a-1" {
+			t.Errorf("%v: got %v and %v, want a-1", args, lines, err)
+		}
+	}
+	if left, err := runCommand(t, "dlq", "list"); err == nil || len(left) != 0 {
+		t.Errorf("afterwards: got %v and %v, want the one that cannot be read alone", left, err)
 	}
 }
 

@@ -102,42 +102,34 @@ func showDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.
 	return lines.Encode(wholeLine(letter))
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
-
-func findDead(ctx context.Context, letters *servicebus.DeadLetters, number int64) (letter servicebus.DeadLetter, err error) {
-	err = letters.Peek(ctx, func(d servicebus.DeadLetter) error {
-		if d.SequenceNumber == number {
-			letter = d
-			return errFound
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errFound):
-		return letter, nil
-	case err == nil:
+// findDead looks for one by its number alone: another that cannot be read is not in its way.
+func findDead(ctx context.Context, letters *servicebus.DeadLetters, number int64) (servicebus.DeadLetter, error) {
+	letter, found, err := letters.At(ctx, number)
+	if err == nil && !found {
 		err = errNoDeadLetter
 	}
 	return letter, err
 }
 
+// chosenDead calls each for the dead letter with a number, or for all.
+func chosenDead(ctx context.Context, letters *servicebus.DeadLetters, number int64, all bool, each func(servicebus.DeadLetter) error) error {
+	if all {
+		return letters.Peek(ctx, each)
+	}
+	letter, err := findDead(ctx, letters, number)
+	if err != nil {
+		return err
+	}
+	return each(letter)
+}
+
 // rehearseDead prints what discardDead would remove.
 func rehearseDead(ctx context.Context, letters *servicebus.DeadLetters, lines *json.Encoder, number int64, all bool) error {
-	found := all
-	err := letters.Peek(ctx, func(d servicebus.DeadLetter) error {
-		if !all && d.SequenceNumber != number {
-			return nil
-		}
-		found = true
+	return chosenDead(ctx, letters, number, all, func(d servicebus.DeadLetter) error {
 		whole := wholeLine(d)
 		whole.DryRun = true
 		return lines.Encode(whole)
 	})
-	if err == nil && !found {
-		err = errNoDeadLetter
-	}
-	return err
 }
 
 // discardDead removes a dead letter, or all that it finds, and prints each whole
@@ -151,20 +143,13 @@ func (s *scope) discardDead(ctx context.Context, letters *servicebus.DeadLetters
 	}
 	d := &readmodel.Decision{Command: "dlq discard"}
 	var numbers []int64
-	err := letters.Peek(ctx, func(letter servicebus.DeadLetter) error {
-		if all || letter.SequenceNumber == number {
-			d.Add(named(letter))
-			numbers = append(numbers, letter.SequenceNumber)
-		}
+	err := chosenDead(ctx, letters, number, all, func(letter servicebus.DeadLetter) error {
+		d.Add(named(letter))
+		numbers = append(numbers, letter.SequenceNumber)
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil || len(numbers) == 0 {
 		return err
-	case len(numbers) == 0 && all:
-		return nil
-	case len(numbers) == 0:
-		return errNoDeadLetter
 	}
 	discard := letters.Discard
 	if all {

@@ -65,18 +65,42 @@ func sendEncoded(t *testing.T, e *Endpoints, topic string, encoded []byte) {
 // cannot decode.
 func TakeUndecodable(t *testing.T, e *Endpoints, topic, subscription, sessionID string) {
 	t.Helper()
+	link := receiver(t, e, topic, subscription, sessionID, amqp.SenderSettleModeSettled)
+	if m, err := link.Receive(t.Context(), nil); err == nil {
+		t.Fatalf("received %v, want a message that cannot be decoded", m)
+	}
+}
+
+// DeadLetterAsItIs dead-letters the first message of a session without a reason, so that it
+// keeps properties that a reason would have taken the place of.
+func DeadLetterAsItIs(t *testing.T, e *Endpoints, topic, subscription, sessionID string) {
+	t.Helper()
+	link := receiver(t, e, topic, subscription, sessionID, amqp.SenderSettleModeUnsettled)
+	m, err := link.Receive(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("receive: %v", err)
+	}
+	if err := link.RejectMessage(t.Context(), m, nil); err != nil {
+		t.Fatalf("dead-letter %v: %v", m.Properties.MessageID, err)
+	}
+	if err := link.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receiver takes one message of a session.
+func receiver(t *testing.T, e *Endpoints, topic, subscription, sessionID string, mode amqp.SenderSettleMode) *amqp.Receiver {
+	t.Helper()
 	const sessionFilter, code = "com.microsoft:session-filter", 0x137000000C
 	link, err := plain(t, e).NewReceiver(t.Context(), topic+"/Subscriptions/"+subscription, &amqp.ReceiverOptions{
 		Credit:                    1,
-		RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+		RequestedSenderSettleMode: mode.Ptr(),
 		Filters:                   []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, code, sessionID)},
 	})
 	if err != nil {
 		t.Fatalf("open a receiver: %v", err)
 	}
-	if m, err := link.Receive(t.Context(), nil); err == nil {
-		t.Fatalf("received %v, want a message that cannot be decoded", m)
-	}
+	return link
 }
 
 // plain is a session of AMQP on a connection of its own, until the test is over.
