@@ -14,15 +14,23 @@ type CrashNotes interface {
 	// CrashedLately tells whether a process has died lately. Only then is it worth
 	// while to write down what is about to be done.
 	CrashedLately() bool
-	// Deaths are the batches of the aggregate that processes had in hand when they
-	// died, each without the messages that were dealt with since.
-	Deaths(ctx context.Context, aggregate string) ([][]string, error)
+	// Deaths are what processes had in hand of the aggregate when they died, each without
+	// the messages that were dealt with since.
+	Deaths(ctx context.Context, aggregate string) ([]Death, error)
 	// Note notes that this process is about to apply these messages of the
-	// aggregate, and nothing else of it.
-	Note(ctx context.Context, aggregate string, messages []string) error
+	// aggregate, and nothing else of it; alone is that of Death.
+	Note(ctx context.Context, aggregate string, messages []string, alone bool) error
 	// Clear notes that this process lives and has none of the aggregate in hand,
 	// and that these messages are dealt with: no process has died of them.
 	Clear(ctx context.Context, aggregate string, done []string) error
+}
+
+// Death is what a process had in hand of an aggregate when it died.
+type Death struct {
+	Messages []string
+	// Alone tells that the process was trying a suspected message by itself, and had no
+	// other suspect in hand.
+	Alone bool
 }
 
 // guard is the stage that keeps a message from killing one process after another. After
@@ -58,7 +66,7 @@ func (g *guard) note(ctx context.Context, b *batch) {
 		}
 	}
 	if g.part(b, deaths); err == nil && b.deadly == "" {
-		err = g.notes.Note(ctx, b.aggregate, ids(b.items))
+		err = g.notes.Note(ctx, b.aggregate, ids(b.items), g.alone && len(b.items) == 1)
 	}
 	if g.noted = err == nil; err != nil {
 		b.fail(0, err)
@@ -67,20 +75,25 @@ func (g *guard) note(ctx context.Context, b *batch) {
 
 // part leaves those messages in the batch that are tried together: the first alone while
 // any of them is suspected. So what is dealt with leaves the deaths, and the next
-// death names its message. One that a process has died of alone, and enough
-// processes had in hand, is not tried but parked; deadly says so.
-func (g *guard) part(b *batch, deaths [][]string) {
-	messages, n, died, alone := ids(b.items), len(b.items), 0, false
-	for _, batch := range deaths {
-		if slices.ContainsFunc(messages, func(id string) bool { return slices.Contains(batch, id) }) {
+// death names its message. One that enough processes had in hand, all but one of them
+// alone, is not tried but parked; deadly says so. That a process was killed with it in a
+// batch says little, even if all others of that have been dealt with: it may have been
+// killed for something else, and a message has its turn again and again while nothing can
+// be stored.
+func (g *guard) part(b *batch, deaths []Death) {
+	messages, n, died, alone := ids(b.items), len(b.items), 0, 0
+	for _, death := range deaths {
+		if slices.ContainsFunc(messages, func(id string) bool { return slices.Contains(death.Messages, id) }) {
 			n = 1
 		}
-		if slices.Contains(batch, messages[0]) {
+		if slices.Contains(death.Messages, messages[0]) {
 			died++
-			alone = alone || len(batch) == 1
+			if death.Alone {
+				alone++
+			}
 		}
 	}
-	if alone && died >= g.limit {
+	if died >= g.limit && alone >= max(1, g.limit-1) {
 		n, b.deadly = 1, fmt.Sprintf("%d processes have died while they applied it", died)
 	}
 	b.cut(n)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
 )
@@ -17,11 +18,11 @@ import (
 // crashNotes keeps notes for a row of processes, each the successor of one that died.
 type crashNotes struct {
 	mu      sync.Mutex
-	process int                         // guarded by mu
-	notes   map[string]map[int][]string // guarded by mu: messages, by aggregate and process
+	process int                               // guarded by mu
+	notes   map[string]map[int]delivery.Death // guarded by mu: by aggregate and process
 }
 
-func newCrashNotes() *crashNotes { return &crashNotes{notes: map[string]map[int][]string{}} }
+func newCrashNotes() *crashNotes { return &crashNotes{notes: map[string]map[int]delivery.Death{}} }
 
 func (c *crashNotes) CrashedLately() bool {
 	c.mu.Lock()
@@ -29,33 +30,34 @@ func (c *crashNotes) CrashedLately() bool {
 	return c.process > 0
 }
 
-func (c *crashNotes) Deaths(_ context.Context, aggregate string) ([][]string, error) {
+func (c *crashNotes) Deaths(_ context.Context, aggregate string) ([]delivery.Death, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var deaths [][]string
-	for process, messages := range c.notes[aggregate] {
-		if process < c.process && len(messages) > 0 {
-			deaths = append(deaths, messages)
+	var deaths []delivery.Death
+	for process, death := range c.notes[aggregate] {
+		if process < c.process && len(death.Messages) > 0 {
+			deaths = append(deaths, death)
 		}
 	}
 	return deaths, nil
 }
 
-func (c *crashNotes) Note(_ context.Context, aggregate string, messages []string) error {
+func (c *crashNotes) Note(_ context.Context, aggregate string, messages []string, alone bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.notes[aggregate] == nil {
-		c.notes[aggregate] = map[int][]string{}
+		c.notes[aggregate] = map[int]delivery.Death{}
 	}
-	c.notes[aggregate][c.process] = messages
+	c.notes[aggregate][c.process] = delivery.Death{Messages: messages, Alone: alone}
 	return nil
 }
 
 func (c *crashNotes) Clear(_ context.Context, aggregate string, done []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for process, messages := range c.notes[aggregate] {
-		c.notes[aggregate][process] = slices.DeleteFunc(slices.Clone(messages), func(id string) bool { return slices.Contains(done, id) })
+	for process, death := range c.notes[aggregate] {
+		death.Messages = slices.DeleteFunc(slices.Clone(death.Messages), func(id string) bool { return slices.Contains(done, id) })
+		c.notes[aggregate][process] = death
 	}
 	delete(c.notes[aggregate], c.process)
 	return nil
@@ -164,7 +166,7 @@ func (s *slow) Decide(c *projection.Change) ([]projection.Write, error) {
 func TestGuard_AFailureThatPassesClearsNobody(t *testing.T) {
 	t.Parallel()
 	store, c := readmodeltest.NewFake(), newCrashNotes()
-	if err := c.Note(t.Context(), "a", []string{"a-1", "a-2"}); err != nil {
+	if err := c.Note(t.Context(), "a", []string{"a-1", "a-2"}, false); err != nil {
 		t.Fatal(err)
 	}
 	c.process = 1
@@ -178,8 +180,48 @@ func TestGuard_AFailureThatPassesClearsNobody(t *testing.T) {
 	if verdicts, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); !errors.Is(err, errDown) || len(verdicts) != 0 {
 		t.Fatalf("got %v and %v, want the failure", verdicts, err)
 	}
-	if got, err := c.Deaths(t.Context(), "a"); err != nil || len(got) != 1 || !slices.Equal(got[0], []string{"a-1", "a-2"}) {
+	if got, err := c.Deaths(t.Context(), "a"); err != nil || len(got) != 1 || !slices.Equal(got[0].Messages, []string{"a-1", "a-2"}) {
 		t.Errorf("deaths: got %v and %v, want both messages still", got, err)
+	}
+}
+
+// Processes that are killed for something else have all that they are trying in hand. That
+// blames none of it, nor what is left of a batch once the others of it are dealt with; and
+// one process that tried a message alone may have been killed for something else as well.
+func TestGuard_ProcessesKilledForSomethingElseBlameNoMessage(t *testing.T) {
+	t.Parallel()
+	both, second, first := delivery.Death{Messages: []string{"a-1", "a-2"}}, delivery.Death{Messages: []string{"a-2"}}, delivery.Death{Messages: []string{"a-1"}}
+	alone := delivery.Death{Messages: []string{"a-1"}, Alone: true}
+	for name, tt := range map[string]struct {
+		deaths []delivery.Death
+		parked int
+	}{
+		"in a batch":                     {[]delivery.Death{both, both, both}, 0},
+		"the last of a session":          {[]delivery.Death{second, second, second}, 0},
+		"the only one of its session":    {[]delivery.Death{first, first, first}, 0},
+		"once alone":                     {[]delivery.Death{both, both, alone}, 0},
+		"alone, and in too few":          {[]delivery.Death{alone, alone}, 0},
+		"again and again, alone":         {[]delivery.Death{both, alone, alone}, 2},
+		"alone each time that was noted": {[]delivery.Death{alone, alone, alone}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, c := readmodeltest.NewFake(), newCrashNotes()
+			for _, death := range tt.deaths {
+				if err := c.Note(t.Context(), "a", death.Messages, death.Alone); err != nil {
+					t.Fatal(err)
+				}
+				c.process++
+			}
+			h := newHandler(parse(t, counting), store, withCrashNotes(c, 3))
+			if verdicts, err := h.Hold("a").Apply(t.Context(), happened(t, "a", 1, 2)); err != nil || len(verdicts) != 2 {
+				t.Fatalf("got %v and %v, want two verdicts", verdicts, err)
+			}
+			f := fixture{store: store}
+			if got := f.parked(t, "a"); len(got) != tt.parked {
+				t.Errorf("parked: got %v, want %d", got, tt.parked)
+			}
+		})
 	}
 }
 
@@ -189,7 +231,7 @@ func TestGuard_SuspectsGoOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c, decider := readmodeltest.NewFake(), newCrashNotes(), &slow{Projections: parse(t, counting)}
 		for _, aggregate := range []string{"a", "b", "c"} {
-			if err := c.Note(t.Context(), aggregate, []string{aggregate + "-1", aggregate + "-2"}); err != nil {
+			if err := c.Note(t.Context(), aggregate, []string{aggregate + "-1", aggregate + "-2"}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -209,7 +251,7 @@ func TestGuard_SuspectsGoOneAfterTheOther(t *testing.T) {
 			t.Errorf("got %d suspects side by side, want one at a time", decider.together)
 		}
 		// One whose lock ends while it waits for its turn does nothing.
-		c.notes = map[string]map[int][]string{"d": {0: {"d-1"}}, "e": {0: {"e-1"}}}
+		c.notes = map[string]map[int]delivery.Death{"d": {0: {Messages: []string{"d-1"}}}, "e": {0: {Messages: []string{"e-1"}}}}
 		first, second := happened(t, "d", 1), happened(t, "e", 1)
 		holds.Go(func() { _, _ = h.Hold("d").Apply(t.Context(), first) })
 		synctest.Wait()

@@ -323,12 +323,13 @@ type killing struct{ event string }
 
 func (d killing) CrashedLately() bool { return true }
 
-func (d killing) Deaths(context.Context, string) ([][]string, error) {
-	return [][]string{{d.event}, {d.event}}, nil
+func (d killing) Deaths(context.Context, string) ([]delivery.Death, error) {
+	alone := delivery.Death{Messages: []string{d.event}, Alone: true}
+	return []delivery.Death{alone, alone}, nil
 }
 
-func (d killing) Note(context.Context, string, []string) error  { return nil }
-func (d killing) Clear(context.Context, string, []string) error { return nil }
+func (d killing) Note(context.Context, string, []string, bool) error { return nil }
+func (d killing) Clear(context.Context, string, []string) error      { return nil }
 
 // untried is a decider that must not see an event.
 type untried struct {

@@ -268,11 +268,12 @@ type attempts struct {
 type attempt struct {
 	Process  string   `bson:"process"`
 	Messages []string `bson:"messages"`
+	Alone    bool     `bson:"alone"`
 }
 
 // Deaths implements delivery.CrashNotes. A process that has stopped as asked has not
 // died, whatever it left in hand.
-func (p *Process) Deaths(ctx context.Context, aggregate string) ([][]string, error) {
+func (p *Process) Deaths(ctx context.Context, aggregate string) ([]delivery.Death, error) {
 	var noted attempts
 	err := p.store.own(projection.Attempts).FindOne(ctx, bson.D{{Key: "_id", Value: aggregate}}).Decode(&noted)
 	if errors.Is(err, mongo.ErrNoDocuments) || err == nil && len(noted.InHand) == 0 {
@@ -294,18 +295,18 @@ func (p *Process) Deaths(ctx context.Context, aggregate string) ([][]string, err
 	if err != nil {
 		return nil, fmt.Errorf("look for dead processes: %w", err)
 	}
-	var deaths [][]string
+	var deaths []delivery.Death
 	for _, a := range noted.InHand {
 		if slices.Contains(dead, a.Process) && len(a.Messages) > 0 {
-			deaths = append(deaths, a.Messages)
+			deaths = append(deaths, delivery.Death{Messages: a.Messages, Alone: a.Alone})
 		}
 	}
 	return deaths, nil
 }
 
 // Note implements delivery.CrashNotes.
-func (p *Process) Note(ctx context.Context, aggregate string, messages []string) error {
-	mine := bson.D{{Key: "process", Value: literal(p.id)}, {Key: "messages", Value: literal(messages)}}
+func (p *Process) Note(ctx context.Context, aggregate string, messages []string, alone bool) error {
+	mine := bson.D{{Key: "process", Value: literal(p.id)}, {Key: "messages", Value: literal(messages)}, {Key: "alone", Value: literal(alone)}}
 	return p.note(ctx, aggregate, bson.D{{Key: "$concatArrays", Value: bson.A{p.others(), bson.A{mine}}}})
 }
 
@@ -315,7 +316,7 @@ func (p *Process) Clear(ctx context.Context, aggregate string, done []string) er
 	less := bson.D{{Key: "$map", Value: bson.D{
 		{Key: "input", Value: p.others()},
 		{Key: "as", Value: "a"},
-		{Key: "in", Value: bson.D{{Key: "process", Value: "$$a.process"}, {Key: "messages", Value: left}}},
+		{Key: "in", Value: bson.D{{Key: "process", Value: "$$a.process"}, {Key: "messages", Value: left}, {Key: "alone", Value: "$$a.alone"}}},
 	}}}
 	return p.note(ctx, aggregate, bson.D{{Key: "$filter", Value: bson.D{
 		{Key: "input", Value: less},

@@ -28,8 +28,8 @@ func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 		t.Helper()
 		got, err := p.Deaths(ctx, aggregate)
 		n := 0
-		for _, messages := range got {
-			if slices.Contains(messages, message) {
+		for _, death := range got {
+			if slices.Contains(death.Messages, message) {
 				n++
 			}
 		}
@@ -45,8 +45,8 @@ func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	first := s.Process("pod-1", "pod")
 	beat(first, true, false) // the other one has stopped as asked
 	steps := []error{
-		first.Note(ctx, "a", []string{"m-0"}), first.Clear(ctx, "a", []string{"m-0"}),
-		first.Note(ctx, "a", []string{"m-1"}), first.Note(ctx, "a", []string{"m-2", "$m-3"}),
+		first.Note(ctx, "a", []string{"m-0"}, false), first.Clear(ctx, "a", []string{"m-0"}),
+		first.Note(ctx, "a", []string{"m-1"}, false), first.Note(ctx, "a", []string{"m-2", "$m-3"}, false),
 	}
 	if err := errors.Join(steps...); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
 	died(second, "a", "m-2", 1)
 	died(second, "a", "m-1", 0)
 	died(second, "b", "m-2", 0)
-	if err := second.Note(ctx, "a", []string{"m-2"}); err != nil {
+	if err := second.Note(ctx, "a", []string{"m-2"}, false); err != nil {
 		t.Fatal(err)
 	}
 	died(second, "a", "m-2", 1)
@@ -87,8 +87,8 @@ func TestProcess_ASuccessClearsOfOthersNotesOnlyWhatItCovers(t *testing.T) {
 	ctx := t.Context()
 	dead, next := s.Process("pod-1", "pod"), s.Process("pod-2", "pod")
 	steps := []error{
-		dead.Beat(ctx, true), dead.Note(ctx, "a", []string{"m-1", "m-2", "$m-3", "m-4"}), next.Beat(ctx, true),
-		next.Note(ctx, "a", []string{"m-1", "m-2"}), next.Clear(ctx, "a", []string{"m-1"}),
+		dead.Beat(ctx, true), dead.Note(ctx, "a", []string{"m-1", "m-2", "$m-3", "m-4"}, true), next.Beat(ctx, true),
+		next.Note(ctx, "a", []string{"m-1", "m-2"}, false), next.Clear(ctx, "a", []string{"m-1"}),
 	}
 	if err := errors.Join(steps...); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,15 @@ func TestProcess_ASuccessClearsOfOthersNotesOnlyWhatItCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Sorted(slices.Values(slices.Concat(got...)))
+		var left []string
+		for _, death := range got {
+			left = append(left, death.Messages...)
+			if !death.Alone {
+				t.Errorf("got %+v, want it to be known that it was tried alone", death)
+			}
+		}
+		slices.Sort(left)
+		return left
 	}
 	if got := deaths(); !slices.Equal(got, []string{"$m-3", "m-2", "m-4"}) {
 		t.Errorf("after the first was dealt with: got %v, want the three others", got)
@@ -116,7 +124,7 @@ func TestProcess_AnOrderlyStopIsNoDeath(t *testing.T) {
 	s := newSubject(t, nil)
 	ctx := t.Context()
 	stopped, same, other := s.Process("pod-1", "pod"), s.Process("pod-2", "pod"), s.Process("other-1", "other")
-	if err := errors.Join(stopped.Beat(ctx, true), stopped.Note(ctx, "a", []string{"m-1"}), stopped.Stop(ctx)); err != nil {
+	if err := errors.Join(stopped.Beat(ctx, true), stopped.Note(ctx, "a", []string{"m-1"}, false), stopped.Stop(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	// Its successor has its name, and others have not heard from it for long.
