@@ -91,7 +91,7 @@ func (w *Witness) AwaitSettled(ctx context.Context) error {
 func (w *Witness) Excuse(asides []Aside) {
 	excused := make(map[string]pardon, len(asides))
 	for _, a := range asides {
-		excused[a.ID] = late
+		excused[a.ID] = without
 		if a.Unsent {
 			excused[a.ID] = unsent
 		}

@@ -237,7 +237,7 @@ func (r *record) recompute(c changed, forgiven func(source.Stored) pardon) error
 	switch pardoned {
 	case due:
 		return r.addChange(c)
-	case late:
+	case late, without:
 		r.oweChange(c)
 	case unsent:
 	}

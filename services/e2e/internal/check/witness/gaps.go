@@ -103,9 +103,10 @@ func (w *Witness) Gaps(ctx context.Context) ([]Gap, error) {
 type pardon int
 
 const (
-	due    pardon = iota // all must
-	late                 // it came to the topic after a later one, or an operator has left it out, and so not to the read model
-	unsent               // it came nowhere
+	due     pardon = iota // all must
+	late                  // it came to the topic after a later one, and so not to the read model
+	without               // it came to the topic, and the read model goes on without it
+	unsent                // it came nowhere
 )
 
 // Forgive has Judge take events that a line of the ledger names for events that
@@ -130,6 +131,9 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 	if err != nil {
 		return nil, unknown, err
 	}
+	if w.overtakenInKeyed, err = w.keyedOrder(ctx); err != nil {
+		return nil, unknown, err
+	}
 	unknown.Findings = d.ofNobody(leftOut)
 	sent := sendsOf(validate.EventsOf(w.sends()))
 	w.gone = func(e source.Stored) pardon {
@@ -151,7 +155,7 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
 		_, came := sent[this]
 		if _, known := leftOut[this]; came && known && d.names(this, "", true) && !applied[this] {
-			return late
+			return without
 		}
 		return w.gone(e)
 	}

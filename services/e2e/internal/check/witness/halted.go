@@ -23,7 +23,7 @@ func (w *Witness) ExpectHalted(events []orders.Event) {
 	}
 	w.forgiven = func(e source.Stored) pardon {
 		if _, known := w.halted[e.ID()]; known {
-			return late
+			return without
 		}
 		return due
 	}

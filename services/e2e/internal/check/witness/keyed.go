@@ -34,6 +34,14 @@ func (k keyed) add(e source.Stored, message *expect.Message) {
 	}
 }
 
+// addLate takes in an event that came to the topic after a later one of its order, and so
+// not to the other documents: to these all the same where none was later that they follow.
+func (k keyed) addLate(e source.Stored, message *expect.Message, overtaken func(source.Stored) bool) {
+	if e.Type == orders.Placed && !overtaken(e) {
+		k.add(e, message)
+	}
+}
+
 // addChange takes in a change, whatever its message shows of the document.
 func (k keyed) addChange(c *changed) {
 	k.kinds.Apply(c.Aggregate, c.Operation)
@@ -46,6 +54,31 @@ func (k keyed) documents() map[string]map[string]any {
 	maps.Copy(want, k.customers)
 	maps.Copy(want, k.kinds)
 	return want
+}
+
+// keyedOrder says of an event that documents of another key follow whether a later such one
+// of its order came to the topic before.
+func (w *Witness) keyedOrder(ctx context.Context) (overtaken func(source.Stored) bool, err error) {
+	placed := make(map[validate.Event]bool)
+	err = w.eachEvent(ctx, func(e source.Stored) error {
+		if e.Type == orders.Placed {
+			placed[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sent := sendsOf(func(yield func(validate.Event) bool) {
+		for e := range validate.EventsOf(w.sends()) {
+			if placed[e] && !yield(e) {
+				return
+			}
+		}
+	})
+	return func(e source.Stored) bool {
+		return sent[validate.Event{Aggregate: e.Aggregate, Version: e.Version}] != due
+	}, nil
 }
 
 // positionsKept is the collection in which projectors note how far each aggregate has

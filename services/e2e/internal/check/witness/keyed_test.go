@@ -1,13 +1,16 @@
 package witness
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/harness/orders"
+	"changerelay/services/e2e/internal/harness/poll"
 )
 
 // place writes the event that places an order of a customer, from the second on in the
@@ -83,6 +86,47 @@ func TestJudge_FindsWhatDocumentsOfAnotherKeyHaveWrong(t *testing.T) {
 	}
 	want(t, v.Violation(WrongKeyed), "lost is missing", "lost/web is missing", "twice: orders is 2 (want 1), sum is 2 (want 1)", "nobody should not be there", "right is marked as halted")
 	want(t, v.Violation(MisplacedKeyed), "b: sequence is", "c: eventId is", "d is missing")
+}
+
+// What came late for the documents of its own order may come in its place for those of
+// another key, which do not follow what came before it; unless an operator has left it out.
+func TestJudge_WhatCameLateIsInDocumentsOfAnotherKeyThatFollowNothingLater(t *testing.T) {
+	t.Parallel()
+	s := newStageOf(t, Latest.WithKeyed())
+	s.place(t, "a", 1, "right")
+	s.place(t, "a", 2, "right") // comes after 3, which is of no customer
+	s.write(t, "a", 3)
+	s.place(t, "b", 1, "late") // comes after 2, and nobody has it
+	s.place(t, "b", 2, "late")
+	s.place(t, "c", 1, "out")
+	s.place(t, "c", 2, "out") // is left out
+	for _, e := range []validate.Event{{Aggregate: "a", Version: 1}, {Aggregate: "a", Version: 3}, {Aggregate: "a", Version: 2}, {Aggregate: "b", Version: 2}, {Aggregate: "b", Version: 1}, {Aggregate: "c", Version: 1}, {Aggregate: "c", Version: 2}} {
+		s.send(t, e.Aggregate, e.Version, 1)
+	}
+	err := poll.Until(t.Context(), "the messages", func(context.Context) (bool, string) { return s.Observer.Count() == 7, "not all" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s.ReadModel().Collection(decisionsLedger), bson.D{{Key: "command", Value: "parked discard"}, {Key: "about", Value: bson.A{bson.D{{Key: "aggregate", Value: "c"}, {Key: "version", Value: int64(2)}}}}})
+	insert(t, s.State().Collection(gapsLedger), bson.D{{Key: "stream", Value: "s"}, {Key: "fromTime", Value: time.Now().Add(-time.Hour)}, {Key: "toTime", Value: time.Now()}, {Key: "decision", Value: "now"}})
+	if _, _, err := s.Forgive(t.Context(), map[validate.Event]string{{Aggregate: "c", Version: 2}: ""}); err != nil {
+		t.Fatal(err)
+	}
+	both := customer("right", 2, 3, 1, 2)
+	both[5].Value = bson.A{"shop", "web"}
+	insert(t, s.ReadModel().Collection("customers"), both, customer("right/web", 1, 1, 1, 1), inShop("right/shop", 1, 2, 2, 2),
+		inShop("late", 1, 2, 2, 2), inShop("late/shop", 1, 2, 2, 2), customer("out", 1, 1, 1, 1), customer("out/web", 1, 1, 1, 1))
+	insert(t, s.ReadModel().Collection(positionsKept), s.noted(t, "customers", "a", 2, "0000000000000000002"),
+		s.noted(t, "customers", "b", 2, "0000000000000000002"), s.noted(t, "customers", "c", 1, "0000000000000000001"))
+	v, err := s.Judge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{WrongKeyed, MisplacedKeyed} {
+		if f := v.Violation(name); f.Count != 0 {
+			t.Errorf("%s: got %q, want none", name, f.Samples)
+		}
+	}
 }
 
 // A projection of another key that was built anew is judged by what is noted of its version

@@ -379,15 +379,15 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 		t.Errorf("lines of nobody: got %q, want the one of event 3", ofNobody.Samples)
 	}
 	for e, want := range map[validate.Event]pardon{
-		{Aggregate: "a", Version: 1}:    late, // named, and known
-		{Aggregate: "a", Version: 2}:    due,  // known, and named by a line of another kind
-		{Aggregate: "a", Version: 3}:    due,  // named, and left out by nobody
+		{Aggregate: "a", Version: 1}:    without, // named, and known
+		{Aggregate: "a", Version: 2}:    due,     // known, and named by a line of another kind
+		{Aggregate: "a", Version: 3}:    due,     // named, and left out by nobody
 		{Aggregate: "a", Version: 4}:    due,
 		{Aggregate: "a", Version: 5}:    due,    // named and known, and there all the same
 		{Aggregate: "b", Version: 1}:    due,    // of a change that no line names
 		{Aggregate: "b", Version: 2}:    unsent, // discarded by the publisher
 		{Aggregate: "b", Version: 3}:    unsent, // gone from the state database
-		{Aggregate: "gone", Version: 1}: late,
+		{Aggregate: "gone", Version: 1}: without,
 	} {
 		if got := s.forgiven(source.Stored{Event: event(e.Aggregate, e.Version)}); got != want {
 			t.Errorf("event %v: forgiven %v, want %v", e, got, want)

@@ -248,7 +248,10 @@ func (w *Witness) recomputeInto(ctx context.Context, r *record, forgiven func(so
 		if pardoned == unsent {
 			return nil
 		}
-		_, _, err := r.owe(w.names, e)
+		e, message, err := r.owe(w.names, e)
+		if err == nil && pardoned == late && r.projection.Keyed != "" {
+			r.keyed.addLate(e, &message, w.overtakenInKeyed)
+		}
 		return err
 	})
 }

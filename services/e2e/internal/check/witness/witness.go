@@ -138,6 +138,9 @@ type Witness struct {
 	// forgiven says of an event what of it need not come; nil for nothing. gone is the
 	// same for another group, of whose read model nobody has left anything out.
 	forgiven, gone func(source.Stored) pardon
+	// overtakenInKeyed says whether an event that came late came after a later one that
+	// documents of another key follow. It is set where forgiven may say late.
+	overtakenInKeyed func(source.Stored) bool
 	// copied are the events that were there before the relay; nil where it copies nothing.
 	copied map[validate.Event]bool
 	// skipped are the events that the projection goes on without, as Judge has computed.

@@ -16,6 +16,30 @@ func Judging() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "witness: what came late is due in documents of another key that follow nothing later",
+			File:    witness + "/keyed.go",
+			Cut:     "e.Type == orders.Placed && !overtaken(e)",
+			With:    "e.Type == orders.Placed && false",
+			Package: witness,
+			Tests:   []string{"TestJudge_WhatCameLateIsInDocumentsOfAnotherKeyThatFollowNothingLater"},
+		},
+		{
+			Name:    "witness: what came after a later one that documents of another key follow is not due there",
+			File:    witness + "/keyed.go",
+			Cut:     "!overtaken(e)",
+			With:    "overtaken != nil",
+			Package: witness,
+			Tests:   []string{"TestJudge_WhatCameLateIsInDocumentsOfAnotherKeyThatFollowNothingLater"},
+		},
+		{
+			Name:    "witness: what operators have left out is due in no documents",
+			File:    witness + "/verdict.go",
+			Cut:     "pardoned == late && r.projection.Keyed",
+			With:    "r.projection.Keyed",
+			Package: witness,
+			Tests:   []string{"TestJudge_WhatCameLateIsInDocumentsOfAnotherKeyThatFollowNothingLater"},
+		},
+		{
 			Name:    "witness: only a line about a stretch that is not sent forgives a loss",
 			File:    witness + "/gaps.go",
 			Cut:     "return g.passesOver() && ",

@@ -58,8 +58,8 @@ func Guards() []guard.Guard {
 		{
 			Name:    "witness: what came late is owed to the topic",
 			File:    witness + "/documents.go",
-			Cut:     "\tcase late:\n\t\tr.oweChange(c)\n",
-			With:    "\tcase late:\n",
+			Cut:     "\tcase late, without:\n\t\tr.oweChange(c)\n",
+			With:    "\tcase late, without:\n",
 			Package: witness,
 			Tests:   []string{"TestDocuments_WhatIsForgivenIsNotCountedAndWhatIsLateIsOwed"},
 		},
