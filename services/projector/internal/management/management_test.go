@@ -18,7 +18,7 @@ func TestOptions_SayWhereTheAPIAnswers(t *testing.T) {
 		"Entra ID":                  {"", "", ""},
 		"the emulator":              {"", emulator, "http://10.1.2.3:5300"},
 		"the emulator without port": {"", "Endpoint=sb://localhost;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true", "http://localhost:5300"},
-		"an address":                {"http://sandbox:1234", emulator, "http://sandbox:1234"},
+		"an address":                {"http://sandbox:1234/", emulator, "http://sandbox:1234"},
 	} {
 		o, err := Options(tt.address, tt.connection)
 		got := ""
@@ -29,7 +29,7 @@ func TestOptions_SayWhereTheAPIAnswers(t *testing.T) {
 			t.Errorf("%s: got %q and %v, want %q", name, got, err, tt.want)
 		}
 	}
-	for _, address := range []string{"localhost:5300", "sb://localhost", "http://", "://"} {
+	for _, address := range []string{"localhost:5300", "sb://localhost", "http://", "://", "http://proxy/sb", "http://name:word@host:1", "http://host:1?a=b"} {
 		if _, err := Options(address, emulator); err == nil {
 			t.Errorf("%q: got no error", address)
 		}

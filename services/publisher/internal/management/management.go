@@ -18,7 +18,7 @@ import (
 // emulatorPort is where the emulator has the management API.
 const emulatorPort = "5300"
 
-var errNoURL = errors.New("is no URL of the management API, such as http://localhost:5300")
+var errNoURL = errors.New("is no URL of the management API, such as http://localhost:5300, with a host and a port alone")
 
 // Options has the SDK's management client ask at address, a URL. Where that is
 // empty, it asks the emulator at its port if the connection string is one of an
@@ -37,7 +37,11 @@ func Options(address, connectionString string) (azcore.ClientOptions, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return azcore.ClientOptions{}, errNoURL
 	}
-	return azcore.ClientOptions{Transport: elsewhere{base}}, nil
+	only := url.URL{Scheme: base.Scheme, Host: base.Host}
+	if !strings.EqualFold(strings.TrimSuffix(address, "/"), only.String()) {
+		return azcore.ClientOptions{}, errNoURL
+	}
+	return azcore.ClientOptions{Transport: elsewhere{&only}}, nil
 }
 
 // Endpoint is the host that a connection string names, with the port if there is
