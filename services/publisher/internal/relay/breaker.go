@@ -70,13 +70,23 @@ type ticket struct {
 	count int64
 	probe bool
 	room  int // how many messages may go
-	size  int // of those, in bytes
 	began time.Time
+	demand
 }
 
-// pass waits until the holder may send some of n messages of size bytes. At a pace,
-// or with too many bytes under way, one waits and the others for their turn, in order.
-func (b *breaker) pass(ctx context.Context, n, size int) (ticket, error) {
+// answer is a ticket that has room; or how long to wait, unless the breaker changes, where
+// aside says that nobody is to wait for the one that does; or neither, where that one has to
+// be queued first.
+type answer struct {
+	ticket
+	pause   time.Duration
+	changed chan struct{}
+	aside   bool
+}
+
+// pass waits until the holder may send some of n messages. At a pace, or with too many
+// bytes under way, one waits and the others for their turn, in order.
+func (b *breaker) pass(ctx context.Context, n int, d demand) (ticket, error) {
 	queued := false
 	defer func() {
 		if queued {
@@ -84,12 +94,16 @@ func (b *breaker) pass(ctx context.Context, n, size int) (ticket, error) {
 		}
 	}()
 	for {
-		t, pause, changed := b.ask(n, size, queued)
+		a := b.ask(n, d, queued)
+		if a.aside && queued {
+			<-b.turn
+			queued = false
+		}
 		switch {
-		case t.room > 0:
-			return t, nil
-		case pause > 0:
-			if err := sleep(ctx, pause, changed); err != nil {
+		case a.room > 0:
+			return a.ticket, nil
+		case a.pause > 0:
+			if err := sleep(ctx, a.pause, a.changed); err != nil {
 				return ticket{}, err
 			}
 		default:
@@ -103,40 +117,51 @@ func (b *breaker) pass(ctx context.Context, n, size int) (ticket, error) {
 	}
 }
 
-// ask returns a ticket that has room; or how long to wait, unless the breaker
-// changes; or neither, where the holder has to be queued first.
-func (b *breaker) ask(n, size int, queued bool) (ticket, time.Duration, chan struct{}) {
+// ask answers one that wants to send some of n messages, and is queued or not.
+func (b *breaker) ask(n int, d demand, queued bool) answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t, now := ticket{count: b.count}, time.Now()
-	switch {
-	case !b.outage.Since.IsZero():
-		pause := b.until.Sub(now)
-		if b.probing {
-			pause = longestPause
-		}
-		if pause > 0 {
-			return t, pause, b.changed
-		}
-		b.probing, t.probe, t.room = true, true, n
-		if b.outage.Class == Throttled {
-			t.room = 1
-		}
-		return b.load.begin(now, t, size*t.room/n), 0, nil
-	case b.pace.rate == 0 && !b.crowded && b.load.fits(now, size):
-		t.room = n
-		return b.load.begin(now, t, size), 0, nil
-	case !queued:
-		return t, 0, nil
+	if !b.outage.Since.IsZero() {
+		return b.probe(now, t, n, d)
 	}
-	if b.crowded = !b.load.fits(now, size); b.crowded {
-		return t, longestPause, b.changed
+	if pause := b.load.hold(now, d); pause > 0 {
+		b.crowded = b.crowded && !queued
+		return answer{pause: pause, changed: b.changed, aside: true}
+	}
+	fits := b.load.fits(now, d)
+	switch {
+	case b.pace.rate == 0 && !b.crowded && fits:
+		t.room = n
+		return answer{ticket: b.load.begin(now, t, d)}
+	case !queued:
+		return answer{}
+	}
+	if b.crowded = !fits; b.crowded {
+		return answer{pause: longestPause, changed: b.changed}
 	}
 	room, pause := b.pace.take(now, n)
-	if t.room = room; room == 0 {
-		return t, pause, b.changed
+	if room == 0 {
+		return answer{pause: pause, changed: b.changed}
 	}
-	return b.load.begin(now, t, size*room/n), 0, nil
+	t.room, d.bytes = room, d.bytes*room/n
+	return answer{ticket: b.load.begin(now, t, d)}
+}
+
+// probe answers one that wants to send while the breaker is open.
+func (b *breaker) probe(now time.Time, t ticket, n int, d demand) answer {
+	pause := b.until.Sub(now)
+	if b.probing {
+		pause = longestPause
+	}
+	if pause > 0 {
+		return answer{pause: pause, changed: b.changed}
+	}
+	b.probing, t.probe, t.room = true, true, n
+	if b.outage.Class == Throttled {
+		t.room, d.bytes = 1, d.bytes/n
+	}
+	return answer{ticket: b.load.begin(now, t, d)}
 }
 
 // done takes the ticket back with the send's outcome: how many messages were
@@ -203,7 +228,7 @@ func (b *breaker) giveBack(t ticket) {
 // leave makes room: the ticket's send has ended, or was not made.
 func (b *breaker) leave(now time.Time, t ticket, accepted bool) {
 	b.load.end(now, t, accepted)
-	if b.crowded {
+	if b.crowded || t.beside || t.turn {
 		b.announce()
 	}
 }

@@ -16,9 +16,18 @@ const mebibyte = 1 << 20
 type load struct {
 	timeout  time.Duration // Config.SendTimeout
 	underWay int
-	beside   int     // sends under way that count for nothing: see goesBeside
-	recent   float64 // of the bytes that were accepted, as of the time of
+	beside   int       // bytes that go beside those: see laneSender.demand
+	turns    int       // sends under way that are a struck message's turn
+	next     time.Time // when the next turn of one may begin
+	recent   float64   // of the bytes that were accepted, as of the time of
 	at       time.Time
+}
+
+// demand is what a send asks of the load. A message that is struck has failed while others
+// were accepted. It goes beside them, and counts for nothing to them, or has its turn.
+type demand struct {
+	bytes        int
+	beside, turn bool
 }
 
 // memory is the time over which what was accepted is remembered, in seconds.
@@ -29,30 +38,56 @@ func (l *load) lately(now time.Time) float64 {
 	return l.recent * math.Exp(-now.Sub(l.at).Seconds()/l.memory())
 }
 
-// fits reports whether a send of size bytes may begin.
-func (l *load) fits(now time.Time, size int) bool {
-	return l.underWay == 0 && l.beside == 0 || float64(l.underWay+size) <= max(l.lately(now), mebibyte/2)
+// limit is how many bytes may be under way, and as many beside those.
+func (l *load) limit(now time.Time) int { return int(max(l.lately(now), mebibyte/2)) }
+
+// hold is how long a send has to wait that nobody else is to wait for: one beside others for
+// those beside them; a struck message for its turn, which is twice as long after the one
+// before it as that took, so that together they hold up the others for a third of the time.
+func (l *load) hold(now time.Time, d demand) time.Duration {
+	switch {
+	case d.beside && l.beside > 0 && l.beside+d.bytes > l.limit(now), d.turn && l.turns > 0:
+		return longestPause
+	case d.turn:
+		return l.next.Sub(now)
+	default:
+		return 0
+	}
 }
 
-// begin returns the ticket of a send of size bytes that begins.
-func (l *load) begin(now time.Time, t ticket, size int) ticket {
-	t.began, t.size = now, size
-	l.underWay += size
-	if size == 0 {
-		l.beside++
-	}
+// fits reports whether there is room for a send.
+func (l *load) fits(now time.Time, d demand) bool {
+	return d.beside || l.underWay == 0 || l.underWay+d.bytes <= l.limit(now)
+}
+
+// begin returns the ticket of a send that begins.
+func (l *load) begin(now time.Time, t ticket, d demand) ticket {
+	t.began, t.demand = now, d
+	l.count(d, 1)
 	return t
 }
 
 // end notes that a send has ended. Of one that took longer than what is remembered, only
 // a part was accepted in that time.
 func (l *load) end(now time.Time, t ticket, accepted bool) {
-	l.underWay -= t.size
-	if t.size == 0 {
-		l.beside--
-	}
-	if accepted {
-		l.recent = l.lately(now) + float64(t.size)/max(1, now.Sub(t.began).Seconds()/l.memory())
+	l.count(t.demand, -1)
+	if accepted && !t.beside {
+		l.recent = l.lately(now) + float64(t.bytes)/max(1, now.Sub(t.began).Seconds()/l.memory())
 		l.at = now
+	}
+	if !accepted && t.turn {
+		l.next = now.Add(2 * now.Sub(t.began))
+	}
+}
+
+// count adds to what is under way, or takes from it.
+func (l *load) count(d demand, sign int) {
+	if d.beside {
+		l.beside += sign * d.bytes
+	} else {
+		l.underWay += sign * d.bytes
+	}
+	if d.turn {
+		l.turns += sign
 	}
 }

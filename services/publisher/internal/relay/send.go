@@ -116,11 +116,7 @@ type sent struct {
 // sendOnce sends the items once, when the breaker lets it. An error ends the relay.
 func (s *laneSender) sendOnce(ctx context.Context) (sent, error) {
 	again := s.troubled()
-	size := s.size()
-	if s.goesBeside() {
-		size = 0
-	}
-	pass, err := s.breaker.pass(ctx, len(s.items), size)
+	pass, err := s.breaker.pass(ctx, len(s.items), s.demand())
 	if err != nil {
 		return sent{}, err
 	}

@@ -47,12 +47,16 @@ func (s *laneSender) troubled() bool {
 	return false
 }
 
-// goesBeside reports whether the next send counts for nothing in the load. What has failed
-// goes beside others every other time, so that one that is never answered holds them up for
-// less than half of the time, and one that needs the whole link has it in its turn.
-func (s *laneSender) goesBeside() bool {
-	t := s.held[0].trouble
-	return t != nil && t.failures%2 == 1
+// demand is what the next send asks of the load. What has failed while others were accepted
+// goes beside them two times of three, so that one that is never answered seldom holds them
+// up, and one that needs the whole link has it in its turn.
+func (s *laneSender) demand() demand {
+	d := demand{bytes: s.size()}
+	if t := s.held[0].trouble; t != nil && t.strikes > 0 {
+		d.turn = t.strikes%3 == 0
+		d.beside = !d.turn
+	}
+	return d
 }
 
 // ownTrouble notes the outcome of a send in the lanes of what was not accepted,

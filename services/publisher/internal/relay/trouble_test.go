@@ -64,8 +64,7 @@ func TestTrouble_IsTheMessagesOwnOnlyWhileOthersAreAccepted(t *testing.T) {
 }
 
 func whileClosed(b *breaker) ticket {
-	t, _, _ := b.ask(1, 0, false)
-	return t
+	return b.ask(1, demand{}, false).ticket
 }
 
 // beforeItOpened lets the send through before another one's failure opens the breaker.
