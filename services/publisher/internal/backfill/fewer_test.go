@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -46,6 +47,26 @@ func TestCopy_AsksForLessWhereTheTimeForAChunkIsTooShort(t *testing.T) {
 				t.Errorf("asked for are %v, want %v first", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestRead_SaysWhyItDoesNotReadAChunkAndAsksForLessTheNextTime has the server run into the
+// deadline of a chunk once.
+func TestRead_SaysWhyItDoesNotReadAChunkAndAsksForLessTheNextTime(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	fill(t, events, 1, 60)
+	through, finds := asking(t, events, "find")
+	runIntoDeadline(t, events, 1)
+	source := backfill.New(through, backfill.Plan{Order: []string{"_id"}, Chunk: 40, Once: true}, begin(t, events), zerolog.Nop())
+	if batch, err := source.Read(t.Context()); err == nil {
+		t.Errorf("read are %d documents, want why none is", len(batch.Changes))
+	}
+	if batch, err := source.Read(t.Context()); err != nil || len(batch.Changes) != 20 {
+		t.Errorf("read are %d documents, %v, want half of a chunk", len(batch.Changes), err)
+	}
+	if n := len(finds.commands); n != 2 {
+		t.Errorf("asked %d times, want twice", n)
 	}
 }
 

@@ -33,6 +33,9 @@ type Plan struct {
 	// EndShort ends the order at the first chunk that is not full: what came to its end
 	// since is not looked for.
 	EndShort bool
+	// Once has Read return why a chunk cannot be read, and not try it again: whoever reads
+	// does. What was learned of how much can be read in time is kept.
+	Once bool
 	// Rate bounds the documents a second; 0 is as fast as it goes.
 	Rate int
 	// Chunk is how many documents are read in one snapshot; 0 means as many as 4 MiB

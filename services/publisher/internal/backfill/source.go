@@ -111,7 +111,8 @@ func (s *Source) From(start checkpoint.ClusterTime) { s.start, s.list = start, n
 func (s *Source) AsOf() checkpoint.ClusterTime { return s.asOf }
 
 // Read implements relay.Source. It returns ErrDone behind the last document, and a
-// *SpelledError before one that must not be sent in the order.
+// *SpelledError before one that must not be sent in the order. Other errors are tried again
+// unless Plan.Once says otherwise.
 func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 	for len(s.chunk) == 0 {
 		if s.ended {
@@ -127,7 +128,7 @@ func (s *Source) Read(ctx context.Context) (relay.Batch, error) {
 		if ctx.Err() != nil {
 			return relay.Batch{}, context.Cause(ctx)
 		}
-		if _, spelled := errors.AsType[*SpelledError](err); spelled {
+		if _, spelled := errors.AsType[*SpelledError](err); spelled || s.plan.Once {
 			return relay.Batch{}, err
 		}
 		s.log.Warn().Err(err).Msg("chunk not copied, trying again")

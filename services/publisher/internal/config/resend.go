@@ -33,7 +33,7 @@ func (c *Config) MayResend() error {
 // Resend is how the documents of a selection are read for a resend at a rate.
 func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan := c.Plan(time.Time{})
-	plan.EndShort = true
+	plan.EndShort, plan.Once = true, true
 	plan.Earlier = nil // a chunk waits for the stream
 	plan.Rate = 0      // whoever sends again keeps it
 	plan.Chunk = max(min(mostResent, c.MaxInFlight/windowShare), 1)
@@ -67,10 +67,10 @@ func (c *Config) Resend(s resend.Selection, rate int) (backfill.Plan, error) {
 }
 
 // Events is how the documents of a selection are read at a rate by who sends nothing. What
-// is listed then stays from chunk to chunk.
+// is listed then stays from chunk to chunk, and what cannot be read is tried again.
 func (c *Config) Events(s resend.Selection, rate int) (backfill.Plan, error) {
 	plan, err := c.Resend(s, rate)
-	plan.Rate = rate
+	plan.Rate, plan.Once = rate, false
 	plan.Listed, plan.ListedBytes = 0, c.share(mostListed)
 	return plan, err
 }

@@ -78,7 +78,8 @@
 //     parked: the stream has met the same change before.
 //   - More changes pass during a read than are kept. The chunk is thrown away, and
 //     read again.
-//   - The source does not answer. Only the resend waits.
+//   - The source does not answer, or not in time. Only the resend waits, its progress says
+//     why, and it can be paused and cancelled all the while.
 //   - The collection is dropped, renamed, replaced or emptied. Nothing left to read is
 //     then not the end: a part whose collection is another one than was selected from,
 //     or that has read less than was selected, is short, with the reason, and the resend

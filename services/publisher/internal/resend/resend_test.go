@@ -482,31 +482,71 @@ func TestResend_SaysWhyItCannotGoOn(t *testing.T) {
 		w := newWorld()
 		w.commit("a")
 		deps, said := w.deps(), []string(nil)
+		note := func() { said = append(said, w.part().Stuck) }
 		deps.Open = func(r *resend.Record, behind []byte) (resend.Reader, error) {
-			said = append(said, w.part().Stuck)
-			switch len(said) {
-			case 1:
+			if note(); len(said) == 1 {
 				return nil, errors.New("of other settings")
-			case 2:
-				return unreadable{}, nil
 			}
-			return w.open(r, behind)
+			opened, err := w.open(r, behind)
+			return &failing{opened, note, 2}, err
 		}
 		w.runWith(t, 1, deps, func([]handed) bool { return w.part().Read > 0 })
-		said = append(said, w.part().Stuck)
-		if want := []string{"", "open resend r: of other settings", "read a chunk of resend r: not to be read", ""}; !slices.Equal(said, want) {
+		said = append(said[:5], w.part().Stuck)
+		stuck := "read a chunk of resend r: not to be read"
+		if want := []string{"", "open resend r: of other settings", "open resend r: of other settings", stuck, stuck, ""}; !slices.Equal(said, want) {
 			t.Errorf("it says %q, want %q", said, want)
 		}
 	})
 }
 
-// unreadable is a reader that fails.
-type unreadable struct{ resend.Reader }
+// failing is a reader that fails so many times.
+type failing struct {
+	resend.Reader
+	note  func()
+	times int
+}
 
-func (unreadable) From(checkpoint.ClusterTime) {}
+func (f *failing) Read(ctx context.Context) (relay.Batch, error) {
+	f.note()
+	if f.times--; f.times >= 0 {
+		return relay.Batch{}, errors.New("not to be read")
+	}
+	return f.Reader.Read(ctx)
+}
 
-func (unreadable) Read(context.Context) (relay.Batch, error) {
-	return relay.Batch{}, errors.New("not to be read")
+// TestResend_OneThatIsCancelledIsNotReadAnyLonger has the source read for ever for the first
+// one, which is cancelled, and another one requested.
+func TestResend_OneThatIsCancelledIsNotReadAnyLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.commit("a")
+		deps := w.deps()
+		deps.Open = func(r *resend.Record, behind []byte) (resend.Reader, error) {
+			opened, err := w.open(r, behind)
+			if r.ID == "r" {
+				return silent{opened}, err
+			}
+			return opened, err
+		}
+		time.AfterFunc(5*time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.record = resend.Record{ID: "next", State: resend.Running, Parts: make([]resend.Part, 1)}
+		})
+		all := w.runWith(t, 1, deps, func(all []handed) bool { return len(all) == 2 })
+		if want := []handed{{w.log[0], false, ""}, {w.log[0], true, "next"}}; !slices.Equal(all, want) {
+			t.Errorf("handed on are %v, want %v", all, want)
+		}
+	})
+}
+
+// silent is a reader that gets no answer.
+type silent struct{ resend.Reader }
+
+func (silent) Read(ctx context.Context) (relay.Batch, error) {
+	<-ctx.Done()
+	return relay.Batch{}, ctx.Err()
 }
 
 // What passes while a chunk is read is kept as far as there is room for its bytes.

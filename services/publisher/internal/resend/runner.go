@@ -33,7 +33,8 @@ const (
 type Reader interface {
 	// From has the next chunk be read at that time or later.
 	From(start checkpoint.ClusterTime)
-	// Read returns the next chunk, or the error that Deps.Ended knows.
+	// Read returns the next chunk, or the error that Deps.Ended knows, or why it cannot be
+	// read, which is asked again.
 	Read(ctx context.Context) (relay.Batch, error)
 	// AsOf is a time behind all that the last chunk shows.
 	AsOf() checkpoint.ClusterTime
@@ -107,7 +108,6 @@ func (r *Runner) loop(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		default:
-			r.reader = nil // it may be ahead of what is saved
 			pause = retry.Next()
 			r.deps.Log.Warn().Err(err).Dur("pause", pause).Msg("resend waits")
 		}
@@ -136,33 +136,44 @@ func (r *Runner) step(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	began := time.Now()
-	changes, err := r.read(ctx)
+	changes, err := r.read(ctx, &record)
 	defer r.beside.forget() // unless the chunk is handed on
 	ended := r.deps.Ended(err)
-	if err != nil && !ended {
+	switch {
+	case errors.Is(err, ErrNone):
+		return err
+	case err != nil && !ended:
 		return r.stuck(ctx, &record, part, fmt.Errorf("read a chunk of resend %s: %w", record.ID, err))
+	case record.Rate > 0:
+		r.paced = began.Add(time.Duration(len(changes)) * time.Second / time.Duration(record.Rate))
 	}
-	if moved, err = r.moved(ctx, &record); err != nil {
+	if err = r.use(ctx, &record, part, changes, ended); err != nil {
+		r.reader = nil // it may be ahead of what is saved
+	}
+	return err
+}
+
+// use sends a chunk that was read, or keeps that there is none, and saves that.
+func (r *Runner) use(ctx context.Context, record *Record, part Part, changes []relay.Change, ended bool) error {
+	moved, err := r.moved(ctx, record)
+	if err != nil {
 		return err
 	}
 	if ended || moved != "" {
-		return r.end(ctx, &record, part, cmp.Or(moved, r.short(&record, &part)))
+		return r.end(ctx, record, part, cmp.Or(moved, r.short(record, &part)))
 	}
-	if record.Rate > 0 {
-		r.paced = began.Add(time.Duration(len(changes)) * time.Second / time.Duration(record.Rate))
-	}
-	if err := r.await(ctx, &record, part); err != nil {
+	if err := r.await(ctx, record, part); err != nil {
 		return err
 	}
-	part, err = r.send(ctx, &record, part, changes)
+	part, err = r.send(ctx, record, part, changes)
 	if errors.Is(err, errOverrun) {
 		part.Overrun, part.Awaits = part.Overrun+1, checkpoint.ClusterTime{}
-		return errors.Join(err, r.save(ctx, &record, part))
+		return errors.Join(err, r.save(ctx, record, part))
 	}
 	if err != nil {
 		return err
 	}
-	return r.save(ctx, &record, part)
+	return r.save(ctx, record, part)
 }
 
 // await waits until the stream has handed on all that a chunk shows: nothing may
@@ -185,11 +196,7 @@ func (r *Runner) await(ctx context.Context, record *Record, part Part) error {
 			return context.Cause(ctx)
 		case <-ticks.C:
 		}
-		taken, err := r.take(ctx)
-		if err == nil && taken.ID != record.ID {
-			err = fmt.Errorf("resend %s: %w", record.ID, ErrNone)
-		}
-		if err != nil {
+		if err := r.goesOn(ctx, record); err != nil {
 			return err
 		}
 		if looks++; looks != looksUnsaid {
@@ -228,57 +235,14 @@ func (r *Runner) take(ctx context.Context) (Record, error) {
 	return r.deps.Store.Take(ctx, r.part, r.term)
 }
 
-// open makes sure that what reads is behind what is saved, and of the collection that
-// was selected from: moved says how it is not.
-func (r *Runner) open(ctx context.Context, record *Record, behind []byte) (moved string, err error) {
-	if r.reader != nil && r.of == record.ID && r.behind == string(behind) {
-		return "", nil
+// goesOn returns an error that is ErrNone where the resend is not to go on.
+func (r *Runner) goesOn(ctx context.Context, record *Record) error {
+	taken, err := r.take(ctx)
+	if err == nil && taken.ID != record.ID {
+		err = fmt.Errorf("resend %s: %w", record.ID, ErrNone)
 	}
-	if moved, err = r.moved(ctx, record); err != nil || moved != "" {
-		return moved, err
-	}
-	reader, err := r.deps.Open(record, behind)
-	if err != nil {
-		return "", fmt.Errorf("open resend %s: %w", record.ID, err)
-	}
-	r.reader, r.of, r.behind = reader, record.ID, string(behind)
-	r.deps.Log.Info().Str("resend", record.ID).Str("group", record.Group).Int64("read", record.Parts[r.part].Read).Msg("resending")
-	return "", nil
+	return err
 }
-
-func (r *Runner) moved(ctx context.Context, record *Record) (string, error) {
-	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
-	defer cancel()
-	moved, err := r.deps.Moved(asking, record)
-	if err != nil {
-		return "", fmt.Errorf("look for the collection of resend %s: %w", record.ID, err)
-	}
-	return moved, nil
-}
-
-// read reads a chunk that has all that was handed on before: see the package.
-func (r *Runner) read(ctx context.Context) ([]relay.Change, error) {
-	behind := r.beside.keep()
-	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
-	defer cancel()
-	now, err := r.deps.Now(asking)
-	if err != nil {
-		return nil, err
-	}
-	if now.Before(behind) {
-		now = behind
-	}
-	r.beside.keepFrom(now)
-	r.reader.From(now)
-	batch, err := r.reader.Read(ctx)
-	if err == nil && len(batch.Changes) == 0 {
-		err = errNothing
-	}
-	return batch.Changes, err
-}
-
-// errNothing is a chunk without a document, which is no end.
-var errNothing = errors.New("nothing was read, and that is not the end")
 
 // send hands a chunk to the relay, and waits until all of it is finished. It returns
 // the progress with it.

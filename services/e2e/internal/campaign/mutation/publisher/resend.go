@@ -29,6 +29,30 @@ func resendGuards() []guard.Guard {
 			Tests:   []string{"TestResendStatus_SaysThatDocumentsAreReadInVain"},
 		},
 		{
+			Name:    "resend: one that is not to go on is not read any longer",
+			File:    resend + "/read.go",
+			Cut:     "watching.Go(func() { r.watch(reading, record, stop) })",
+			With:    "",
+			Package: resend,
+			Tests:   []string{"TestResend_OneThatIsCancelledIsNotReadAnyLonger"},
+		},
+		{
+			Name:    "resend: why a chunk cannot be read is not for the reader alone to know",
+			File:    config + "/resend.go",
+			Cut:     "plan.EndShort, plan.Once = true, true",
+			With:    "plan.EndShort = true",
+			Package: app,
+			Tests:   []string{"TestResend_OneThatCannotBeReadSaysWhyAndMakesWayForAnother"},
+		},
+		{
+			Name:    "resend: what cannot be read in time is asked for in smaller parts",
+			File:    resend + "/runner.go",
+			Cut:     "case err != nil && !ended:\n",
+			With:    "case err != nil && !ended:\n\t\tr.reader = nil\n",
+			Package: resend,
+			Tests:   []string{"TestResend_SaysWhyItCannotGoOn"},
+		},
+		{
 			Name:    "resend: why a leader cannot go on with it is kept",
 			File:    resend + "/runner.go",
 			Cut:     "return errors.Join(why, r.save(ctx, record, part))",
@@ -110,7 +134,7 @@ func resendGuards() []guard.Guard {
 		},
 		{
 			Name:    "resend: a snapshot is not older than what was handed on",
-			File:    resend + "/runner.go",
+			File:    resend + "/read.go",
 			Cut:     "if now.Before(behind) {",
 			With:    "if now.Before(behind) && now.IsZero() {",
 			Package: resend,
@@ -135,7 +159,7 @@ func resendGuards() []guard.Guard {
 		{
 			Name:    "resend: less than was selected is not all",
 			File:    resend + "/runner.go",
-			Cut:     "cmp.Or(moved, r.short(&record, &part))",
+			Cut:     "cmp.Or(moved, r.short(record, &part))",
 			With:    "cmp.Or(moved, part.Short)",
 			Package: app,
 			Tests:   []string{short},
@@ -143,8 +167,8 @@ func resendGuards() []guard.Guard {
 		{
 			Name:    "resend: neither a chunk nor the end of another collection is its own",
 			File:    resend + "/runner.go",
-			Cut:     "if moved, err = r.moved(ctx, &record); err != nil {",
-			With:    "if err = ctx.Err(); err != nil {",
+			Cut:     "moved, err := r.moved(ctx, record)\n",
+			With:    "moved, err := \"\", ctx.Err()\n",
 			Package: resend,
 			Tests:   []string{"TestResend_OneWhoseCollectionIsReplacedSendsNothingOfTheOther"},
 		},
@@ -278,7 +302,7 @@ func resendGuards() []guard.Guard {
 		},
 		{
 			Name:    "resend: no term goes on with another collection",
-			File:    resend + "/runner.go",
+			File:    resend + "/read.go",
 			Cut:     "if moved, err = r.moved(ctx, record); err != nil || moved != \"\" {",
 			With:    "if err = ctx.Err(); err != nil || moved != \"\" {",
 			Package: resend,
@@ -286,7 +310,7 @@ func resendGuards() []guard.Guard {
 		},
 		{
 			Name:    "resend: a chunk without a document is no end",
-			File:    resend + "/runner.go",
+			File:    resend + "/read.go",
 			Cut:     "if err == nil && len(batch.Changes) == 0 {",
 			With:    "if err == nil && len(batch.Changes) < 0 {",
 			Package: resend,
