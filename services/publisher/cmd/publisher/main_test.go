@@ -40,7 +40,8 @@ func TestPublisher_TheCommandLine(t *testing.T) {
 	}
 }
 
-// TestRun_RefusesMorePartitionsThanFitInMemory has memory for eleven of them.
+// TestRun_RefusesMorePartitionsThanFitInMemory has memory for eleven of them, or for one with
+// 85 MiB in flight.
 func TestRun_RefusesMorePartitionsThanFitInMemory(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() {
@@ -56,15 +57,25 @@ func TestRun_RefusesMorePartitionsThanFitInMemory(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end() // who does not refuse ends at once
-	for partitions, want := range map[string]string{"1": "", "11": "", "12": "PARTITIONS: is 12, and 11 fit in the memory limit of 300 MiB"} {
-		t.Setenv("PARTITIONS", partitions)
+	for _, tt := range []struct{ partitions, bytes, want string }{
+		{"1", "0", ""},
+		{"11", "0", ""},
+		{"12", "0", "PARTITIONS: is 12, and 11 fit in the memory limit of 300 MiB"},
+		{"1", "89128960", ""},
+		{"1", "90177536", "MAX_IN_FLIGHT_BYTES: is 90177536, and 89478485 fit in the memory limit of 300 MiB"},
+		{"2", "89128960", "MAX_IN_FLIGHT_BYTES: is 89128960, and 82021944 fit"},
+		{"11", "11534336", ""},
+	} {
+		t.Setenv("PARTITIONS", tt.partitions)
+		t.Setenv("MAX_IN_FLIGHT_BYTES", tt.bytes)
 		debug.SetMemoryLimit(300 << 20) // who runs sets his own
 		var stdout, stderr bytes.Buffer
 		code := command.Program(version, config.Load).Run(ended, nil, &stdout, &stderr)
-		if (code == cli.Misused) != (want != "") || !strings.Contains(stderr.String(), want) {
-			t.Errorf("PARTITIONS=%s ends with %d and %q, want %q", partitions, code, &stderr, want)
+		if (code == cli.Misused) != (tt.want != "") || !strings.Contains(stderr.String(), tt.want) {
+			t.Errorf("PARTITIONS=%s MAX_IN_FLIGHT_BYTES=%s ends with %d and %q, want %q", tt.partitions, tt.bytes, code, &stderr, tt.want)
 		}
 	}
+	t.Setenv("MAX_IN_FLIGHT_BYTES", "0")
 	t.Setenv("PARTITIONS", "12")
 	debug.SetMemoryLimit(300 << 20)
 	var stdout, stderr bytes.Buffer

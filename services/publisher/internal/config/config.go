@@ -101,7 +101,7 @@ type Config struct {
 
 	// MaxInFlight bounds the changes in memory, in number and in bytes.
 	MaxInFlight      int   `envconfig:"MAX_IN_FLIGHT" default:"4096" desc:"most changes in flight"`
-	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes in flight, source and message together, of all partitions, each of which has its share; 0 takes four ninths of what four fifths of GOMEMLIMIT or of the container's memory limit, 256 MiB where neither is set, leave beside 32 MiB and 16 MiB a partition, at most 32 MiB a partition"`
+	MaxInFlightBytes int64 `envconfig:"MAX_IN_FLIGHT_BYTES" default:"0" desc:"most bytes in flight, source and message together, of all partitions, each of which has its share; 0 takes four ninths of what four fifths of GOMEMLIMIT or of the container's memory limit, 256 MiB where neither is set, leave beside 32 MiB and 16 MiB a partition, at most 32 MiB a partition; more than those four ninths, where either is set, is refused"`
 	// Senders is how many sends run side by side.
 	Senders int `envconfig:"SENDERS" default:"256" desc:"most sends side by side, each of another aggregate"`
 	// BatchSize is how many messages of one aggregate go in one send.

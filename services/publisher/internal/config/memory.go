@@ -8,6 +8,8 @@ import (
 	"changerelay/services/publisher/internal/settings"
 )
 
+const mib = 1 << 20
+
 const (
 	// usualWindow is what a partition has in flight where memory allows it, and
 	// leastWindow where it does not.
@@ -43,21 +45,31 @@ func (c *Config) inFlightBytes(limit int64) int64 {
 }
 
 // CheckMemory returns a *settings.Problem where the memory limit is too low for what so many
-// partitions take at the least, which one process leads once it is the last one left. A
-// single partition is left to try: there is nothing to lower.
+// partitions take at the least, which one process leads once it is the last one left, or for
+// what is in flight. A single partition with the least is left to try: there is nothing to lower.
 func (c *Config) CheckMemory() error { return c.checkMemory(MemoryLimit()) }
 
 func (c *Config) checkMemory(limit int64) error {
-	const least, mib = eachPartition + copies*leastWindow + leastWindow/windowShare, 1 << 20
-	partitions := int64(c.Partitions)
-	fit := max((ours(limit)-aside)/least, 1)
-	if limit == 0 || partitions <= fit {
+	if limit == 0 {
 		return nil
 	}
-	needed := (aside+partitions*least)/4*5 + mib - 1
-	return settings.Problemf("PARTITIONS", "is %d, and %d fit in the memory limit of %d MiB (GOMEMLIMIT, or else the container's): allow %d MiB, or split the stream into fewer",
-		partitions, fit, limit/mib, needed/mib)
+	const least = eachPartition + copies*leastWindow + leastWindow/windowShare
+	const tooMuch = "is %d, and %d fit in the memory limit of %d MiB (GOMEMLIMIT, or else the container's)"
+	partitions := int64(c.Partitions)
+	if fit := max((ours(limit)-aside)/least, 1); partitions > fit {
+		return settings.Problemf("PARTITIONS", tooMuch+": allow %d MiB, or split the stream into fewer",
+			partitions, fit, limit/mib, neededMiB(aside+partitions*least))
+	}
+	fixed := aside + partitions*eachPartition
+	if fit := max((ours(limit)-fixed)*windowShare/(copies*windowShare+1), partitions*leastWindow); c.MaxInFlightBytes > fit {
+		return settings.Problemf("MAX_IN_FLIGHT_BYTES", tooMuch+" beside the rest: allow %d MiB, or set 0 for what fits",
+			c.MaxInFlightBytes, fit, limit/mib, neededMiB(fixed+copies*c.MaxInFlightBytes+c.MaxInFlightBytes/windowShare))
+	}
+	return nil
 }
+
+// neededMiB is the memory limit of which so many bytes are ours, in MiB.
+func neededMiB(bytes int64) int64 { return (bytes/4*5 + mib - 1) / mib }
 
 // ours is the part of a memory limit that the heap may take: what is not Go's needs
 // the rest, and Go's own limit is a soft one.

@@ -62,6 +62,14 @@ func memoryGuards() []guard.Guard {
 			Tests:   []string{"TestRun_RefusesMorePartitionsThanFitInMemory"},
 		},
 		{
+			Name:    "memory: more bytes in flight than fit are refused",
+			File:    config + "/memory.go",
+			Cut:     "c.MaxInFlightBytes > fit {",
+			With:    "fit < 0 {",
+			Package: "services/publisher/cmd/publisher",
+			Tests:   []string{"TestRun_RefusesMorePartitionsThanFitInMemory"},
+		},
+		{
 			Name:    "memory: Go's limit has room for what each partition reads",
 			File:    config + "/memory.go",
 			Cut:     "aside + int64(max(c.Partitions, 1)-1)*eachPartition + copies*c.MaxInFlightBytes +",
