@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// mebibyte is what Config.SendTimeout is for.
-const mebibyte = 1 << 20
+const (
+	// mebibyte is what Config.SendTimeout is for.
+	mebibyte = 1 << 20
+	// envelope is about what a message carries beside its body, in bytes: its properties.
+	envelope = 1 << 10
+)
 
 // load bounds how many bytes are under way to the topic together: to what it has accepted
 // in the last third of the time that a send has, so that each is in time though the others

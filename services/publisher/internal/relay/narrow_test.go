@@ -48,6 +48,25 @@ func TestNarrow_MessagesThatShareANarrowLinkAreSentAndNotParked(t *testing.T) {
 	}
 }
 
+// TestNarrow_SmallMessagesHaveTheTimeForWhatTheyCarryBesideTheirBodies has a backlog of
+// several of each aggregate, with as many senders as there are aggregates.
+func TestNarrow_SmallMessagesHaveTheTimeForWhatTheyCarryBesideTheirBodies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(c *relay.Config) {
+			c.SendTimeout, c.Senders, c.BatchSize, c.MaxInFlight = 15*time.Second, 400, 100, 4_000
+		})
+		r.topic.Link = &relaytest.Link{Rate: 100_000}
+		r.add(1, 4_000, func(n int) string { return sized(200)(n % 400) })
+		r.start(t)
+		time.Sleep(time.Minute)
+		if sent, retries := r.counters.Sent(), r.counters.Retries(); sent != 4_000 || retries != 0 {
+			t.Errorf("sent %d of 4,000 after %d retries, want all after none", sent, retries)
+		}
+		_ = r.stop()
+	})
+}
+
 // TestNarrow_ALargeMessageHasItsTurnAmongSmallOnes has more small ones for all the time
 // that would fit in beside others while the large one does not.
 func TestNarrow_ALargeMessageHasItsTurnAmongSmallOnes(t *testing.T) {

@@ -75,7 +75,7 @@ func (s *laneSender) prove(ctx context.Context) error {
 		}
 		defer s.lanes.settle(borrowed, 0)
 	}
-	pass, err := s.breaker.pass(ctx, 1, demand{bytes: len(repeat.Body)})
+	pass, err := s.breaker.pass(ctx, 1, demand{bytes: len(repeat.Body) + envelope})
 	if err != nil {
 		return err
 	}

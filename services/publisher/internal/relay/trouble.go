@@ -51,7 +51,7 @@ func (s *laneSender) troubled() bool {
 // goes beside them two times of three, so that one that is never answered seldom holds them
 // up, and one that needs the whole link has it in its turn.
 func (s *laneSender) demand() demand {
-	d := demand{bytes: s.size()}
+	d := demand{bytes: s.size() + len(s.items)*envelope}
 	if t := s.held[0].trouble; t != nil && t.strikes > 0 {
 		d.turn = t.strikes%3 == 0
 		d.beside = !d.turn

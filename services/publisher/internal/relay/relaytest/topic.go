@@ -52,7 +52,7 @@ func (t *Topic) Send(ctx context.Context, messages []contract.Message) (int, err
 	outcome := t.begin(messages)
 	defer t.end(messages)
 	if t.Link != nil {
-		if err := t.Link.carry(ctx, bodies(messages)); err != nil {
+		if err := t.Link.carry(ctx, size(messages)); err != nil {
 			return 0, err
 		}
 	}
@@ -162,9 +162,12 @@ func (t *Topic) end(messages []contract.Message) {
 	}
 }
 
-// bodies is the size of the messages' bodies together.
-func bodies(messages []contract.Message) int {
-	size := 0
+// envelope is what a message carries beside its body, in bytes: its properties.
+const envelope = 1 << 10
+
+// size is that of the messages together.
+func size(messages []contract.Message) int {
+	size := len(messages) * envelope
 	for _, m := range messages {
 		size += len(m.Body)
 	}

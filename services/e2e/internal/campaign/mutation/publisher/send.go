@@ -54,6 +54,14 @@ func sendGuards() []guard.Guard {
 			Tests:   []string{"TestNarrow_MessagesThatShareANarrowLinkAreSentAndNotParked"},
 		},
 		{
+			Name:    "relay: what a message carries beside its body takes time, too",
+			File:    relay + "/trouble.go",
+			Cut:     "s.size() + len(s.items)*envelope",
+			With:    "s.size()",
+			Package: relay,
+			Tests:   []string{"TestNarrow_SmallMessagesHaveTheTimeForWhatTheyCarryBesideTheirBodies"},
+		},
+		{
 			Name:    "relay: what took long was not all accepted lately",
 			File:    relay + "/load.go",
 			Cut:     "float64(t.bytes)/max(1, now.Sub(t.began).Seconds()/l.memory())",
