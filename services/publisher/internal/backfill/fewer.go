@@ -32,13 +32,13 @@ func (s *Source) timed(ctx context.Context, err error) {
 	}
 }
 
-// alone returns an error where all that came, too late for a chunk, is one document: there
-// is nothing smaller to ask for.
-func alone(ctx context.Context, document bson.Raw) error {
+// alone returns an error where all that came, too late for a chunk, is one document, behind
+// so many bytes of one that was known: there is nothing smaller to ask for.
+func alone(ctx context.Context, document bson.Raw, known int) error {
 	if due, _ := ctx.Deadline(); time.Now().Before(due) {
 		return nil
 	}
-	rate := float64(len(document)) / chunkTimeout.Seconds()
+	rate := float64(known+len(document)) / chunkTimeout.Seconds()
 	return fmt.Errorf("the document with _id %s and %d bytes takes longer than %s to come: the link to the source, and the source, have to give at least %d KB/s",
 		document.Lookup("_id"), len(document), chunkTimeout, int(math.Ceil(rate/1000)))
 }

@@ -1,14 +1,20 @@
 package backfill_test
 
 import (
+	"context"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/backfill"
+	"changerelay/services/publisher/internal/slowlink"
+	"changerelay/services/publisher/internal/testserver"
 )
 
 // TestCopy_AsksForLessWhereTheTimeForAChunkIsTooShort has the server run into the deadline
@@ -67,6 +73,44 @@ func TestRead_SaysWhyItDoesNotReadAChunkAndAsksForLessTheNextTime(t *testing.T) 
 	}
 	if n := len(finds.commands); n != 2 {
 		t.Errorf("asked %d times, want twice", n)
+	}
+}
+
+// TestRead_NamesTheSpeedThatADocumentNeedsBehindAnotherLargeOne has an index, along which the
+// document before comes again.
+func TestRead_NamesTheSpeedThatADocumentNeedsBehindAnotherLargeOne(t *testing.T) {
+	t.Parallel()
+	events := collection(t)
+	index(t, events, false, byVersion...)
+	for version := range 2 {
+		one := bson.D{{Key: "_id", Value: version}, {Key: "aggregateId", Value: "a"}, {Key: "version", Value: version + 1}}
+		insertAll(t, events, []any{append(one, bson.E{Key: "attachment", Value: strings.Repeat("x", 895_000)})})
+	}
+	plan := backfill.Plan{Order: byVersion, Chunk: 1, Once: true}
+	first, err := backfill.New(events, plan, begin(t, events), zerolog.Nop()).Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := backfill.Behind(first.Changes[0].Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place.Start = begin(t, events).Start
+	server, err := url.Parse(testserver.Get(t).MongoURI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testserver.NewProxy(t, server.Host)
+	proxy.Narrow(30_000)
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + proxy.Addr() + "/?directConnection=true").SetDialer(&slowlink.Dialer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	through := client.Database(events.Database().Name()).Collection(events.Name())
+	_, err = backfill.New(through, plan, place, zerolog.Nop()).Read(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "at least 40 KB/s") {
+		t.Errorf("read fails with %v, want one that names 40 KB/s, as both come in 45 s", err)
 	}
 }
 

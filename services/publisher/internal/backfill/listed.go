@@ -45,7 +45,7 @@ func (s *Source) findListed(ctx context.Context) (chunk, error) {
 		return chunk{}, err
 	}
 	if len(documents) == 1 {
-		if err := alone(ctx, documents[0]); err != nil {
+		if err := alone(ctx, documents[0], 0); err != nil {
 			return chunk{}, err
 		}
 	}

@@ -256,9 +256,10 @@ func (s *Source) find(
 	}
 	defer func() { _ = cursor.Close(ctx) }()
 	documents = make([]bson.Raw, 0, most)
-	read, size := 0, 0
+	read, size, passed := 0, 0, 0
 	for ; size < s.plan.Bytes && cursor.Next(ctx); read++ {
 		if read == 0 && cursor.Current.Lookup("_id").Equal(known) {
+			passed = len(cursor.Current)
 			continue
 		}
 		document := bson.Raw(append([]byte(nil), cursor.Current...))
@@ -267,7 +268,7 @@ func (s *Source) find(
 		if len(documents) > 1 || cursor.RemainingBatchLength() > 0 {
 			continue
 		}
-		if err := alone(ctx, document); err != nil {
+		if err := alone(ctx, document, passed); err != nil {
 			return nil, false, err
 		}
 	}

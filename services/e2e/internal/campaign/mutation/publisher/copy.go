@@ -102,6 +102,22 @@ func copyGuards() []guard.Guard {
 			Tests:   []string{"TestReading_ADocumentThatComesTooSlowlyIsSaid"},
 		},
 		{
+			Name:    "copy: the speed that is named counts the document that comes before",
+			File:    backfill + "/source.go",
+			Cut:     "alone(ctx, document, passed)",
+			With:    "alone(ctx, document, 0*passed)",
+			Package: backfill,
+			Tests:   []string{"TestRead_NamesTheSpeedThatADocumentNeedsBehindAnotherLargeOne"},
+		},
+		{
+			Name:    "copy: who reads once is told why a chunk is not read",
+			File:    backfill + "/source.go",
+			Cut:     "spelled || s.plan.Once {",
+			With:    "spelled {",
+			Package: backfill,
+			Tests:   []string{"TestRead_SaysWhyItDoesNotReadAChunkAndAsksForLessTheNextTime"},
+		},
+		{
 			Name:    "copy: a list is kept where reading from it fails",
 			File:    backfill + "/source.go",
 			Cut:     "s.asked = false // the index may be gone\n\t\treturn fmt.Errorf(",
