@@ -10,6 +10,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/query/expression"
 	"changerelay/services/sandbox/internal/mongodb/query/match"
 	"changerelay/services/sandbox/internal/mongodb/query/modify"
+	"changerelay/services/sandbox/internal/mongodb/query/querytest"
 )
 
 var things = oplog.Namespace{DB: "test", Collection: "things"}
@@ -44,6 +45,17 @@ func filter(t testing.TB, pairs ...any) *match.Filter {
 func updateOf(t testing.TB, f *match.Filter, change bson.Raw) Update {
 	t.Helper()
 	u, err := modify.Compile(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: change}, modify.Options{})
+	must(t, err)
+	return Update{
+		Selection: Selection{Filter: f},
+		Apply:     func(doc bson.Raw) (modify.Applied, error) { return u.Apply(doc, f) },
+	}
+}
+
+// pipelineOf is an update by a pipeline, told as since 5.0.
+func pipelineOf(t testing.TB, f *match.Filter, pipeline string) Update {
+	t.Helper()
+	u, err := modify.Compile(querytest.Value(t, pipeline), modify.Options{SinceFive: true})
 	must(t, err)
 	return Update{
 		Selection: Selection{Filter: f},

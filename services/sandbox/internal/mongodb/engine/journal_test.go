@@ -401,7 +401,8 @@ func tokens(t *testing.T, s *Stream) []oplog.ResumeToken {
 // A record that is larger than the journal's bound would end the engine.
 func TestJournal_RecordsAreBounded(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 20
+	const size, fields = 1 << 20, 10_000
+	name := strings.Repeat("n", 10_000)
 	multi := updateOf(t, filter(t), doc(t, "$set", doc(t, "changed", true)))
 	multi.Multi = true
 	once := func(e *Engine, w Write) error {
@@ -422,6 +423,20 @@ func TestJournal_RecordsAreBounded(t *testing.T) {
 		{"an expiry of many documents", func(e *Engine) error {
 			e.expireDocuments(t.Context())
 			return nil
+		}, 0, batchBytes + 4*size},
+		{"a pipeline that removes many fields from below a long name", func(e *Engine) error {
+			must(t, once(e, Write{}))
+			e.mustInsert(t, Write{}, below(t, name, fields, size/2))
+			_, err := e.Update(t.Context(), Write{}, things, pipelineOf(t, filter(t, "_id", "below"),
+				`[{"$replaceWith":{"`+name+`":{"pad":"$`+name+`.pad"},"changed":true}}]`))
+			return err
+		}, 0, batchBytes + 4*size},
+		{"many elements that are pushed to an array with a long name", func(e *Engine) error {
+			must(t, once(e, Write{}))
+			e.mustInsert(t, Write{}, doc(t, "_id", "pushed", name, bson.A{0}))
+			_, err := e.Update(t.Context(), Write{}, things, updateOf(t, filter(t, "_id", "pushed"),
+				doc(t, "$push", doc(t, name, doc(t, "$each", make([]int, fields))), "$set", doc(t, "changed", true))))
+			return err
 		}, 0, batchBytes + 4*size},
 		{"a transaction", func(e *Engine) error {
 			txn := begin(t, e, 1)
@@ -465,6 +480,16 @@ func TestJournal_RecordsAreBounded(t *testing.T) {
 			e.mustInsert(t, Write{}, doc(t, "_id", "the next"))
 		})
 	}
+}
+
+// below is a document of which a field has many fields, and a text of pad bytes behind them.
+func below(t testing.TB, name string, fields, pad int) bson.Raw {
+	t.Helper()
+	var inner bson.D
+	for i := range fields {
+		inner = append(inner, bson.E{Key: fmt.Sprint("f", i), Value: 1})
+	}
+	return doc(t, "_id", "below", name, append(inner, bson.E{Key: "pad", Value: strings.Repeat("-", pad)}))
 }
 
 // fakeJournal holds commits back until it is told how they end.

@@ -54,6 +54,22 @@ func storeGuards() []guard.Guard {
 			Tests:   []string{"TestJournal_RecordsAreBounded"},
 		},
 		{
+			Name:    "sandbox: a change is told by paths that are short together",
+			File:    mongodb + "query/modify/diff.go",
+			Cut:     "const maxTold = bsonkit.MaxDocument",
+			With:    "const maxTold = 64 * bsonkit.MaxDocument",
+			Package: engine,
+			Tests:   []string{"TestJournal_RecordsAreBounded"},
+		},
+		{
+			Name:    "sandbox: a change that is too long to be told by path is told whole",
+			File:    mongodb + "query/modify/apply.go",
+			Cut:     "	if a.told > maxTold {\n",
+			With:    "	if a.told > maxTold && false {\n",
+			Package: mongodb + "query/modify",
+			Tests:   []string{"TestDelta_OfLongPathsIsAReplacement"},
+		},
+		{
 			Name:    "sandbox: a transaction is no larger than a record of the journal",
 			File:    engine + "/txn.go",
 			Cut:     "txn.bytes > maxTransaction {",

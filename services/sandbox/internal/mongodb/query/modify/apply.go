@@ -52,9 +52,12 @@ type application struct {
 	inserting bool
 	updated   *bsonkit.Builder // nil where nobody asks for a delta
 	removed   []string
+	told      int // bytes of the paths in updated and removed
 	// touched are the paths that were walked (true) and those above them (false),
 	// kept if there may be conflicts.
 	touched map[string]bool
+	walked  int // bytes of their paths
+	placed  int // bytes of the values that were set
 	// arrays are those of which $[] or $[name] changed elements; inside is set
 	// while such an element is being changed.
 	arrays []*changedArray
@@ -83,9 +86,26 @@ func (u *operatorUpdate) apply(doc bson.Raw, f *match.Filter) (Applied, error) {
 	if err := checkSameID(doc, made); err != nil {
 		return Applied{}, err
 	}
+	return Applied{Doc: made, Changed: true, Delta: a.delta(doc, made)}, nil
+}
+
+// delta is nil where the paths are longer than maxTold.
+func (a *application) delta(before, after bson.Raw) *Delta {
+	if a.told > maxTold {
+		return nil
+	}
 	delta := &Delta{Updated: a.updated.Finish(), Removed: a.removed}
-	delta.Ambiguous = disambiguated(doc, made, delta.Updated, delta.Removed)
-	return Applied{Doc: made, Changed: true, Delta: delta}, nil
+	delta.Ambiguous = disambiguated(before, after, delta.Updated, delta.Removed)
+	if len(delta.Ambiguous) > maxTold {
+		return nil
+	}
+	return delta
+}
+
+// tells counts a path that is told of, and reports whether there is place for it.
+func (a *application) tells(path int) bool {
+	a.told += path
+	return a.told <= maxTold
 }
 
 // checkSameID refuses a changed _id, where there was one.

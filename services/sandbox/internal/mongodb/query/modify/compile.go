@@ -103,9 +103,14 @@ func (u *operatorUpdate) operator(name string, v bson.RawValue, o Options) error
 	return nil
 }
 
+// newPathChange refuses a path that no document is deep enough for. Walking one
+// takes time by the square of its parts.
 func newPathChange(path string) (pathChange, error) {
 	if path == "" {
 		return pathChange{}, mongoerr.New(mongoerr.EmptyFieldName, "An empty update path is not valid.")
+	}
+	if strings.Count(path, ".") >= MaxStoredDepth {
+		return pathChange{}, tooDeep()
 	}
 	c := pathChange{path: path, parts: strings.Split(path, ".")}
 	positional := 0

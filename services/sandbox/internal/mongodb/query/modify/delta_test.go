@@ -197,6 +197,23 @@ func TestDelta_OfAnElementThatIsUnset(t *testing.T) {
 	}
 }
 
+// Every element that is pushed is told with its path, which may be long.
+func TestDelta_OfLongPathsIsAReplacement(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("n", 10_000)
+	u, err := modify.Compile(querytest.Value(t, `{"$push":{"`+name+`":{"$each":[`+strings.Repeat("1,", 1999)+`1]}}}`), modify.Options{Env: querytest.Env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := u.Apply(querytest.Document(t, `{"_id":1,"`+name+`":[0]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Delta != nil || !got.Changed {
+		t.Errorf("got changed %t, want true, told by %d bytes, want a replacement", got.Changed, len(got.Delta.Updated))
+	}
+}
+
 // sortedFields writes a document with the fields of each level in order: a
 // delta says what the fields are, not where.
 func sortedFields(t *rapid.T, doc bson.Raw) string {

@@ -21,16 +21,24 @@ const (
 	sizeOfTruncated = 7
 )
 
+// maxTold bounds the paths by which a change is told. The sizes above count a name
+// once, however many paths it is a part of.
+const maxTold = bsonkit.MaxDocument
+
 // diff compares two versions of a document as the server does after a pipeline
 // (https://github.com/mongodb/mongo/blob/v5.0/src/mongo/db/update/document_diff_calculator.cpp).
-// It is nil where the new document is the shorter description.
+// It is nil where the new document is the shorter description, and where the paths
+// are longer than maxTold.
 func diff(before, after bson.Raw) *Delta {
 	d := diffDocuments(before, after, sizeOfEntry)
 	if d == nil {
 		return nil
 	}
-	r := &report{updated: bsonkit.NewBuilder(make([]byte, 0, 128)), ambiguous: bsonkit.NewBuilder(nil)}
+	r := &report{updated: bsonkit.NewBuilder(make([]byte, 0, 128)), ambiguous: bsonkit.NewBuilder(nil), left: maxTold}
 	r.describe(d, nil)
+	if r.left < 0 {
+		return nil
+	}
 	delta := &Delta{Updated: r.updated.Finish(), Removed: r.removed, Truncated: r.truncated}
 	if ambiguous := r.ambiguous.Finish(); len(ambiguous) > len(bsonkit.Empty) {
 		delta.Ambiguous = ambiguous
@@ -185,12 +193,13 @@ type report struct {
 	updated, ambiguous *bsonkit.Builder
 	removed            []string
 	truncated          []Truncation
+	// left is what its paths may still take. Below zero it is worth nothing.
+	left int
 }
 
 func (r *report) describe(d *difference, at []step) {
 	if d.truncated >= 0 {
-		r.truncated = append(r.truncated, Truncation{Path: dotted(at), Size: d.truncated})
-		r.disambiguate(at)
+		r.truncated = append(r.truncated, Truncation{Path: r.path(at), Size: d.truncated})
 	}
 	for _, fields := range [][]changedField{d.updated, d.inserted} {
 		for _, field := range fields {
@@ -198,9 +207,7 @@ func (r *report) describe(d *difference, at []step) {
 		}
 	}
 	for _, name := range d.deleted {
-		path := slices.Concat(at, []step{{name: name}})
-		r.removed = append(r.removed, dotted(path))
-		r.disambiguate(path)
+		r.removed = append(r.removed, r.path(slices.Concat(at, []step{{name: name}})))
 	}
 	for _, fields := range [][]changedField{d.inside, d.elements} {
 		for _, field := range fields {
@@ -215,12 +222,22 @@ func (r *report) update(field changedField, at []step) {
 		r.describe(field.inner, path)
 		return
 	}
-	r.updated.Append(dotted(path), field.value)
-	r.disambiguate(path)
+	r.updated.Append(r.path(path), field.value)
 }
 
-func (r *report) disambiguate(path []step) {
-	if parts, needed := steps(path); needed {
-		r.ambiguous.Append(dotted(path), parts)
+// path writes a path with dots, and takes it apart where that can be read in two
+// ways.
+func (r *report) path(path []step) string {
+	for _, s := range path {
+		r.left -= len(s.name) + 1
 	}
+	if r.left < 0 {
+		return ""
+	}
+	name := dotted(path)
+	if parts, needed := steps(path); needed {
+		r.left -= len(name) + len(parts.Value)
+		r.ambiguous.Append(name, parts)
+	}
+	return name
 }

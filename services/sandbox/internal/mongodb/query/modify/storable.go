@@ -13,6 +13,10 @@ import (
 // MaxStoredDepth is how deep a stored document may nest.
 const MaxStoredDepth = 180
 
+func tooDeep() error {
+	return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxStoredDepth)
+}
+
 // checkStorable refuses what an update may not leave behind in a collection.
 func checkStorable(doc bson.Raw) error {
 	for it := bsonkit.Iterate(doc); it.Next(); {
@@ -43,7 +47,7 @@ func checkID(id bson.RawValue) error {
 
 func checkStorableFields(doc []byte, path string, depth int) error {
 	if depth > MaxStoredDepth {
-		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxStoredDepth)
+		return tooDeep()
 	}
 	for it := bsonkit.Iterate(doc); it.Next(); {
 		if key := it.Key(); len(key) > 0 && key[0] == '$' && !isReferenceField(string(key)) {

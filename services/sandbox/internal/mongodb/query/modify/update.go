@@ -73,7 +73,8 @@ type Applied struct {
 	Changed bool
 	// Delta is what operators changed, or a pipeline where it is told by path,
 	// for a change stream's updateDescription. It is nil for what the server
-	// logs as a replacement, and where nothing changed.
+	// logs as a replacement, for what is too long to be told by path, and where
+	// nothing changed.
 	Delta *Delta
 }
 
@@ -106,9 +107,17 @@ func (u *Update) Apply(doc bson.Raw, f *match.Filter) (Applied, error) {
 		return Applied{Doc: doc}, err
 	}
 	if len(applied.Doc) > bsonkit.MaxDocument {
-		return Applied{Doc: doc}, mongoerr.New(17419, "Resulting document after update is larger than %d", bsonkit.MaxDocument)
+		return Applied{Doc: doc}, tooLarge(false)
 	}
 	return applied, nil
+}
+
+// tooLarge refuses a document that an update made, or one to be inserted.
+func tooLarge(inserting bool) error {
+	if inserting {
+		return mongoerr.New(17420, "Document to upsert is larger than %d", bsonkit.MaxDocument)
+	}
+	return mongoerr.New(17419, "Resulting document after update is larger than %d", bsonkit.MaxDocument)
 }
 
 func (u *Update) apply(doc bson.Raw, f *match.Filter) (Applied, error) {

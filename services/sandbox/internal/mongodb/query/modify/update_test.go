@@ -452,7 +452,6 @@ func TestUpdate_TooDeepADocumentIsRefused(t *testing.T) {
 		code         mongoerr.Code
 	}{
 		{"a path of 180 parts", `{"$set":{"` + strings.Repeat("a.", 179) + `a":1}}`, 0},
-		{"a path of 181 parts", `{"$set":{"` + strings.Repeat("a.", 180) + `a":1}}`, mongoerr.Overflow},
 		{"a value below the limit", `{"$set":{"a":` + nested(150) + `}}`, 0},
 		{"a value beyond the limit", `{"$set":{"a":` + nested(190) + `}}`, mongoerr.Overflow},
 		{"a value beyond the limit at its path", `{"$set":{"` + strings.Repeat("a.", 99) + `a":` + nested(90) + `}}`, mongoerr.Overflow},

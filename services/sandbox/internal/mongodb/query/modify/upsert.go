@@ -78,7 +78,7 @@ func finishUpsert(seed, made bson.Raw) (bson.Raw, error) {
 	}
 	made = withID(id, made)
 	if len(made) > bsonkit.MaxDocument {
-		return nil, mongoerr.New(17420, "Document to upsert is larger than %d", bsonkit.MaxDocument)
+		return nil, tooLarge(true)
 	}
 	return made, nil
 }

@@ -15,6 +15,10 @@ import (
 // maxPadding is how many nulls an update may put before a new element.
 const maxPadding = 1_500_000
 
+// maxWalked bounds the paths that $[] and $[name] stand for, each with all its
+// parts. A document's own are seldom longer than itself.
+const maxWalked = 100 << 20
+
 // walk goes down from node along parts and applies do where they lead. done is
 // the path to node.
 func (a *application) walk(node *bsonkit.Node, parts []string, done string, do mutation) error {
@@ -110,11 +114,11 @@ func (a *application) logArrays() {
 			node = node.At(node.Find(part))
 		}
 		if len(array.changed) > 1 {
-			a.updated.Append(array.path, node.Value())
+			a.tellSet(array.path, node.Value())
 			continue
 		}
 		for i := range array.changed {
-			a.updated.Append(fieldpath.Join(array.path, strconv.Itoa(i)), node.At(i).Value())
+			a.tellSet(fieldpath.Join(array.path, strconv.Itoa(i)), node.At(i).Value())
 		}
 	}
 }
@@ -134,12 +138,21 @@ func (a *application) change(parent *bsonkit.Node, i int, path string, do mutati
 		a.remove(parent, i, path)
 		return nil
 	}
-	if err := checkStorableValue(out.value, path); err != nil {
+	if err := a.place(out.value, path); err != nil {
 		return err
 	}
 	child.Set(out.value)
 	a.log(path, out)
 	return nil
+}
+
+// place checks a value that goes to path. All that are set stay in the document,
+// so their sum is no larger than that may be.
+func (a *application) place(v bson.RawValue, path string) error {
+	if a.placed += len(v.Value); a.placed > bsonkit.MaxDocument {
+		return tooLarge(a.inserting)
+	}
+	return checkStorableValue(v, path)
 }
 
 // remove takes a field away. An element of an array becomes null, which a change
@@ -155,7 +168,7 @@ func (a *application) remove(parent *bsonkit.Node, i int, path string) {
 	switch {
 	case element && a.nulls:
 		a.log(path, outcome{value: bsonkit.Null()})
-	case !a.inside:
+	case !a.inside && a.tells(len(path)):
 		a.removed = append(a.removed, path)
 	}
 }
@@ -178,11 +191,11 @@ func (a *application) create(node *bsonkit.Node, part string, rest []string, don
 	if err != nil || out.kind != set {
 		return err
 	}
-	if err := checkStorableValue(out.value, path); err != nil {
+	if err := a.place(out.value, path); err != nil {
 		return err
 	}
 	if strings.Count(path, ".") >= MaxStoredDepth {
-		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxStoredDepth)
+		return tooDeep()
 	}
 	if err := pad(node, part); err != nil {
 		return err
@@ -230,12 +243,19 @@ func (a *application) log(path string, out outcome) {
 		return
 	}
 	if out.appended == 0 {
-		a.updated.Append(path, out.value)
+		a.tellSet(path, out.value)
 		return
 	}
 	elements := bsonkit.Values(out.value)
-	for i := len(elements) - out.appended; i < len(elements); i++ {
-		a.updated.Append(fieldpath.Join(path, strconv.Itoa(i)), elements[i])
+	for i := len(elements) - out.appended; i < len(elements) && a.told <= maxTold; i++ {
+		a.tellSet(fieldpath.Join(path, strconv.Itoa(i)), elements[i])
+	}
+}
+
+// tellSet tells of a path that it was set.
+func (a *application) tellSet(path string, v bson.RawValue) {
+	if a.tells(len(path)) {
+		a.updated.Append(path, v)
 	}
 }
 
@@ -243,6 +263,9 @@ func (a *application) log(path string, out outcome) {
 func (a *application) touch(path string) error {
 	if !a.several {
 		return nil
+	}
+	if a.walked += len(path); a.walked > maxWalked {
+		return mongoerr.New(mongoerr.ExceededMemoryLimit, "The paths of an update are longer than %d bytes together", maxWalked)
 	}
 	clash := func(at string) error {
 		return mongoerr.New(mongoerr.ConflictingUpdateOperators, "Update created a conflict at '%s'", at)
