@@ -140,4 +140,5 @@ func (l *link) accept(p *amqp.Attach, options broker.ReceiverOptions, timeout ti
 		answer.Properties = append(slices.Clone(p.Properties), lockedUntil)
 	}
 	l.s.send(answer)
+	l.out.opened()
 }

@@ -28,6 +28,8 @@ type outgoing struct {
 	deliveryCount uint32
 	credit        uint32
 	drain         bool
+	// echo is what the peer has asked for before its attach was answered.
+	echo bool
 	// outbox holds what credit and window did not let out yet.
 	outbox  []outbound
 	pumping bool
@@ -51,19 +53,9 @@ type unsettled struct {
 	token uuid.UUID
 }
 
-// flow takes the peer's credit (section 2.6.7): it is relative to the deliveries the peer knew of.
+// flow takes the peer's credit (section 2.6.7) and acts on it.
 func (o *outgoing) flow(p *amqp.Flow) {
-	if p.LinkCredit.Set {
-		seen := uint32(0)
-		if p.DeliveryCount.Set {
-			seen = p.DeliveryCount.Value
-		}
-		o.credit = seen + p.LinkCredit.Value - o.deliveryCount
-		if int32(o.credit) < 0 {
-			o.credit = 0
-		}
-	}
-	o.drain = p.Drain
+	o.grant(p)
 	o.push()
 	if o.credit == 0 {
 		o.handBack(o.unsent())
@@ -72,6 +64,29 @@ func (o *outgoing) flow(p *amqp.Flow) {
 		o.interrupt()
 	}
 	if p.Echo && !p.Drain {
+		o.sendFlow()
+	}
+}
+
+// grant takes the peer's credit: it is relative to the deliveries the peer knew of.
+func (o *outgoing) grant(p *amqp.Flow) {
+	if p.LinkCredit.Set {
+		o.credit = unused(p.LinkCredit.Value, o.deliveryCount, p.DeliveryCount.Value)
+	}
+	o.drain = p.Drain
+}
+
+// early takes credit that the peer sends behind its attach, without waiting for the answer (section 2.6.3).
+func (o *outgoing) early(p *amqp.Flow) {
+	o.grant(p)
+	o.echo = o.echo || p.Echo
+}
+
+// opened acts on what came early. The attach has been answered.
+func (o *outgoing) opened() {
+	drain := o.drain
+	o.push()
+	if o.echo && !drain {
 		o.sendFlow()
 	}
 }

@@ -1,6 +1,7 @@
 package amqpserver
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -101,15 +102,7 @@ func (s *session) release() {
 
 // flow takes the peer's windows and hands the link's part on (section 2.7.4).
 func (s *session) flow(p *amqp.Flow) {
-	// Section 2.5.6: the remote window is what the peer announced less what it has not seen yet.
-	seen := uint32(0)
-	if p.NextIncomingID.Set {
-		seen = p.NextIncomingID.Value
-	}
-	s.remoteWindow = seen + p.IncomingWindow - s.nextOutgoing
-	if int32(s.remoteWindow) < 0 {
-		s.remoteWindow = 0
-	}
+	s.remoteWindow = unused(p.IncomingWindow, s.nextOutgoing, p.NextIncomingID.Value) // section 2.5.6
 	if !p.Handle.Set {
 		if p.Echo {
 			s.sendFlow(&amqp.Flow{})
@@ -122,11 +115,21 @@ func (s *session) flow(p *amqp.Flow) {
 		s.fail(amqp.ConditionUnattachedHandle, "The flow names a handle that is not attached.")
 		return
 	}
-	if l.state == attached {
+	switch {
+	case l.state == attached:
 		l.lastActive = time.Now()
 		l.flow(p)
+	case l.state == attaching && l.out != nil:
+		l.out.early(p)
 	}
 	s.resume()
+}
+
+// unused is what is left of what a peer grants: less what it had not seen when it did. The counts are serial numbers
+// (section 2.8.10), both from 0 on, which a peer leaves out before it knows; a grant may be any number.
+func unused(granted, sent, seen uint32) uint32 {
+	left := int64(granted) - int64(int32(sent-seen))
+	return uint32(min(max(left, 0), math.MaxUint32))
 }
 
 // resume lets links that waited for the window send on.

@@ -138,6 +138,22 @@ func busGuards() []guard.Guard {
 			Tests:   []string{"TestHTTP_ValuesOfARuleKeepTheirTypes"},
 		},
 		{
+			Name:    "sandbox: credit that comes with an attach counts",
+			File:    bus + "amqpserver/session.go",
+			Cut:     "l.out.early(p)",
+			With:    "_ = l.out",
+			Package: bus + "amqpserver",
+			Tests:   []string{"TestCredit_ThatComesWithTheAttachCounts"},
+		},
+		{
+			Name:    "sandbox: credit and windows may be any number",
+			File:    bus + "amqpserver/session.go",
+			Cut:     "left := int64(granted) -",
+			With:    "left := int64(int32(granted)) -",
+			Package: bus + "amqpserver",
+			Tests:   []string{"TestCredit_MayBeAnyNumber"},
+		},
+		{
 			Name:    "sandbox: an int of a rule in an older journal is told as one",
 			File:    bus + "record/rule.go",
 			Cut:     "if n, ok := m[k].(int64); ok && fitsInt(n) {",
