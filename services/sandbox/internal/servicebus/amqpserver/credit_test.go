@@ -73,13 +73,14 @@ func TestCredit_ThatComesWithTheAttachCounts(t *testing.T) {
 func TestCredit_MayBeAnyNumber(t *testing.T) {
 	t.Parallel()
 	ns := startNamespace(t)
-	fill(t, ns, 3)
 	w := openWire(t, ns)
 	w.attachReceiver(amqp.ReceiverFirst)
 	w.send(0, &amqp.Flow{
 		NextIncomingID: amqp.Some(0), IncomingWindow: math.MaxUint32, Handle: amqp.Some(1),
-		DeliveryCount: amqp.Some(0), LinkCredit: amqp.Some(math.MaxUint32),
+		DeliveryCount: amqp.Some(0), LinkCredit: amqp.Some(math.MaxUint32), Echo: true,
 	})
+	equal(t, "credit", expect[*amqp.Flow](w).LinkCredit.Value, math.MaxUint32)
+	fill(t, ns, 3)
 	for range 3 {
 		expect[*amqp.Transfer](w)
 	}

@@ -42,9 +42,9 @@ func (m *management) peek(_ context.Context, req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	size, fit := 0, 0
+	size, fit := int64(0), 0
 	for _, d := range found {
-		if size += len(d.Payload); fit > 0 && size > peekBytes {
+		if size += d.Size; fit > 0 && size > peekBytes {
 			break
 		}
 		fit++
@@ -86,7 +86,7 @@ func (m *management) receiveDeferred(_ context.Context, req *request) (response,
 		id := o.receiver.SessionID()
 		session = &id
 	}
-	found, err := m.broker().ReceiveDeferred(m.entity, numbers, mode, session)
+	found, err := m.broker().ReceiveDeferred(m.entity, numbers, mode, session, int64(m.c.srv.cfg.MaxQueuedBytes))
 	if err != nil {
 		return response{}, err
 	}

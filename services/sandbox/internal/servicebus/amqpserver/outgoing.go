@@ -175,7 +175,7 @@ func (o *outgoing) stop() {
 	o.handBack(o.unsent())
 }
 
-// respond queues an answer. It needs the connection's mu.
+// respond queues an answer. Where none waits it may have any size, as a message may. It needs the connection's mu.
 func (o *outgoing) respond(payload []byte) {
 	if o.link.state != attached {
 		return
@@ -184,7 +184,7 @@ func (o *outgoing) respond(payload []byte) {
 	for _, d := range o.outbox {
 		waiting += len(d.rest)
 	}
-	if len(o.outbox) >= answersMost || waiting > o.link.s.c.srv.cfg.MaxQueuedBytes {
+	if len(o.outbox) >= answersMost || len(o.outbox) > 0 && waiting > o.link.s.c.srv.cfg.MaxQueuedBytes {
 		o.link.detachWith(&amqp.Error{
 			Condition:   amqp.ConditionResourceLimitExceeded,
 			Description: "Too many answers wait for credit.",

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"time"
 
 	"changerelay/services/sandbox/internal/servicebus/entity"
@@ -8,8 +9,9 @@ import (
 
 // ReceiveDeferred takes deferred messages by number: all or an error. Those that
 // have outlived their time end with it, and are not found. On a session entity
-// the session must be locked.
-func (b *Broker) ReceiveDeferred(path string, seqs []int64, mode ReceiveMode, sessionID *string) ([]*entity.Delivery, error) {
+// the session must be locked. Several that take more than most bytes together
+// are refused; one is given whatever its size.
+func (b *Broker) ReceiveDeferred(path string, seqs []int64, mode ReceiveMode, sessionID *string, most int64) ([]*entity.Delivery, error) {
 	b.mu.Lock()
 	now := time.Now()
 	s, err := b.receivable(path, now)
@@ -33,7 +35,7 @@ func (b *Broker) ReceiveDeferred(path string, seqs []int64, mode ReceiveMode, se
 		}
 		by = &Receiver{b: b, store: s, mode: mode, session: x}
 	}
-	return by.deferred(seqs, now)
+	return by.deferred(seqs, most, now)
 }
 
 // ReceiveDeferred takes deferred messages of the receiver's entity or session
@@ -46,14 +48,15 @@ func (r *Receiver) ReceiveDeferred(seqs []int64) ([]*entity.Delivery, error) {
 		r.b.mu.Unlock()
 		return nil, r.err
 	}
-	return r.deferred(seqs, now)
+	return r.deferred(seqs, math.MaxInt64, now)
 }
 
 // deferred is called with the lock held and returns without it.
-func (r *Receiver) deferred(seqs []int64, now time.Time) ([]*entity.Delivery, error) {
+func (r *Receiver) deferred(seqs []int64, most int64, now time.Time) ([]*entity.Delivery, error) {
 	s := r.store
 	entries := make([]*entry, 0, len(seqs))
 	asked := make(map[int64]bool, len(seqs))
+	size := int64(0)
 	for _, seq := range seqs {
 		e := s.entry(seq)
 		if e == nil || e.state != entity.StateDeferred || e.lock != nil || e.session != r.session || asked[seq] {
@@ -62,12 +65,17 @@ func (r *Receiver) deferred(seqs []int64, now time.Time) ([]*entity.Delivery, er
 		}
 		asked[seq] = true
 		entries = append(entries, e)
+		size += e.size()
 	}
 	if seq, expired := s.expireAmong(entries, now); expired {
 		if err := r.b.unlockAndCommit(); err != nil {
 			return nil, err
 		}
 		return nil, errMessageNotFound(seq)
+	}
+	if len(entries) > 1 && size > most {
+		r.b.mu.Unlock()
+		return nil, errAnswerSize(size, most)
 	}
 	deliveries := make([]*entity.Delivery, len(entries))
 	for i, e := range entries {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"changerelay/services/sandbox/internal/servicebus/entity"
+	"changerelay/services/sandbox/internal/servicebus/record"
 )
 
 // content is a message as it is kept once per queue or topic, however many
@@ -73,27 +74,62 @@ func (e *entry) expired(now time.Time) bool {
 	return !e.expiresAt.IsZero() && !now.Before(e.expiresAt)
 }
 
-// modify lays properties over the ones that earlier outcomes have set.
-func (e *entry) modify(properties map[string]any) {
-	if len(properties) == 0 {
-		return
+// size is what the marks take in the journal, without the source.
+func (m *marks) size() int64 {
+	if m == nil {
+		return 0
 	}
-	m := e.marked()
-	modified := make(map[string]any, len(m.modified)+len(properties))
-	maps.Copy(modified, m.modified)
-	maps.Copy(modified, properties)
-	m.modified = modified
+	var w record.Encoder
+	w.Properties(m.modified)
+	return int64(len(m.deadReason) + len(m.deadDescription) + len(w.Buf))
 }
 
-// marked returns marks of its own for the entry to change: the old ones may
-// have been handed out with a delivery.
-func (e *entry) marked() *marks {
-	fresh := marks{}
-	if e.marks != nil {
-		fresh = *e.marks
+// size is what the message takes here. It shadows that of the content, which
+// others may hold as well.
+func (e *entry) size() int64 { return e.content.size() + e.marks.size() }
+
+// marksRoom is what outcomes may add to a message that is as large as its
+// entity takes any: the service gives properties 64 KiB.
+const marksRoom = 64 << 10
+
+// modify lays an outcome's properties over the ones that earlier outcomes have
+// set, unless the message would grow too large, with texts bytes that are added
+// beside them. The old marks stay as they are: they may have been handed out
+// with a delivery.
+func (e *entry) modify(properties map[string]any, texts int) error {
+	m := e.copyMarks()
+	if len(properties) > 0 {
+		modified := make(map[string]any, len(m.modified)+len(properties))
+		maps.Copy(modified, m.modified)
+		maps.Copy(modified, properties)
+		m.modified = modified
 	}
-	e.marks = &fresh
-	return e.marks
+	grown := m.size() - e.marks.size()
+	limit := max(e.store.inlet.largest(), e.content.size()) + marksRoom
+	if size := e.size() + grown + int64(texts); size > limit && grown+int64(texts) > 0 {
+		return errMessageSize(size, limit)
+	}
+	if len(properties) == 0 {
+		return nil
+	}
+	if q := e.quota; grown > 0 && q.used+grown > q.max {
+		return errQuota(e.store.inlet.kind(), e.store.inlet.name, q.used, q.max)
+	}
+	e.mark(&m)
+	return nil
+}
+
+// mark gives the entry other marks. They are never changed.
+func (e *entry) mark(m *marks) {
+	e.quota.used += m.size() - e.marks.size()
+	e.marks = m
+}
+
+func (e *entry) copyMarks() marks {
+	if e.marks == nil {
+		return marks{}
+	}
+	return *e.marks
 }
 
 // delivery is the entry as it is now.
@@ -107,6 +143,7 @@ func (e *entry) delivery() *entity.Delivery {
 		ExpiresAt:              e.expiresAt,
 		State:                  e.state,
 		DeliveryCount:          e.failed,
+		Size:                   e.size(),
 	}
 	if e.lock != nil {
 		d.LockToken = e.lock.token

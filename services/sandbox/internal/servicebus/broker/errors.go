@@ -85,6 +85,10 @@ func errMessageSize(size, limit int64) *entity.Error {
 	return &entity.Error{Condition: entity.ConditionMessageSizeExceeded, Description: fmt.Sprintf("The received message (delivery-id:0, size:%d bytes) exceeds the limit (%d bytes) currently allowed on the link.", size, limit)}
 }
 
+func errAnswerSize(size, limit int64) *entity.Error {
+	return &entity.Error{Condition: entity.ConditionMessageSizeExceeded, Description: fmt.Sprintf("The messages that are asked for take %d bytes together, more than the %d of one answer. Ask for fewer at a time.", size, limit)}
+}
+
 func errQuota(kind, path string, size, limit int64) *entity.Error {
 	return &entity.Error{Condition: entity.ConditionResourceLimitExceeded, Description: fmt.Sprintf("The maximum entity size has been reached or exceeded for %s: '%s'. Size of entity in bytes:%d, Max entity size in bytes:%d.", kind, path, size, limit)}
 }

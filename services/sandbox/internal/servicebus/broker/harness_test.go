@@ -195,6 +195,11 @@ func checkBooks(t *testing.T, b *Broker) {
 				t.Errorf("store %s: %v", s.path, err)
 			}
 		}
+		for _, s := range stores {
+			for _, e := range s.bySeq.Items() {
+				used += e.marks.size()
+			}
+		}
 		for c, holders := range seen {
 			used += c.size()
 			if c.holders != holders {

@@ -248,7 +248,8 @@ func (b *Broker) restoreChange(r *decoder) error {
 	s := e.store
 	s.take(e)
 	s.count(e.state, -1)
-	e.state, e.failed, e.marks = changed.state, changed.failed, changed.marks
+	e.state, e.failed = changed.state, changed.failed
+	e.mark(changed.marks)
 	s.count(e.state, 1)
 	if e.state == entity.StateActive {
 		s.offer(e, time.Time{})

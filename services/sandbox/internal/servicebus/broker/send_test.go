@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -228,7 +229,7 @@ func TestSend_ALockedMessageExpiresOnlyWhenItComesBack(t *testing.T) {
 		r := openPlain(t, b, "q")
 		ds := receive(t, r, 10)
 		must(t, r.Settle(ds[2].LockToken, entity.Defer{}))
-		deferred, err := b.ReceiveDeferred("q", []int64{ds[2].SequenceNumber}, PeekLock, nil)
+		deferred, err := b.ReceiveDeferred("q", []int64{ds[2].SequenceNumber}, PeekLock, nil, math.MaxInt64)
 		must(t, err)
 		time.Sleep(20 * time.Second)
 		must(t, r.Settle(ds[0].LockToken, entity.Complete{}))
@@ -260,13 +261,13 @@ func TestSend_ADeferredMessageExpiresWhenItIsAskedFor(t *testing.T) {
 				wantIDs(t, there, "m0 m1 m2")
 
 				seqs := []int64{ds[0].SequenceNumber, ds[1].SequenceNumber}
-				_, err = b.ReceiveDeferred("q", append(seqs, 99), PeekLock, nil)
+				_, err = b.ReceiveDeferred("q", append(seqs, 99), PeekLock, nil, math.MaxInt64)
 				wantCondition(t, err, entity.ConditionMessageNotFound)
 				there, err = b.Peek("q", 0, 10, nil)
 				must(t, err)
 				wantIDs(t, there, "m0 m1 m2")
 
-				_, err = b.ReceiveDeferred("q", seqs, PeekLock, nil)
+				_, err = b.ReceiveDeferred("q", seqs, PeekLock, nil, math.MaxInt64)
 				wantCondition(t, err, entity.ConditionMessageNotFound)
 				there, err = b.Peek("q", 0, 10, nil)
 				must(t, err)

@@ -66,18 +66,27 @@ func (s *store) settle(e *entry, o entity.Outcome, now time.Time) error {
 		s.totals.completed++
 		s.remove(e)
 	case entity.Abandon:
-		e.modify(o.Properties)
+		if err := e.modify(o.Properties, 0); err != nil {
+			return err
+		}
+		if s.isDeadLetter() && len(o.Properties) > 0 {
+			s.b.log.change(e) // which a failed delivery does elsewhere
+		}
 		s.fail(e, now)
 	case entity.Release:
 		s.putBack(e, now)
 	case entity.Defer:
-		e.modify(o.Properties)
+		if err := e.modify(o.Properties, 0); err != nil {
+			return err
+		}
 		s.setAside(e)
 	case entity.DeadLetter:
 		if s.isDeadLetter() {
 			return errNotAllowed("A message in a dead-letter queue cannot be dead-lettered.")
 		}
-		e.modify(o.Properties)
+		if err := e.modify(o.Properties, len(o.Reason)+len(o.Description)); err != nil {
+			return err
+		}
 		s.deadLetter(e, o.Reason, o.Description, now)
 	default:
 		return errNotAllowed(fmt.Sprintf("The outcome %T is not known.", o))

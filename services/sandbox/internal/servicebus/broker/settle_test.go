@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -224,28 +225,28 @@ func TestSettle_DeferredMessages(t *testing.T) {
 		time.Sleep(time.Hour)
 		wantNothing(t, r)
 		seqs := []int64{ds[1].SequenceNumber, ds[0].SequenceNumber}
-		_, err := b.ReceiveDeferred("q", append(seqs, 99), PeekLock, nil)
+		_, err := b.ReceiveDeferred("q", append(seqs, 99), PeekLock, nil, math.MaxInt64)
 		wantCondition(t, err, entity.ConditionMessageNotFound)
-		_, err = b.ReceiveDeferred("q", []int64{seqs[0], seqs[0]}, PeekLock, nil)
+		_, err = b.ReceiveDeferred("q", []int64{seqs[0], seqs[0]}, PeekLock, nil, math.MaxInt64)
 		wantCondition(t, err, entity.ConditionMessageNotFound)
 
-		got, err := b.ReceiveDeferred("q", seqs, PeekLock, nil)
+		got, err := b.ReceiveDeferred("q", seqs, PeekLock, nil, math.MaxInt64)
 		must(t, err)
 		wantIDs(t, got, "m1 m0")
 		if got[0].State != entity.StateDeferred || got[0].Modified["k"] != "v" {
 			t.Errorf("deferred: got state %d and %v", got[0].State, got[0].Modified)
 		}
-		_, err = b.ReceiveDeferred("q", seqs, PeekLock, nil) // locked
+		_, err = b.ReceiveDeferred("q", seqs, PeekLock, nil, math.MaxInt64) // locked
 		wantCondition(t, err, entity.ConditionMessageNotFound)
 		must(t, b.SettleByToken("q", got[0].LockToken, entity.Complete{}))
 		must(t, b.SettleByToken("q", got[1].LockToken, entity.Abandon{}))
 		wantNothing(t, r)
-		got, err = b.ReceiveDeferred("q", seqs[1:], ReceiveAndDelete, nil)
+		got, err = b.ReceiveDeferred("q", seqs[1:], ReceiveAndDelete, nil, math.MaxInt64)
 		must(t, err)
 		if got[0].DeliveryCount != 1 {
 			t.Errorf("delivery count: got %d, want 1", got[0].DeliveryCount)
 		}
-		_, err = b.ReceiveDeferred("q", seqs[1:], PeekLock, nil)
+		_, err = b.ReceiveDeferred("q", seqs[1:], PeekLock, nil, math.MaxInt64)
 		wantCondition(t, err, entity.ConditionMessageNotFound)
 	})
 }
@@ -262,7 +263,7 @@ func TestSettle_DeferredMessagesOfASession(t *testing.T) {
 		_, err := other.ReceiveDeferred(seqs)
 		wantCondition(t, err, entity.ConditionMessageNotFound)
 		id := "a"
-		got, err := b.ReceiveDeferred(sub, seqs, PeekLock, &id)
+		got, err := b.ReceiveDeferred(sub, seqs, PeekLock, &id, math.MaxInt64)
 		must(t, err)
 		must(t, r.Settle(got[0].LockToken, entity.Release{}))
 		_, err = r.ReceiveDeferred(seqs)
@@ -270,7 +271,7 @@ func TestSettle_DeferredMessagesOfASession(t *testing.T) {
 		r.Close() // puts it back among the deferred
 		_, err = r.ReceiveDeferred(seqs)
 		wantCondition(t, err, entity.ConditionOperationCancelled)
-		_, err = b.ReceiveDeferred(sub, seqs, PeekLock, &id)
+		_, err = b.ReceiveDeferred(sub, seqs, PeekLock, &id, math.MaxInt64)
 		wantCondition(t, err, entity.ConditionSessionLockLost)
 		r = openSession(t, b, sub, "a")
 		got, err = r.ReceiveDeferred(seqs)

@@ -136,6 +136,7 @@ func (s *store) put(e *entry, now time.Time) {
 	s.accessed = now
 	e.store = s
 	e.hold()
+	e.quota.used += e.marks.size()
 	s.arrivals++
 	e.order = s.arrivals
 	e.index = -1
@@ -174,6 +175,7 @@ func (s *store) discard(e *entry) {
 	s.bySeq.Delete(e)
 	s.count(e.state, -1)
 	e.drop()
+	e.quota.used -= e.marks.size()
 	if e.session != nil {
 		e.session.unlink(e)
 	}
@@ -272,7 +274,7 @@ func (s *store) expire(e *entry, now time.Time) {
 // deadLetter moves an entry to the dead-letter queue, where it keeps its
 // sequence number and the count of its deliveries, and loses its expiry.
 func (s *store) deadLetter(e *entry, reason, description string, now time.Time) {
-	m := *e.marked()
+	m := e.copyMarks()
 	m.deadSource, m.deadReason, m.deadDescription = s.path, reason, description
 	moved := &entry{
 		content: e.content, seq: e.seq, enqueuedSeq: e.enqueuedSeq, partition: e.partition,

@@ -68,6 +68,9 @@ type Delivery struct {
 	// Modified are application properties set by abandon, defer and
 	// dead-letter, to be laid over the message's own. Not to be changed.
 	Modified map[string]any
+
+	// Size is about what payload and changed properties take together, in bytes.
+	Size int64
 }
 
 // Outcome is what a receiver decides about a locked message: Complete,
