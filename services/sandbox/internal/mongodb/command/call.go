@@ -36,8 +36,8 @@ type Call struct {
 	Now time.Time
 	// arrived is when the command came, by the machine's clock.
 	arrived time.Time
-	// let are the command's own variables, evaluated.
-	let bson.Raw
+	// let are the command's own variables, evaluated, the last one first.
+	let []bson.Raw
 	// Streaming tells commands of change streams, whose errors clients resume
 	// after.
 	Streaming bool
@@ -310,7 +310,7 @@ func (c *Call) Write() engine.Write {
 func (c *Call) Env(constants bson.Raw) expression.Env {
 	at := c.Server.Engine.OperationTime()
 	return expression.Env{
-		Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: c.behind(constants), Interrupted: c.Interrupted,
+		Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: c.variables(constants), Interrupted: c.Interrupted,
 		Scripts: c.scripts, Where: true,
 	}
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -10,7 +12,7 @@ import (
 
 // TakesLet reads the field let, the variables of a command, where the version has
 // it. Each is evaluated once, before any document is looked at, and may read those
-// before it.
+// before it. Together they are no larger than one may be.
 func (c *Call) TakesLet(a *Arguments, name string, v bson.RawValue) bool {
 	if name != "let" || !c.Server.Version.Has(5) {
 		return false
@@ -19,16 +21,20 @@ func (c *Call) TakesLet(a *Arguments, name string, v bson.RawValue) bool {
 	if !ok {
 		a.Fail(mongoerr.TypeMismatch, "BSON field '%s.let' is the wrong type '%s', expected type 'object'", c.Name, bsonkit.TypeName(v.Type))
 	}
+	size := 0
 	for it := bsonkit.Iterate(variables); it.Next() && a.Err == nil; {
-		b := bsonkit.NewBuilder(nil)
 		name := string(it.Key())
 		value, err := c.variable(name, it.Value())
+		if size += len(value.Value); err == nil {
+			err = expression.CheckTogether(size)
+		}
 		if err != nil {
 			a.Err = err
 			break
 		}
+		b := bsonkit.NewBuilder(nil)
 		b.Append(name, value)
-		c.let = c.behind(b.Finish())
+		c.let = c.variables(b.Finish())
 	}
 	return true
 }
@@ -53,17 +59,10 @@ func (c *Call) variable(name string, v bson.RawValue) (bson.RawValue, error) {
 	return value, err
 }
 
-// behind gives variables with those of the command behind them: the first of a
-// name is the one that is read.
-func (c *Call) behind(variables bson.Raw) bson.Raw {
-	if c.let == nil {
-		return variables
+// variables are those of a statement with those of the command behind them.
+func (c *Call) variables(constants bson.Raw) []bson.Raw {
+	if len(constants) == 0 {
+		return c.let
 	}
-	b := bsonkit.NewBuilder(nil)
-	for _, part := range []bson.Raw{variables, c.let} {
-		for it := bsonkit.Iterate(part); it.Next(); {
-			b.Append(string(it.Key()), it.Value())
-		}
-	}
-	return b.Finish()
+	return slices.Concat([]bson.Raw{constants}, c.let)
 }

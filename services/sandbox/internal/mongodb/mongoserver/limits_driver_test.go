@@ -3,6 +3,7 @@ package mongoserver_test
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"net"
 	"slices"
 	"strings"
@@ -94,20 +95,58 @@ func TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe(t *testing.
 	h := start(t, engine.Config{})
 	_, err := h.db.Collection("c").InsertOne(t.Context(), one("s", strings.Repeat("x", 1<<20)))
 	must(t, err)
-	for _, c := range []struct{ variables, code int }{{3, 0}, {10, 10334}} {
+	of := func(text string, n int) bson.D {
 		variables := bson.D{}
-		for i := range c.variables {
-			variables = append(variables, bson.E{Key: fmt.Sprintf("v%d", i), Value: longer(8)})
+		for i := range n {
+			variables = append(variables, bson.E{Key: fmt.Sprintf("v%d", i), Value: one("$concat", slices.Repeat(bson.A{text}, 8))})
 		}
+		return variables
+	}
+	for _, c := range []struct{ variables, code int }{{3, 0}, {10, 10334}} {
+		variables := of("$s", c.variables)
 		for name, stage := range map[string]bson.D{
 			"$let": one("$project", one("a", one("$let", bson.D{{Key: "vars", Value: variables}, {Key: "in", Value: 1}}))),
 			"$lookup": one("$lookup", bson.D{
 				{Key: "from", Value: "none"}, {Key: "let", Value: variables}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "a"},
 			}),
+			"$merge": one("$merge", bson.D{
+				{Key: "into", Value: "merged"}, {Key: "let", Value: append(bson.D{{Key: "new", Value: "$$ROOT"}}, variables...)},
+				{Key: "whenMatched", Value: bson.A{one("$set", one("a", 1))}},
+			}),
 		} {
 			if _, err := h.db.Collection("c").Aggregate(t.Context(), bson.A{stage}); code(err) != c.code {
 				t.Errorf("%s of %d variables: got %v, want code %d", name, c.variables, err, c.code)
 			}
+		}
+		err := h.db.RunCommand(t.Context(), bson.D{
+			{Key: "find", Value: "c"}, {Key: "projection", Value: one("_id", 1)},
+			{Key: "let", Value: append(bson.D{{Key: "s", Value: strings.Repeat("x", 1<<20)}}, of("$$s", c.variables)...)},
+		}).Err()
+		if code(err) != c.code {
+			t.Errorf("a command of %d variables: got %v, want code %d", c.variables, err, c.code)
+		}
+	}
+}
+
+// It is not parallel: it counts what all allocate.
+func TestLimits_TheStatementsOfACommandShareItsVariables(t *testing.T) {
+	h := start(t, engine.Config{})
+	const size, statements = 1 << 20, 300
+	for name, constants := range map[string]bson.D{"alone": {}, "behind constants": one("y", 1)} {
+		var updates bson.A
+		for i := range statements {
+			updates = append(updates, bson.D{
+				{Key: "q", Value: one("_id", i)}, {Key: "u", Value: bson.A{one("$set", one("n", 1))}},
+				{Key: "c", Value: constants}, {Key: "upsert", Value: true},
+			})
+		}
+		command := bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: updates}, {Key: "let", Value: one("x", strings.Repeat("x", size))}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		must(t, h.db.RunCommand(t.Context(), command).Err())
+		runtime.ReadMemStats(&after)
+		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(size*statements/4); got > most {
+			t.Errorf("variables %s: got %d bytes allocated for %d statements, want at most %d", name, got, statements, most)
 		}
 	}
 }

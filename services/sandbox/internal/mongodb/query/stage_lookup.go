@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -198,9 +199,6 @@ func (l *lookup) pipelineFor(values []bson.RawValue) (*Pipeline, error) {
 		b.Append(name, values[i])
 	}
 	// Outer variables stay in scope behind the new ones.
-	for it := bsonkit.Iterate(l.env.Let); it.Next(); {
-		b.Append(string(it.Key()), it.Value())
-	}
-	env.Let = b.Finish()
+	env.Let = slices.Concat([]bson.Raw{b.Finish()}, l.env.Let)
 	return CompilePipeline(l.stages, env)
 }

@@ -79,7 +79,9 @@ func TestCredit_MayBeAnyNumber(t *testing.T) {
 		NextIncomingID: amqp.Some(0), IncomingWindow: math.MaxUint32, Handle: amqp.Some(1),
 		DeliveryCount: amqp.Some(0), LinkCredit: amqp.Some(math.MaxUint32), Echo: true,
 	})
-	equal(t, "credit", expect[*amqp.Flow](w).LinkCredit.Value, math.MaxUint32)
+	if got := expect[*amqp.Flow](w).LinkCredit.Value; got != math.MaxUint32 {
+		t.Fatalf("got credit %d, want %d", got, uint32(math.MaxUint32))
+	}
 	fill(t, ns, 3)
 	for range 3 {
 		expect[*amqp.Transfer](w)

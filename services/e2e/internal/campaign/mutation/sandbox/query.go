@@ -296,6 +296,22 @@ func queryGuards() []guard.Guard {
 			Tests:   []string{"TestExplain_RefusesAPipelineThatCannotBeRun"},
 		},
 		{
+			Name:    "sandbox: the variables of a command are together no larger than a value may be",
+			File:    command + "/let.go",
+			Cut:     "err = expression.CheckTogether(size)",
+			With:    "err = expression.CheckTogether(0 * size)",
+			Package: server,
+			Tests:   []string{"TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe"},
+		},
+		{
+			Name:    "sandbox: the statements of a command share its variables",
+			File:    command + "/let.go",
+			Cut:     "return slices.Concat([]bson.Raw{constants}, c.let)",
+			With:    "return []bson.Raw{constants, slices.Concat(c.let...)}",
+			Package: server,
+			Tests:   []string{"TestLimits_TheStatementsOfACommandShareItsVariables"},
+		},
+		{
 			Name:    "sandbox: the variables of $let and $lookup are together no larger than a value may be",
 			File:    query + "/expression/compile.go",
 			Cut:     "v, err := eval(i)\n\t\tif size += len(v.Value);",

@@ -219,7 +219,7 @@ func mergeChange(c *command.Call, m mergeStage, doc bson.Raw) (*modify.Update, e
 			return nil, err
 		}
 		update = bson.RawValue{Type: kind, Value: data}
-		env.Let = bson.Raw(bsoncore.NewDocumentBuilder().AppendDocument("new", bsoncore.Document(doc)).Build())
+		env.Let = newOnly(doc)
 	case "pipeline":
 		let, err := m.variables(env, doc)
 		if err != nil {
@@ -230,25 +230,35 @@ func mergeChange(c *command.Call, m mergeStage, doc bson.Raw) (*modify.Update, e
 	return modify.Compile(replacement(c, update), modify.Options{SinceFive: c.Server.Version.Has(5), Env: env})
 }
 
-// variables are those of the pipeline: {new: the new document} by default.
-func (m mergeStage) variables(env expression.Env, doc bson.Raw) (bson.Raw, error) {
-	b := bsoncore.NewDocumentBuilder()
+// newOnly are the variables by default: {new: the new document}.
+func newOnly(doc bson.Raw) []bson.Raw {
+	return []bson.Raw{bson.Raw(bsoncore.NewDocumentBuilder().AppendDocument("new", bsoncore.Document(doc)).Build())}
+}
+
+// variables are those of the pipeline.
+func (m mergeStage) variables(env expression.Env, doc bson.Raw) ([]bson.Raw, error) {
 	if m.let == nil {
-		return bson.Raw(b.AppendDocument("new", bsoncore.Document(doc)).Build()), nil
+		return newOnly(doc), nil
 	}
+	var names []string
+	var compiled []*expression.Expr
 	for it := bsonkit.Iterate(m.let); it.Next(); {
-		compiled, err := expression.Compile(it.Value(), env)
+		e, err := expression.Compile(it.Value(), env)
 		if err != nil {
 			return nil, err
 		}
-		v, err := compiled.Eval(doc)
-		if err != nil {
-			return nil, err
-		}
+		names, compiled = append(names, string(it.Key())), append(compiled, e)
+	}
+	values, err := expression.EvalAll(compiled, doc)
+	if err != nil {
+		return nil, err
+	}
+	b := bsonkit.NewBuilder(nil)
+	for i, v := range values {
 		if v.Type == bsonkit.Missing {
 			v.Type = bson.TypeUndefined
 		}
-		b.AppendValue(string(it.Key()), bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+		b.Append(names[i], v)
 	}
-	return bson.Raw(b.Build()), nil
+	return []bson.Raw{b.Finish()}, nil
 }

@@ -81,9 +81,14 @@ type updateStatement struct {
 	upsert       bool
 	hint         storage.Hint
 	collation    *collation.Collation
-	// change is the compiled update; or refused says why it is none.
-	change  *modify.Update
-	refused error
+}
+
+// compile makes what is applied of a statement. Statements are compiled one at a
+// time: what they compute beforehand may be many times what the client has sent.
+func (u *updateStatement) compile(c *command.Call, ns oplog.Namespace) (*modify.Update, error) {
+	env := c.Env(u.constants)
+	env.Collation = c.CollationOf(ns, u.collation)
+	return modify.Compile(u.update, modify.Options{SinceFive: c.Server.Version.Has(5), ArrayFilters: u.arrayFilters, Env: env})
 }
 
 func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (updateStatement, error) {
@@ -127,13 +132,12 @@ func parseUpdateStatement(c *command.Call, ns oplog.Namespace, doc bson.Raw) (up
 	if a.Err != nil {
 		return u, a.Err
 	}
-	env := c.Env(u.constants)
-	env.Collation = c.CollationOf(ns, u.collation)
 	u.update = replacement(c, u.update)
-	u.change, u.refused = modify.Compile(u.update, modify.Options{SinceFive: c.Server.Version.Has(5), ArrayFilters: u.arrayFilters, Env: env})
-	if u.update.Type == bson.TypeArray && (mongoerr.Is(u.refused, unrecognizedStage) || mongoerr.Is(u.refused, mongoerr.TypeMismatch)) {
+	if u.update.Type == bson.TypeArray {
 		// What is no pipeline at all fails the command, not the statement.
-		return u, u.refused
+		if _, err := u.compile(c, ns); mongoerr.Is(err, unrecognizedStage) || mongoerr.Is(err, mongoerr.TypeMismatch) {
+			return u, err
+		}
 	}
 	return u, nil
 }
@@ -145,13 +149,14 @@ func runUpdate(ctx context.Context, c *command.Call, w writeCommand, i int, u up
 	if err != nil {
 		return engine.Result{}, err
 	}
-	if u.refused != nil {
-		return engine.Result{}, u.refused
+	change, err := u.compile(c, w.ns)
+	if err != nil {
+		return engine.Result{}, err
 	}
-	if u.constants != nil && !u.change.IsPipeline() {
+	if u.constants != nil && !change.IsPipeline() {
 		return engine.Result{}, mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
 	}
-	if u.multi && u.change.IsReplacement() {
+	if u.multi && change.IsReplacement() {
 		return engine.Result{}, mongoerr.New(mongoerr.FailedToParse, "multi update is not supported for replacement-style update")
 	}
 	if u.multi && c.Retry != nil {
@@ -160,7 +165,7 @@ func runUpdate(ctx context.Context, c *command.Call, w writeCommand, i int, u up
 	if w.refused != nil {
 		return engine.Result{}, w.refused
 	}
-	return c.Server.Engine.Update(ctx, w.write(c, i), w.ns, newUpdate(filter, u.change, nil, u.hint, u.multi, u.upsert))
+	return c.Server.Engine.Update(ctx, w.write(c, i), w.ns, newUpdate(filter, change, nil, u.hint, u.multi, u.upsert))
 }
 
 // newUpdate makes the engine's statement of a compiled update.

@@ -17,9 +17,10 @@ type Env struct {
 	// ClusterTime is $$CLUSTER_TIME.
 	ClusterTime bson.Timestamp
 	// Let are the user's variables, each read as $$name: the `let` of a
-	// command or the `c` of an update statement. An undefined value stands for a
-	// variable whose value is missing.
-	Let bson.Raw
+	// command or the `c` of an update statement. The first of a name is the one
+	// that is read, and an undefined value stands for a variable whose value is
+	// missing. Many environments share what is large.
+	Let []bson.Raw
 	// Collation is how filters compare text. Expressions compare bytes: who
 	// compiles one where that could matter refuses the collation.
 	Collation *collation.Collation

@@ -92,6 +92,14 @@ type scope struct {
 // maxValue bounds every value on the way to a result, in bytes.
 const maxValue = 32 << 20
 
+// CheckTogether refuses values that are kept together and take so many bytes.
+func CheckTogether(size int) error {
+	if size > maxValue {
+		return errTooLarge(size)
+	}
+	return nil
+}
+
 func errTooLarge(size int) error {
 	return mongoerr.New(mongoerr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", size)
 }

@@ -170,7 +170,7 @@ func TestExpression_LetOfACommand(t *testing.T) {
 	b := bsonkit.NewBuilder(nil)
 	b.Append("x", bsonkit.Int32(3))
 	b.Append("gone", bson.RawValue{Type: bson.TypeUndefined})
-	e.Let = b.Finish()
+	e.Let = []bson.Raw{b.Finish()}
 	for json, want := range map[string]string{`"$$x"`: `3`, `"$$gone"`: `missing`, `{"$type":"$$gone"}`: `"missing"`} {
 		compiled, err := expression.Compile(value(t, json), e)
 		if err != nil {

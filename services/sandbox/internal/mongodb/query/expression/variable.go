@@ -44,11 +44,13 @@ func (c *compiler) lookup(name string) (operand, error) {
 			return operand{eval: func(s *scope) (bson.RawValue, error) { return s.slots[slot], nil }}, nil
 		}
 	}
-	if v, ok := bsonkit.Get(c.env.Let, name); ok {
-		if v.Type == bson.TypeUndefined {
-			v = bson.RawValue{}
+	for _, variables := range c.env.Let {
+		if v, ok := bsonkit.Get(variables, name); ok {
+			if v.Type == bson.TypeUndefined {
+				v = bson.RawValue{}
+			}
+			return constant(v), nil
 		}
-		return constant(v), nil
 	}
 	return c.system(name)
 }

@@ -14,7 +14,6 @@ import (
 
 // Update is a compiled update: operators, a replacement, or a pipeline.
 type Update struct {
-	env expression.Env
 	// One of the three is set.
 	operators   *operatorUpdate
 	replacement bson.Raw
@@ -35,7 +34,7 @@ type Options struct {
 
 // Compile reads the u of an update statement.
 func Compile(spec bson.RawValue, o Options) (*Update, error) {
-	u := &Update{env: o.Env, paths: o.SinceFive}
+	u := &Update{paths: o.SinceFive}
 	var err error
 	switch {
 	case spec.Type == bson.TypeArray:

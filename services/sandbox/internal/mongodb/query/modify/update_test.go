@@ -279,7 +279,7 @@ func TestUpdate_UpdatePipelines(t *testing.T) {
 func TestUpdate_UpdateConstantsAreVariables(t *testing.T) {
 	t.Parallel()
 	e := querytest.Env()
-	e.Let = querytest.Document(t, `{"step":9}`)
+	e.Let = []bson.Raw{querytest.Document(t, `{"step":9}`)}
 	u, err := modify.Compile(querytest.Value(t, `[{"$set":{"q":"$$step"}}]`), modify.Options{Env: e})
 	if err != nil {
 		t.Fatal(err)
