@@ -311,7 +311,8 @@ func (c *Call) Env(constants bson.Raw) expression.Env {
 	at := c.Server.Engine.OperationTime()
 	return expression.Env{
 		Now: c.Now, ClusterTime: bson.Timestamp{T: at.Seconds(), I: at.Increment()}, Let: c.variables(constants), Interrupted: c.Interrupted,
-		Scripts: c.scripts, Where: true,
+		Patterns: &expression.Patterns{},
+		Scripts:  c.scripts, Where: true,
 	}
 }
 

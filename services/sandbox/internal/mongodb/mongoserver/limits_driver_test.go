@@ -3,8 +3,8 @@ package mongoserver_test
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +148,39 @@ func TestLimits_TheStatementsOfACommandShareItsVariables(t *testing.T) {
 		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(size*statements/4); got > most {
 			t.Errorf("variables %s: got %d bytes allocated for %d statements, want at most %d", name, got, statements, most)
 		}
+	}
+}
+
+func TestLimits_TheRegularExpressionsOfACommandAreBounded(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	coll := h.db.Collection("c")
+	const n = 1500
+	docs := make([]any, n)
+	for i := range docs {
+		docs[i] = one("_id", i)
+	}
+	_, err := coll.InsertMany(t.Context(), docs)
+	must(t, err)
+	large := bson.Regex{Pattern: "x{1000}"}
+	var stages bson.A
+	for range n / 100 {
+		stages = append(stages, one("$match", one("a", one("$in", slices.Repeat(bson.A{large}, 100)))))
+	}
+	if _, err := coll.Aggregate(t.Context(), stages); code(err) != 146 {
+		t.Errorf("many stages: got %v, want code 146", err)
+	}
+	// The pipeline of a $lookup is compiled for each document.
+	joined := one("$lookup", bson.D{
+		{Key: "from", Value: "none"}, {Key: "let", Value: one("i", "$_id")}, {Key: "as", Value: "a"},
+		{Key: "pipeline", Value: bson.A{one("$match", one("a", large))}},
+	})
+	cursor, err := coll.Aggregate(t.Context(), bson.A{joined, one("$count", "n")})
+	must(t, err)
+	var counted []struct{ N int }
+	must(t, cursor.All(t.Context(), &counted))
+	if len(counted) != 1 || counted[0].N != n {
+		t.Errorf("got %v documents of a $lookup, want %d", counted, n)
 	}
 }
 

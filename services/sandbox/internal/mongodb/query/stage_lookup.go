@@ -198,6 +198,7 @@ func (l *lookup) pipelineFor(values []bson.RawValue) (*Pipeline, error) {
 		}
 		b.Append(name, values[i])
 	}
+	env.Patterns = &expression.Patterns{} // those of a document are not kept for the next
 	// Outer variables stay in scope behind the new ones.
 	env.Let = slices.Concat([]bson.Raw{b.Finish()}, l.env.Let)
 	return CompilePipeline(l.stages, env)

@@ -34,6 +34,9 @@ type Env struct {
 	Scripts *javascript.Session
 	// Where tells that filters may have $where.
 	Where bool
+	// Patterns, if not nil, bounds the regular expressions of filters. Environments
+	// that are for one statement share it.
+	Patterns *Patterns
 	// Folding, if not nil, is told of constants that cannot be computed. It is nil
 	// where the server computes none beforehand.
 	Folding *Folding

@@ -33,8 +33,8 @@ const maxMatchTime = 500 * time.Millisecond
 // errMatchTime is the error of a match that took too long.
 var errMatchTime = mongoerr.New(51156, "Error occurred while executing the regular expression. Result code: -8")
 
-// invalidPattern is the code of a pattern that is none.
-const invalidPattern mongoerr.Code = 51091
+// InvalidPattern is the code of a pattern that is none.
+const InvalidPattern mongoerr.Code = 51091
 
 // maxPattern is the size of a pattern in bytes, as the server has it: compiling one takes
 // more than linear time, and stack for each parenthesis.
@@ -44,7 +44,7 @@ const maxPattern = 32_764
 // and u, which is always on.
 func CompileRegex(pattern, options string) (*Regex, error) {
 	if len(pattern) > maxPattern {
-		return nil, mongoerr.New(invalidPattern, "Regular expression is invalid: regular expression is too large")
+		return nil, mongoerr.New(InvalidPattern, "Regular expression is invalid: regular expression is too large")
 	}
 	var flags []rune
 	for _, o := range options {
@@ -70,7 +70,7 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 	}
 	re.linear = nil
 	if _, err := re.backtracking(); err != nil {
-		return nil, mongoerr.New(invalidPattern, "Regular expression is invalid: %s", err)
+		return nil, mongoerr.New(InvalidPattern, "Regular expression is invalid: %s", err)
 	}
 	return re, nil
 }

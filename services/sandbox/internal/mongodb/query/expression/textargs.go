@@ -158,6 +158,9 @@ func buildRegex(c *compiler, name string, argument bson.RawValue) (operand, erro
 	// there is a document.
 	regex, options := fields["regex"], fields["options"]
 	if constants([]operand{regex, options}) {
+		if err := c.env.ask(); err != nil {
+			return operand{}, err
+		}
 		if _, err := compileRegex(name, regex.value, options.value); err != nil {
 			return c.failed(err), nil
 		}
@@ -266,7 +269,7 @@ func compileRegex(name string, v, options bson.RawValue) (*Regex, error) {
 		return nil, mongoerr.New(51110, "%s: regular expression options cannot contain an embedded null byte", name)
 	}
 	re, err := CompileRegex(pattern, flags)
-	if mongoerr.Is(err, invalidPattern) {
+	if mongoerr.Is(err, InvalidPattern) {
 		return nil, mongoerr.New(51111, "Invalid Regex in %s: %s", name, err)
 	}
 	return re, err

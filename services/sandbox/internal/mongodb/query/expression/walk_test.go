@@ -120,12 +120,14 @@ func manyDocument(t *testing.T) bson.Raw {
 func requireInterrupted(t *testing.T, text string, doc bson.Raw) {
 	t.Helper()
 	interrupted, asked := errors.New("interrupted"), 0
-	e, err := expression.Compile(value(t, text), expression.Env{Interrupted: func() error {
-		asked++
-		return interrupted
-	}})
+	ask := func() error { return nil }
+	e, err := expression.Compile(value(t, text), expression.Env{Interrupted: func() error { return ask() }})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
+	}
+	ask = func() error {
+		asked++
+		return interrupted
 	}
 	if _, err := e.Eval(doc); !errors.Is(err, interrupted) {
 		t.Errorf("%s: got error %v, want that it was interrupted", text, err)
@@ -183,6 +185,16 @@ func TestRegex_IsInterruptedWithinALongText(t *testing.T) {
 	}
 	for _, operator := range []string{"$regexMatch", "$regexFind", "$regexFindAll"} {
 		requireInterrupted(t, `{"`+operator+`":{"input":"$l","regex":"[xy]+"}}`, doc)
+	}
+}
+
+// A constant pattern is compiled before there is a document.
+func TestRegex_CompilingOneIsInterrupted(t *testing.T) {
+	t.Parallel()
+	interrupted := errors.New("interrupted")
+	_, err := expression.Compile(value(t, `{"$regexMatch":{"input":"$l","regex":"x{1000}"}}`), expression.Env{Interrupted: func() error { return interrupted }})
+	if !errors.Is(err, interrupted) {
+		t.Errorf("got error %v, want that it was interrupted", err)
 	}
 }
 

@@ -32,6 +32,9 @@ func (f *Filter) Equalities() []Equality {
 
 // Compile reads a filter. A nil or empty filter matches everything.
 func Compile(filter bson.Raw, env expression.Env) (*Filter, error) {
+	if env.Patterns == nil {
+		env.Patterns = &expression.Patterns{}
+	}
 	p := filterParser{env: env, topLevel: true}
 	root, err := p.document(filter)
 	if err != nil {

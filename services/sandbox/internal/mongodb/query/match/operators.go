@@ -29,7 +29,7 @@ func (p filterParser) fieldOperator(field, name string, v bson.RawValue, sibling
 	case "$mod":
 		return one(newModulo(v))
 	case "$regex":
-		return one(regexOperator(v, siblings))
+		return one(p.regexOperator(v, siblings))
 	case "$options":
 		if _, ok := bsonkit.Get(siblings, "$regex"); !ok {
 			return nil, mongoerr.New(mongoerr.BadValue, "$options needs a $regex")
@@ -63,7 +63,7 @@ func negated[P predicate](test P, err error) ([]term, error) {
 
 func (p filterParser) not(field string, v bson.RawValue) ([]term, error) {
 	if v.Type == bson.TypeRegex {
-		return negated(newRegex(regexOf(v)))
+		return negated(p.regex(regexOf(v)))
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, mongoerr.New(mongoerr.BadValue, "$not needs a regex or a document")

@@ -61,7 +61,7 @@ func (p filterParser) operator(name string, v bson.RawValue) (condition, error) 
 		parts, err := p.list(name, v)
 		return not{anyOf(parts)}, err
 	case "$jsonSchema":
-		return newSchemaCondition(v)
+		return p.schemaCondition(v)
 	case "$expr":
 		if operator := collation.ComparingOperator(v); operator != "" && !p.env.Collation.IsSimple() {
 			return nil, mongoerr.New(mongoerr.NotImplemented, "%s in %s is not supported with a collation", operator, name)
@@ -187,7 +187,7 @@ func onPath(path bsonkit.Path, terms []term) condition {
 // regular expression, or a document of operators.
 func (p filterParser) fieldTerms(name string, v bson.RawValue) ([]term, error) {
 	if v.Type == bson.TypeRegex {
-		test, err := newRegex(regexOf(v))
+		test, err := p.regex(regexOf(v))
 		return []term{{test: test}}, err
 	}
 	if !IsOperators(v) {

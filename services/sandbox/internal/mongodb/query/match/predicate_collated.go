@@ -37,13 +37,13 @@ func (p filterParser) comparison(op operator, field string, v bson.RawValue) (pr
 func (p filterParser) membership(name string, v bson.RawValue) (predicate, error) {
 	by := p.env.Collation
 	if by.IsSimple() || v.Type != bson.TypeArray {
-		return newMembership(name, v)
+		return p.newMembership(name, v)
 	}
 	for _, element := range bsonkit.Values(v) {
 		if element.Type == bson.TypeRegex {
 			return nil, mongoerr.New(mongoerr.NotImplemented, "a regular expression in %s is not supported with a collation", name)
 		}
 	}
-	test, err := newMembership(name, by.Fold(v))
+	test, err := p.newMembership(name, by.Fold(v))
 	return &collated{by: by, folded: test}, err
 }

@@ -97,13 +97,13 @@ type membership struct {
 	null    bool
 }
 
-func newMembership(name string, v bson.RawValue) (*membership, error) {
+func (p filterParser) newMembership(name string, v bson.RawValue) (*membership, error) {
 	if v.Type != bson.TypeArray {
 		return nil, mongoerr.New(mongoerr.BadValue, "%s needs an array", name)
 	}
 	m := &membership{}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		if err := m.add(name, it.Value()); err != nil {
+		if err := m.add(p, name, it.Value()); err != nil {
 			return nil, err
 		}
 	}
@@ -116,14 +116,14 @@ func newMembership(name string, v bson.RawValue) (*membership, error) {
 	return m, nil
 }
 
-func (m *membership) add(name string, v bson.RawValue) error {
+func (m *membership) add(p filterParser, name string, v bson.RawValue) error {
 	switch {
 	case v.Type == bson.TypeUndefined:
 		return mongoerr.New(mongoerr.BadValue, "%s cannot contain undefined", name)
 	case IsOperators(v):
 		return mongoerr.New(mongoerr.BadValue, "cannot nest $ under %s", name)
 	case v.Type == bson.TypeRegex:
-		r, err := newRegex(regexOf(v))
+		r, err := p.regex(regexOf(v))
 		m.regexes = append(m.regexes, r)
 		return err
 	}

@@ -21,8 +21,8 @@ func regexOf(v bson.RawValue) (pattern, options string) {
 	return pattern, options
 }
 
-func newRegex(pattern, options string) (*regex, error) {
-	compiled, err := expression.CompileRegex(pattern, options)
+func (p filterParser) regex(pattern, options string) (*regex, error) {
+	compiled, err := p.env.CompileRegex(pattern, options)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func newRegex(pattern, options string) (*regex, error) {
 }
 
 // regexOperator reads {$regex: …, $options: …}.
-func regexOperator(v bson.RawValue, siblings bson.Raw) (*regex, error) {
+func (p filterParser) regexOperator(v bson.RawValue, siblings bson.Raw) (*regex, error) {
 	var pattern, options string
 	switch v.Type {
 	case bson.TypeString:
@@ -60,7 +60,7 @@ func regexOperator(v bson.RawValue, siblings bson.Raw) (*regex, error) {
 	case strings.ContainsRune(options, 0):
 		return nil, mongoerr.New(mongoerr.BadValue, "Regular expression options string cannot contain an embedded null byte")
 	}
-	return newRegex(pattern, options)
+	return p.regex(pattern, options)
 }
 
 func (r *regex) pass(v bson.RawValue, _ *int) bool {

@@ -38,13 +38,13 @@ func schemaNames(keyword string, v bson.RawValue) ([]string, error) {
 }
 
 // schemasByName reads a document of schemas.
-func schemasByName(keyword string, v bson.RawValue) (map[string]schema, error) {
+func (p filterParser) schemasByName(keyword string, v bson.RawValue) (map[string]schema, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, schemaType(keyword, "an object", v)
 	}
 	named := map[string]schema{}
 	for it := bsonkit.Iterate(v.Value); it.Next(); {
-		s, err := newSchema(it.Value())
+		s, err := p.newSchema(it.Value())
 		if err != nil {
 			return nil, err
 		}
@@ -55,24 +55,27 @@ func schemasByName(keyword string, v bson.RawValue) (map[string]schema, error) {
 
 // schemaAllowed reads what is said of fields by patterns, and of those that
 // neither a pattern nor "properties" names.
-func schemaAllowed(siblings bson.Raw) (rule, error) {
+func (p filterParser) schemaAllowed(siblings bson.Raw) (rule, error) {
 	var a allowed
 	if byPattern, ok := bsonkit.Get(siblings, "patternProperties"); ok {
-		schemas, err := schemasByName("patternProperties", byPattern)
+		schemas, err := p.schemasByName("patternProperties", byPattern)
 		if err != nil {
 			return nil, err
 		}
 		for pattern, s := range schemas {
-			re, err := expression.CompileRegex(pattern, "")
+			re, err := p.env.CompileRegex(pattern, "")
+			if mongoerr.Is(err, expression.InvalidPattern) {
+				err = schemaInvalid("Invalid regular expression: %s", pattern)
+			}
 			if err != nil {
-				return nil, schemaInvalid("Invalid regular expression: %s", pattern)
+				return nil, err
 			}
 			a.patterns = append(a.patterns, patternSchema{re, s})
 		}
 	}
 	if others, ok := bsonkit.Get(siblings, "additionalProperties"); ok {
 		var err error
-		if a.others, err = schemaOrFlag("additionalProperties", others); err != nil {
+		if a.others, err = p.schemaOrFlag("additionalProperties", others); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +87,7 @@ func schemaAllowed(siblings bson.Raw) (rule, error) {
 
 // schemaDependencies reads what the presence of a field demands: a schema, or
 // more fields.
-func schemaDependencies(v bson.RawValue) (rule, error) {
+func (p filterParser) schemaDependencies(v bson.RawValue) (rule, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, schemaType("dependencies", "an object", v)
 	}
@@ -94,7 +97,7 @@ func schemaDependencies(v bson.RawValue) (rule, error) {
 		var err error
 		switch it.Value().Type {
 		case bson.TypeEmbeddedDocument:
-			demand, err = newSchema(it.Value())
+			demand, err = p.newSchema(it.Value())
 		case bson.TypeArray:
 			var names []string
 			names, err = schemaNames("dependencies", it.Value())
@@ -112,10 +115,10 @@ func schemaDependencies(v bson.RawValue) (rule, error) {
 
 // schemaOrFlag reads a schema, true for one that all values follow, or false
 // for one that none does.
-func schemaOrFlag(keyword string, v bson.RawValue) (schema, error) {
+func (p filterParser) schemaOrFlag(keyword string, v bson.RawValue) (schema, error) {
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
-		return newSchema(v)
+		return p.newSchema(v)
 	case bson.TypeBoolean:
 		if bsonkit.Truthy(v) {
 			return nil, nil
@@ -125,24 +128,24 @@ func schemaOrFlag(keyword string, v bson.RawValue) (schema, error) {
 	return nil, schemaType(keyword, "an object or a boolean", v)
 }
 
-func schemaItems(v bson.RawValue, siblings bson.Raw) (rule, error) {
+func (p filterParser) schemaItems(v bson.RawValue, siblings bson.Raw) (rule, error) {
 	if v.Type == bson.TypeEmbeddedDocument {
-		s, err := newSchema(v)
+		s, err := p.newSchema(v)
 		return items(nil, s), err
 	}
-	first, err := schemaList("items", v)
+	first, err := p.schemaList("items", v)
 	if err != nil {
 		return nil, err
 	}
 	var rest schema
 	if additional, ok := bsonkit.Get(siblings, "additionalItems"); ok {
-		rest, err = schemaOrFlag("additionalItems", additional)
+		rest, err = p.schemaOrFlag("additionalItems", additional)
 	}
 	return items(first, rest), err
 }
 
-func schemaCombination(keyword string, v bson.RawValue) (rule, error) {
-	all, err := schemaList(keyword, v)
+func (p filterParser) schemaCombination(keyword string, v bson.RawValue) (rule, error) {
+	all, err := p.schemaList(keyword, v)
 	if err == nil && len(all) == 0 {
 		err = mongoerr.New(mongoerr.BadValue, "$jsonSchema keyword '%s' must be a non-empty array", keyword)
 	}
@@ -156,13 +159,13 @@ func schemaCombination(keyword string, v bson.RawValue) (rule, error) {
 	return combination(all, least, most), err
 }
 
-func schemaList(keyword string, v bson.RawValue) ([]schema, error) {
+func (p filterParser) schemaList(keyword string, v bson.RawValue) ([]schema, error) {
 	if v.Type != bson.TypeArray {
 		return nil, schemaType(keyword, "an array", v)
 	}
 	var all []schema
 	for _, e := range bsonkit.Values(v) {
-		s, err := newSchema(e)
+		s, err := p.newSchema(e)
 		if err != nil {
 			return nil, err
 		}

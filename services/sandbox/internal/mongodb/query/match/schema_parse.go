@@ -7,15 +7,14 @@ import (
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
-	"changerelay/services/sandbox/internal/mongodb/query/expression"
 )
 
-func newSchemaCondition(v bson.RawValue) (condition, error) {
-	s, err := newSchema(v)
+func (p filterParser) schemaCondition(v bson.RawValue) (condition, error) {
+	s, err := p.newSchema(v)
 	return schemaCondition{s}, err
 }
 
-func newSchema(v bson.RawValue) (schema, error) {
+func (p filterParser) newSchema(v bson.RawValue) (schema, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, schemaType("$jsonSchema", "an object", v)
 	}
@@ -27,7 +26,7 @@ func newSchema(v bson.RawValue) (schema, error) {
 			return nil, schemaInvalid("Duplicate $jsonSchema keyword: %s", keyword)
 		}
 		seen[keyword] = true
-		r, err := schemaRule(keyword, it.Value(), v.Value)
+		r, err := p.schemaRule(keyword, it.Value(), v.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +65,7 @@ func checkExclusive(exclusive string, v bson.RawValue, siblings bson.Raw) error 
 
 // schemaRule reads one keyword; siblings are all keywords of the schema. It is
 // nil for one that says nothing by itself.
-func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error) {
+func (p filterParser) schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error) {
 	switch keyword {
 	case "title", "description":
 		if v.Type != bson.TypeString {
@@ -93,25 +92,25 @@ func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error
 	case "minProperties", "maxProperties":
 		return schemaSize(keyword, v, isDocument, count)
 	case "pattern":
-		return schemaPattern(v)
+		return p.schemaPattern(v)
 	case "required":
 		return schemaRequired(v)
 	case "properties":
-		named, err := schemasByName(keyword, v)
+		named, err := p.schemasByName(keyword, v)
 		return properties(named), err
 	case "patternProperties":
-		return schemaAllowed(siblings)
+		return p.schemaAllowed(siblings)
 	case "additionalProperties":
 		if has(siblings, "patternProperties") {
 			return nil, nil // read with them
 		}
-		return schemaAllowed(siblings)
+		return p.schemaAllowed(siblings)
 	case "dependencies":
-		return schemaDependencies(v)
+		return p.schemaDependencies(v)
 	case "items":
-		return schemaItems(v, siblings)
+		return p.schemaItems(v, siblings)
 	case "additionalItems":
-		_, err := schemaOrFlag(keyword, v) // read with the items
+		_, err := p.schemaOrFlag(keyword, v) // read with the items
 		return nil, err
 	case "uniqueItems":
 		if v.Type != bson.TypeBoolean {
@@ -122,9 +121,9 @@ func schemaRule(keyword string, v bson.RawValue, siblings bson.Raw) (rule, error
 		}
 		return nil, nil
 	case "allOf", "anyOf", "oneOf":
-		return schemaCombination(keyword, v)
+		return p.schemaCombination(keyword, v)
 	case "not":
-		s, err := newSchema(v)
+		s, err := p.newSchema(v)
 		return func(v bson.RawValue) bool { return !s.follows(v) }, err
 	}
 	return nil, schemaInvalid("Unknown $jsonSchema keyword: %s", keyword)
@@ -236,12 +235,12 @@ func schemaSize(keyword string, v bson.RawValue, applies func(bson.Type) bool, s
 	}), nil
 }
 
-func schemaPattern(v bson.RawValue) (rule, error) {
+func (p filterParser) schemaPattern(v bson.RawValue) (rule, error) {
 	pattern, ok := v.StringValueOK()
 	if !ok {
 		return nil, schemaType("pattern", "a string", v)
 	}
-	re, err := expression.CompileRegex(pattern, "")
+	re, err := p.env.CompileRegex(pattern, "")
 	if err != nil {
 		return nil, err
 	}
