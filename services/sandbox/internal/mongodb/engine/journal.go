@@ -34,7 +34,8 @@ func Recover(config Config, open func(replay func(record []byte) error) (Journal
 }
 
 // begin writes the entries that the oplog of a replica set begins with, and
-// those with which a member becomes the primary.
+// those with which a member becomes the primary, which drops what a statement has
+// left that did not come to its end.
 func (e *Engine) begin(j Journal) {
 	e.journal = j
 	if _, last := e.oplog.End(); last < e.clock {
@@ -44,6 +45,7 @@ func (e *Engine) begin(j Journal) {
 		e.note("initiating set")
 	}
 	e.note("new primary")
+	e.dropTemporaries()
 }
 
 // outcome is what a session has on record: one statement of a retryable write,

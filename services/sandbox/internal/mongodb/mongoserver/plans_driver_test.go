@@ -160,6 +160,15 @@ func TestExplain_RefusesAPipelineThatCannotBeRun(t *testing.T) {
 			`{"$out": "other"}`:                  `{"ok": 1.0}`,
 			`{"$merge": "other"}`:                `{"ok": 1.0}`,
 			`{"$limit": 1}, {"$indexStats": {}}`: `{"code": 40602}`,
+			`{"$changeStream": {}}`:              `{"ok": 1.0}`,
+
+			`{"$changeStream": {}}, {"$match": "abc"}`: `{"code": 15959}`,
+			`{"$changeStream": {}}, {"$group": {}}`:    `{"code": 20}`,
+			`{"$changeStream": {"nosuch": 1}}`:         `{"code": 40415}`,
+			`{"$changeStream": {}, "other": 1}`:        `{"code": 40323}`,
+			`{"$out": "other", "more": 1}`:             `{"code": 40323}`,
+			`{"$merge": "other", "more": 1}`:           `{"code": 40323}`,
+			`{"$indexStats": {}, "more": 1}`:           `{"code": 40323}`,
 		} {
 			aggregate := `{"aggregate": "` + collection + `", "pipeline": [` + stage + `], "cursor": {}`
 			ask(t, h.db, []answer{

@@ -47,14 +47,12 @@ type stage struct {
 func CompilePipeline(stages []bson.Raw, env PipelineEnv) (*Pipeline, error) {
 	p := &Pipeline{}
 	for _, spec := range stages {
+		if err := CheckStage(spec); err != nil {
+			return nil, err
+		}
 		it := bsonkit.Iterate(spec)
-		if !it.Next() {
-			return nil, oneField()
-		}
+		it.Next()
 		name, argument := string(it.Key()), it.Value()
-		if it.Next() {
-			return nil, oneField()
-		}
 		s, err := compileStage(name, argument, env)
 		if err != nil {
 			return nil, err
@@ -78,8 +76,13 @@ func CompileAggregation(stages []bson.Raw, env PipelineEnv) (*Pipeline, error) {
 	return p, err
 }
 
-func oneField() error {
-	return mongoerr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+// CheckStage refuses what is no stage, whatever its name.
+func CheckStage(spec bson.Raw) error {
+	it := bsonkit.Iterate(spec)
+	if !it.Next() || it.Next() {
+		return mongoerr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+	}
+	return nil
 }
 
 // CompileForUpdate reads an update that is a pipeline, in which only the

@@ -70,6 +70,22 @@ func storeGuards() []guard.Guard {
 			Tests:   []string{"TestDelta_OfLongPathsIsAReplacement"},
 		},
 		{
+			Name:    "sandbox: what a killed $out has left is dropped at the next start",
+			File:    engine + "/journal.go",
+			Cut:     "	e.dropTemporaries()\n",
+			With:    "",
+			Package: engine,
+			Tests:   []string{"TestJournal_ATemporaryCollectionDoesNotOutliveTheProcess"},
+		},
+		{
+			Name:    "sandbox: only what a $out has named itself is dropped at a start",
+			File:    engine + "/temporary.go",
+			Cut:     "return found && err == nil &&",
+			With:    "return found || err == nil &&",
+			Package: engine,
+			Tests:   []string{"TestJournal_ATemporaryCollectionDoesNotOutliveTheProcess"},
+		},
+		{
 			Name:    "sandbox: a transaction is no larger than a record of the journal",
 			File:    engine + "/txn.go",
 			Cut:     "txn.bytes > maxTransaction {",

@@ -57,12 +57,19 @@ func aggregate(ctx context.Context, c *command.Call, r *command.Reply) error {
 }
 
 // checkFirstStages refuses stages that only a pipeline can begin with in any
-// other place.
+// other place. It looks at the form of all that are not compiled with the others.
 func checkFirstStages(stages []bson.Raw, inTransaction bool) error {
 	for i, stage := range stages {
 		switch name := command.StageName(stage); name {
+		case "$out", "$merge", splitStage:
+			if err := query.CheckStage(stage); err != nil {
+				return err
+			}
 		case "$changeStream", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$geoNear",
 			"$planCacheStats":
+			if err := query.CheckStage(stage); err != nil {
+				return err
+			}
 			if i > 0 {
 				return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", name)
 			}

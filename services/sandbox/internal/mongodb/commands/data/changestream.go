@@ -19,56 +19,18 @@ import (
 // (https://www.mongodb.com/docs/manual/reference/operator/aggregation/changeStream/).
 func watch(ctx context.Context, c *command.Call, r *command.Reply, g aggregation) error {
 	c.Streaming = true
-	if c.Generic.InTransaction() {
-		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "$changeStream cannot run within a multi-document transaction")
-	}
-	if err := watchReadConcern(c); err != nil {
-		return err
-	}
-	if err := c.NotView(g.ns); err != nil {
-		return err
-	}
-	if err := allowedInStream(g.stages[1:]); err != nil {
-		return err
-	}
-	options, err := streamOptions(c.Server.Version, g)
+	s, err := readStream(c, g)
 	if err != nil {
 		return err
 	}
-	stages, split, err := takeSplitStage(g.stages[1:])
-	if err != nil {
-		return err
-	}
-	if split && !c.Server.Version.Has(6) {
-		return mongoerr.New(40324, "Unrecognized pipeline stage name: '%s'", splitStage)
-	}
-	if !split && options.Resume != nil && options.Resume.Fragment > 0 {
-		return mongoerr.New(mongoerr.ChangeStreamFatalError, "To resume from a split event, the stream must include a %s stage", splitStage)
-	}
-	options.Split = split
-	env := c.Env(nil)
-	env.Collation = g.collation
-	if err := command.CollatedStages(env.Collation, stages); err != nil {
-		return err
-	}
-	pipeline, err := query.CompileAggregation(stages, query.PipelineEnv{Env: env})
-	if err != nil {
-		return err
-	}
-	if err := pipeline.Streams(); err != nil {
-		return err
-	}
-	stream, err := c.Server.Engine.Watch(options)
+	stream, err := c.Server.Engine.Watch(s.options)
 	if err != nil {
 		return err
 	}
 	if err := c.Server.Engine.AwaitScan(ctx, stream, g.batchSize); err != nil {
 		return err
 	}
-	src := &streamSource{stream: stream, pipeline: pipeline, place: stream.Place(), split: split, interrupted: c.Interrupted}
-	if len(stages) == 0 {
-		src.pipeline = nil
-	}
+	src := &streamSource{stream: stream, pipeline: s.pipeline, place: stream.Place(), split: s.options.Split, interrupted: c.Interrupted}
 	ns := g.ns
 	if ns.Collection == "" {
 		ns.Collection = "$cmd.aggregate"
@@ -76,6 +38,59 @@ func watch(ctx context.Context, c *command.Call, r *command.Reply, g aggregation
 	cur := c.NewCursor(ns, src)
 	cur.Streams = true
 	return openStream(c, r, cur, src, g.batchSize)
+}
+
+// streamStart is how a change stream begins.
+type streamStart struct {
+	options  engine.StreamOptions
+	pipeline *query.Pipeline // nil for none
+}
+
+// readStream reads a pipeline that begins with $changeStream.
+func readStream(c *command.Call, g aggregation) (streamStart, error) {
+	if c.Generic.InTransaction() {
+		return streamStart{}, mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "$changeStream cannot run within a multi-document transaction")
+	}
+	if err := watchReadConcern(c); err != nil {
+		return streamStart{}, err
+	}
+	if err := c.NotView(g.ns); err != nil {
+		return streamStart{}, err
+	}
+	if err := allowedInStream(g.stages[1:]); err != nil {
+		return streamStart{}, err
+	}
+	options, err := streamOptions(c.Server.Version, g)
+	if err != nil {
+		return streamStart{}, err
+	}
+	stages, split, err := takeSplitStage(g.stages[1:])
+	if err != nil {
+		return streamStart{}, err
+	}
+	if split && !c.Server.Version.Has(6) {
+		return streamStart{}, mongoerr.New(40324, "Unrecognized pipeline stage name: '%s'", splitStage)
+	}
+	if !split && options.Resume != nil && options.Resume.Fragment > 0 {
+		return streamStart{}, mongoerr.New(mongoerr.ChangeStreamFatalError, "To resume from a split event, the stream must include a %s stage", splitStage)
+	}
+	options.Split = split
+	env := c.Env(nil)
+	env.Collation = g.collation
+	if err := command.CollatedStages(env.Collation, stages); err != nil {
+		return streamStart{}, err
+	}
+	pipeline, err := query.CompileAggregation(stages, query.PipelineEnv{Env: env})
+	if err != nil {
+		return streamStart{}, err
+	}
+	if err := pipeline.Streams(); err != nil {
+		return streamStart{}, err
+	}
+	if len(stages) == 0 {
+		pipeline = nil
+	}
+	return streamStart{options, pipeline}, nil
 }
 
 // allowedInStream refuses stages of the server that a change stream does not

@@ -15,13 +15,8 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 	if err := checkOutStage(c, g); err != nil {
 		return err
 	}
-	if !command.OpensStream(g.stages) {
-		if err := g.resolve(c); err != nil {
-			return err
-		}
-		if err := checkReadable(c, g); err != nil {
-			return err
-		}
+	if err := g.explainable(c); err != nil {
+		return err
 	}
 	filter, order, rest := leading(g.stages)
 	run, err := plan(c, g.ns, filter, order, g.hint, g.collation)
@@ -57,6 +52,19 @@ func explainAggregate(ctx context.Context, c *command.Call, r *command.Reply, g 
 	r.Close()
 	describeServer(c, r)
 	return nil
+}
+
+// explainable resolves a view, and refuses a pipeline that aggregate could not begin to
+// run.
+func (g *aggregation) explainable(c *command.Call) error {
+	if command.OpensStream(g.stages) {
+		_, err := readStream(c, *g)
+		return err
+	}
+	if err := g.resolve(c); err != nil {
+		return err
+	}
+	return checkReadable(c, *g)
 }
 
 // checkReadable refuses a pipeline that aggregate could not begin to run. A first

@@ -6,11 +6,11 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
+	"changerelay/services/sandbox/internal/mongodb/engine"
 	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 )
@@ -108,7 +108,7 @@ func out(ctx context.Context, c *command.Call, g aggregation, spec bson.RawValue
 	if a.Err != nil {
 		return a.Err
 	}
-	temporary := oplog.Namespace{DB: to.DB, Collection: "tmp.agg_out." + uuid.NewString()}
+	temporary := engine.NewTemporary(to.DB)
 	err := fillCollection(ctx, c, temporary, to, src)
 	if err == nil {
 		err = c.Server.Engine.Rename(ctx, temporary, to, true)
