@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"changerelay/pkg/contract"
 )
 
@@ -80,7 +82,7 @@ func TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed(t *testing.T) {
 	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil {
 		t.Fatalf("discard: got %v and %v", lines, err)
 	}
-	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), `version 2 lacks events between those that were resent of 1 aggregates: "a"; `)
+	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), `version 2 lacks events before or between those that were resent of 1 aggregates: "a"; `)
 	if lines, err := runCommand(t, "incomplete", "list"); err != nil || len(lines) != 1 ||
 		fmt.Sprint(lines[0]["aggregate"], lines[0]["begins_at"], lines[0]["first_missing"]) != fmt.Sprint("a", sequence("a", 1), sequence("a", 3)) {
 		t.Errorf("list: got %v and %v, want the aggregate, and what it lacks", lines, err)
@@ -88,6 +90,78 @@ func TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed(t *testing.T) {
 	r.cancels(t)
 	if lines, err := runCommand(t, "incomplete", "list"); err != nil || len(lines) != 0 {
 		t.Errorf("list, without the version: got %v and %v, want nothing", lines, err)
+	}
+}
+
+// loses deletes the document of an aggregate that readers see, as nobody should.
+func (r *rebuilding) loses(t *testing.T, collection, aggregate string) {
+	t.Helper()
+	if done, err := r.db.Collection(collection).DeleteOne(t.Context(), bson.D{{Key: "_id", Value: aggregate}}); err != nil || done.DeletedCount != 1 {
+		t.Fatalf("delete %q of %q: got %v and %v", aggregate, collection, done, err)
+	}
+}
+
+// fillsWithout begins a rebuild, dead-letters the resent event of a of one version, and has the
+// others resent. What was dead-lettered speaks against going on, and is discarded.
+func (r *rebuilding) fillsWithout(t *testing.T, lost int64, others ...int64) {
+	t.Helper()
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	r.stop()
+	send(t, r.topic, again(2, happens("a", lost))...)
+	deadLetter(t, r.topic, "a")
+	send(t, r.topic, again(2, happens("a", others...))...)
+	r.stop = keep(t, r.cfg, r.projections)
+	until(t, "the others are applied", func() bool { return strings.HasPrefix(r.sees(t, "orders_v2", "a"), fmt.Sprintf("%d ", len(others))) })
+	r.says(t, 2, "done")
+	stopsFor(t, ends(t, done), "1 messages of 1 aggregates are dead-lettered")
+	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil {
+		t.Fatalf("discard: got %v and %v", lines, err)
+	}
+}
+
+// incomplete checks which event of aggregate a is listed as missing, and where it begins.
+func incomplete(t *testing.T, begins, missing int64) {
+	t.Helper()
+	lines, err := runCommand(t, "incomplete", "list")
+	if err != nil || len(lines) != 1 || fmt.Sprint(lines[0]["aggregate"], lines[0]["begins_at"], lines[0]["first_missing"]) != fmt.Sprint("a", sequence("a", begins), sequence("a", missing)) {
+		t.Errorf("list: got %v and %v, want a to begin at %d and to lack %d", lines, err, begins, missing)
+	}
+}
+
+// Where the old document is lost no comparison shows that the first event is missing. Where the
+// source has no more of the aggregate, an operator says so.
+func TestRebuild_AFirstEventThatIsLostIsMissedWithoutTheOldDocument(t *testing.T) {
+	r := newRebuilding(t, "rebuild-lostfirst")
+	send(t, r.topic, happens("a", 1, 2, 3)...)
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+	r.loses(t, "orders_v1", "a")
+	r.fillsWithout(t, 1, 2, 3)
+	stopsFor(t, ends(t, r.begin(t, "--grace", "0s")), `version 2 lacks events before or between those that were resent of 1 aggregates: "a"; `)
+	incomplete(t, 2, 1)
+	if lines, err := runCommand(t, "incomplete", "accept", "--all"); err != nil || len(lines) != 1 {
+		t.Errorf("accept: got %v and %v, want the aggregate", lines, err)
+	}
+	if o := ends(t, r.begin(t, "--grace", "0s")); o.err != nil {
+		t.Errorf("accepted: got %v after %v", o.err, o.lines)
+	}
+}
+
+// Nor does one show that the last event is missing, until a live event goes over the hole.
+func TestRebuild_ALastEventThatIsLostIsMissedWithoutTheOldDocument(t *testing.T) {
+	r := newRebuilding(t, "rebuild-lostlast")
+	send(t, r.topic, happens("a", 1, 2, 3, 4)...)
+	r.awaitSees(t, "orders", "a", "4 10 [1 2 3 4]")
+	r.loses(t, "orders_v1", "a")
+	r.fillsWithout(t, 4, 1, 2, 3)
+	done := r.begin(t, "--grace", "1h")
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+	send(t, r.topic, happens("a", 5)...)
+	r.awaitSees(t, "orders", "a", "4 11 [1 2 3 5]")
+	incomplete(t, 1, 4)
+	r.cancels(t)
+	if o := ends(t, done); o.err == nil {
+		t.Errorf("the command that waited for the end of the grace: got %v, want an error", o.lines)
 	}
 }
 

@@ -203,7 +203,7 @@ func (s *scope) begins(ctx context.Context, version *projection.Version, from in
 			version.Number, len(lacking), firstOf(lacking)))
 	}
 	if len(within) > 0 {
-		reasons = append(reasons, fmt.Sprintf("version %d lacks events between those that were resent of %d aggregates: %s; where the source has them, they were lost on their way, such as in the dead letters, "+
+		reasons = append(reasons, fmt.Sprintf("version %d lacks events before or between those that were resent of %d aggregates: %s; where the source has them, they were lost on their way, such as in the dead letters, "+
 			"and the version takes them from no later resend: end the rebuild with --cancel, and begin again; where the source has none either: projector incomplete list and accept; --force switches all the same",
 			version.Number, len(within), firstOf(within)))
 	}

@@ -46,6 +46,9 @@ type ParkedMessages interface {
 type Position struct {
 	Sequence contract.Sequence
 	EventID  string
+	// First is the sequence with which the aggregate began there; "" where that is not known, or
+	// nothing is missing before it.
+	First contract.Sequence
 	// Continued tells that it is of another source, and an operator has said that one
 	// of the two goes on from the other.
 	Continued bool

@@ -98,8 +98,8 @@ func lacked(w *projection.Write, first contract.Sequence) string {
 
 // Lack is an aggregate that began in a projection later than its first events. Resent
 // ones from before that beginning came, which the projection had never been given. Or it is
-// one of a version that was filled, and that went on with what was resent behind a hole. It
-// is a document of applied_positions.
+// one of a version that was filled, and that began or went on behind a hole. It is a document
+// of applied_positions.
 type Lack struct {
 	Key lackKey `bson:"_id" json:"-"`
 	// Projection and Aggregate are those of the key.
@@ -113,8 +113,8 @@ type Lack struct {
 	First   contract.Sequence `bson:"-" json:"begins_at"`
 	Missing contract.Sequence `bson:"missing" json:"first_missing"`
 	Latest  contract.Sequence `bson:"latest" json:"last_missing"`
-	// Within tells that there are holes behind where it begins. A hole begins with Missing,
-	// or before that.
+	// Within tells that there are holes before where it begins or behind that, which a version
+	// that was filled has. A hole begins with Missing, or before that.
 	Within bool `bson:"within,omitempty" json:"within,omitempty"`
 	// Deleted is that of an event among them which deletes the document: those before it
 	// are not missed.

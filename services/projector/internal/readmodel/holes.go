@@ -12,8 +12,8 @@ import (
 	"changerelay/services/projector/internal/projection"
 )
 
-// noteHoles notes of writes which of them have versions that are filled go over a hole: an
-// event that was resent, and is not there. Nobody fills it later.
+// noteHoles notes of writes which of them have versions that are filled begin or go on behind a
+// hole: an event that was resent, and is not there. Nobody fills it later.
 func (s *Writes) noteHoles(ctx context.Context, writes []projection.Write) error {
 	noted := map[lackKey]contract.Sequence{}
 	for i := range writes {

@@ -59,5 +59,5 @@ func (s *Writes) Position(ctx context.Context, w *projection.Write) (delivery.Po
 	}
 	at, _ := placeOf(document, path...)
 	other, _, err := s.sources.apart(ctx, w.Event, at)
-	return delivery.Position{Sequence: at.Sequence, EventID: at.EventID, Continued: another(w.Event, at) && other == "", Other: other}, err
+	return delivery.Position{Sequence: at.Sequence, EventID: at.EventID, First: at.First, Continued: another(w.Event, at) && other == "", Other: other}, err
 }

@@ -3,6 +3,7 @@ package rebuild
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/delivery"
@@ -91,47 +92,87 @@ func (c *choice) Of(ctx context.Context, e *contract.Event, writes []projection.
 	if err != nil {
 		return nil, err
 	}
+	lacks, err := c.lacks(ctx, only, reached, e)
+	if err != nil {
+		return nil, err
+	}
 	c.reached[only.next.Account()] = max(reached, e.Sequence)
-	writes = of(writes, &only.next, true)
-	if last := before(e); reached != "" && reached < last {
-		for i := range writes {
-			writes[i].Lacks = last
+	return lacking(of(writes, &only.next, true), &only.next, lacks), nil
+}
+
+// lacks is the sequence of the event before a resent one where the version that it fills, which
+// has come to reached, should have had that and has not; "" for none. Where an aggregate begins
+// behind its first event, the source may have no more of it: then the current version begins
+// there as well.
+func (c *choice) lacks(ctx context.Context, f *filled, reached contract.Sequence, e *contract.Event) (contract.Sequence, error) {
+	last := before(e)
+	switch {
+	case reached >= last:
+		return "", nil
+	case reached != "":
+		return last, nil
+	case e.Version.Number <= 1:
+		return "", nil
+	}
+	begun, err := begun(ctx, c.filling.positions, &f.current, f.keyed, e)
+	if err != nil || begun != "" && begun <= e.Sequence {
+		return "", err // where it begins before that, the comparison of both shows it
+	}
+	return last, nil
+}
+
+// lacking are writes of which those of a version lack an event, where lacks is its sequence.
+func lacking(writes []projection.Write, v *projection.Version, lacks contract.Sequence) []projection.Write {
+	if lacks == "" {
+		return writes
+	}
+	writes = slices.Clone(writes)
+	for i := range writes {
+		if writes[i].Projection == v.Account() {
+			writes[i].Lacks = lacks
 		}
 	}
-	return writes, nil
+	return writes
 }
 
 // live leaves out what versions do not take yet.
 func (c *choice) live(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error) {
 	for i := range c.filling.next {
 		f := &c.filling.next[i]
-		takes, err := c.takes(ctx, f, e)
+		takes, lacks, err := c.takes(ctx, f, e)
 		if err != nil {
 			return nil, err
 		}
 		if !takes {
 			writes = of(writes, &f.next, false)
+			continue
 		}
+		writes = lacking(writes, &f.next, lacks)
 	}
 	return writes, nil
 }
 
-// takes tells whether a version takes a live event: see the package.
-func (c *choice) takes(ctx context.Context, f *filled, e *contract.Event) (bool, error) {
+// takes tells whether a version takes a live event: see the package. lacks is the sequence of
+// the event before where that is lost: the version was filled without it, and the current one,
+// which shows what there was, has lost the aggregate.
+func (c *choice) takes(ctx context.Context, f *filled, e *contract.Event) (takes bool, lacks contract.Sequence, err error) {
 	reached, err := c.reach(ctx, f, &f.next, e)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	current, err := c.reach(ctx, f, &f.current, e)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
-	takes := reached != "" && reached >= before(e) || reached == "" && begins(e, current) || f.following && reached >= current
+	takes = reached != "" && reached >= before(e) || reached == "" && begins(e, current) || f.following && reached >= current
 	c.reached[f.current.Account()] = max(current, e.Sequence)
 	if takes {
 		c.reached[f.next.Account()] = max(reached, e.Sequence)
 	}
-	return takes, nil
+	if last := before(e); takes && current == "" && reached != "" && reached < last {
+		lacks = last
+	}
+	return takes, lacks, nil
 }
 
 // before is the sequence of the event before another, "" where that is not known.
@@ -169,6 +210,32 @@ func (c *choice) reach(ctx context.Context, f *filled, v *projection.Version, e 
 // reach is how far a version is with the aggregate of an event, by its document and by what is noted
 // of events that change none.
 func reach(ctx context.Context, positions Positions, v *projection.Version, keyed bool, e *contract.Event) (reached contract.Sequence, err error) {
+	err = each(ctx, positions, v, keyed, e, func(at delivery.Position) { reached = max(reached, at.Sequence) })
+	return reached, err
+}
+
+// begun is where a version begins the aggregate of an event; "" where that is not known, or it has
+// nothing of it.
+func begun(ctx context.Context, positions Positions, v *projection.Version, keyed bool, e *contract.Event) (first contract.Sequence, err error) {
+	known := true
+	err = each(ctx, positions, v, keyed, e, func(at delivery.Position) {
+		switch {
+		case at.Sequence == "":
+		case at.First == "":
+			known = false
+		case first == "" || at.First < first:
+			first = at.First
+		}
+	})
+	if !known {
+		first = ""
+	}
+	return first, err
+}
+
+// each calls each for the positions of a version that show how far it is with the aggregate of
+// an event.
+func each(ctx context.Context, positions Positions, v *projection.Version, keyed bool, e *contract.Event, each func(delivery.Position)) error {
 	places := []projection.Write{{Projection: v.Account(), Keyed: true, Event: e}}
 	if !keyed {
 		places = append(places, projection.Write{Collection: v.Collection(), ID: e.AggregateID, Event: e})
@@ -176,11 +243,11 @@ func reach(ctx context.Context, positions Positions, v *projection.Version, keye
 	for i := range places {
 		at, err := positions.Position(ctx, &places[i])
 		if err != nil {
-			return "", fmt.Errorf("look up how far version %d of projection %q is: %w", v.Number, v.Projection, err)
+			return fmt.Errorf("look up how far version %d of projection %q is: %w", v.Number, v.Projection, err)
 		}
-		reached = max(reached, at.Sequence)
+		each(at)
 	}
-	return reached, nil
+	return nil
 }
 
 // Level tells whether the next version has what the current one has of an aggregate. The

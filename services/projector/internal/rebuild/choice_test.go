@@ -36,11 +36,15 @@ func filling(t *testing.T, following bool) (rebuild.Records, projection.Projecti
 // v1Began is when rebuilds began.
 var v1Began = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 
-// positions are how far documents are, by their collection; of the ledger nothing.
-type positions map[string]contract.Sequence
+// positions are how far documents are, by their collection, and projections in the ledger, by
+// their name with a colon.
+type positions map[string]delivery.Position
 
 func (p positions) Position(_ context.Context, w *projection.Write) (delivery.Position, error) {
-	return delivery.Position{Sequence: p[w.Collection]}, nil
+	if w.Keyed {
+		return p[w.Projection+":"], nil
+	}
+	return p[w.Collection], nil
 }
 
 // step is an event: live, or resent for the version that is filled or for others.
@@ -72,8 +76,12 @@ func TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		next, current contract.Sequence
-		following     bool
-		steps         []step
+		// began is where the current version is known to have begun the aggregate.
+		began contract.Sequence
+		// passed is an event that the current version has passed by, and the first one of the ledger.
+		passed    contract.Sequence
+		following bool
+		steps     []step
 		// want are the versions of which each event is stored: c the current, n the next, and
 		// n! over a hole.
 		want string
@@ -96,12 +104,19 @@ func TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore(t *testing.T) {
 		{name: "behind, and completed while it follows", next: sequence(3), current: sequence(5), following: true, steps: []step{live(6), resent(5), resent(6), live(7)}, want: "c n! n cn"},
 		{name: "what was passed by is missing until it is resent", next: sequence(3), current: sequence(4), following: true, steps: []step{live(6), resent(4), live(7), resent(6), resent(7), live(9)}, want: "c n c n! n cn"},
 		{name: "an aggregate that begins with another version, once it follows", following: true, steps: []step{live(7), live(8)}, want: "cn cn"},
+		{name: "a first event that is lost, as is the live document", steps: []step{resent(2), resent(3)}, want: "n! n"},
+		{name: "a first event that is lost, and an older release has written the live document", current: sequence(3), steps: []step{resent(2)}, want: "n!"},
+		{name: "a first event that is lost, and the live version has passed by the next since", current: sequence(1), passed: sequence(2), steps: []step{resent(2)}, want: "n!"},
+		{name: "a first event that is lost, and the live document was, too, and began again", current: sequence(5), began: sequence(5), steps: []step{resent(2), resent(3)}, want: "n! n"},
+		{name: "an aggregate of which the source has no more", current: sequence(3), began: sequence(2), steps: []step{resent(2), resent(3)}, want: "n n"},
+		{name: "a last event that is lost, as is the live document, once it follows", next: sequence(3), following: true, steps: []step{live(5), live(6)}, want: "cn! cn"},
+		{name: "no event that is lost, once it follows", next: sequence(3), following: true, steps: []step{live(4)}, want: "cn"},
 		{name: "without versions, what comes before the state that is resent", current: sequence(-3), steps: []step{live(-4), resent(-6), live(-7)}, want: "c n cn"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			records, declared := filling(t, test.following)
-			at := positions{"orders_v1": test.current, "orders_v2": test.next}
+			at := positions{"orders_v1": {Sequence: test.current, First: test.began}, "orders_v1:": {Sequence: test.passed, First: test.passed}, "orders_v2": {Sequence: test.next}}
 			choice := rebuild.Filled("", records, declared, at).Begin()
 			var got []string
 			for _, s := range test.steps {

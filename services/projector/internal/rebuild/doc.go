@@ -49,12 +49,16 @@
 //
 //   - it takes resent events in order: a resend begins with the aggregate's first event,
 //     and leaves none out. Where one has not come, the next one goes over a hole, which is
-//     noted, and which nothing fills;
+//     noted, and which nothing fills. Where the aggregate begins behind its first event,
+//     that is a hole unless the current version is known to begin no later: then either the
+//     source has no more, or a comparison shows it;
 //   - it takes a live event where it has the version before. It passes by one that is
 //     ahead, which is completed: the resend brings it again before any later live event
 //     that directly follows;
 //   - while following, it also takes a live event where it has all that the current
-//     version has. If versions are missing before that event, they were never sent.
+//     version has. If versions are missing before that event, they were never sent; unless
+//     the current version has nothing of the aggregate, and so does not show what was: that
+//     is a hole as well.
 //
 // The position in the next version itself decides. Positions of the current version are
 // trusted only after a comparison has shown what the next one lacks.

@@ -131,13 +131,14 @@ func (f *Fake) Position(_ context.Context, w *projection.Write) (delivery.Positi
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if w.Keyed {
-		if e := f.positions[[2]string{w.Projection, w.Event.AggregateID}]; e != nil {
-			return delivery.Position{Sequence: e.Sequence, EventID: e.ID}, nil
+		account := [2]string{w.Projection, w.Event.AggregateID}
+		if e := f.positions[account]; e != nil {
+			return delivery.Position{Sequence: e.Sequence, EventID: e.ID, First: f.firsts[account]}, nil
 		}
 		return delivery.Position{}, nil
 	}
 	if d := f.documents[w.Collection][w.ID]; d != nil {
-		return delivery.Position{Sequence: d.sequence, EventID: d.eventID}, nil
+		return delivery.Position{Sequence: d.sequence, EventID: d.eventID, First: d.first}, nil
 	}
 	return delivery.Position{}, nil
 }

@@ -12,22 +12,22 @@ import (
 func positionsSuite(t *testing.T, fresh func(t *testing.T) ReadModel) {
 	m := fresh(t)
 	ctx := t.Context()
-	want := func(what string, w projection.Write, sequence contract.Sequence, eventID string) {
+	want := func(what string, w projection.Write, sequence contract.Sequence, eventID string, first contract.Sequence) {
 		t.Helper()
-		if at, err := m.Position(ctx, &w); err != nil || at != (delivery.Position{Sequence: sequence, EventID: eventID}) {
-			t.Errorf("%s: got %+v and %v, want %q of %q", what, at, err, sequence, eventID)
+		if at, err := m.Position(ctx, &w); err != nil || at != (delivery.Position{Sequence: sequence, EventID: eventID, First: first}) {
+			t.Errorf("%s: got %+v and %v, want %q of %q, begun with %q", what, at, err, sequence, eventID, first)
 		}
 	}
-	third := Event("a", 3)
-	want("no document", count("c", "a", 2), "", "")
-	want("no entry of the ledger", keyedCount("total", "a", 2), "", "")
-	if _, err := m.Write(ctx, []projection.Write{count("c", "a", 3), keyedCount("total", "a", 3)}); err != nil {
+	third, fourth := Event("a", 3), Event("a", 4)
+	want("no document", count("c", "a", 2), "", "", "")
+	want("no entry of the ledger", keyedCount("total", "a", 2), "", "", "")
+	if _, err := m.Write(ctx, []projection.Write{count("c", "a", 3), keyedCount("total", "a", 3), count("c", "a", 4), keyedCount("total", "a", 4)}); err != nil {
 		t.Fatal(err)
 	}
-	want("a document", count("c", "a", 2), third.Sequence, third.ID)
-	want("the ledger's entry", keyedCount("another document", "a", 2), third.Sequence, third.ID)
-	want("another aggregate's document", count("c", "b", 2), "", "")
-	want("another aggregate's entry", keyedCount("total", "b", 2), "", "")
+	want("a document", count("c", "a", 2), fourth.Sequence, fourth.ID, third.Sequence)
+	want("the ledger's entry", keyedCount("another document", "a", 2), fourth.Sequence, fourth.ID, third.Sequence)
+	want("another aggregate's document", count("c", "b", 2), "", "", "")
+	want("another aggregate's entry", keyedCount("total", "b", 2), "", "", "")
 
 	if _, err := m.Halt(ctx, delivery.Halt{Event: *Event("a", 5)}); err != nil {
 		t.Fatal(err)

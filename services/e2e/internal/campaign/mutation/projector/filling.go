@@ -103,8 +103,8 @@ func fillingGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what is resent behind a hole is told from what follows",
 			File:    rebuild + "/choice.go",
-			Cut:     `reached != "" && reached < last {`,
-			With:    `reached != "" && reached > last {`,
+			Cut:     "case reached >= last:",
+			With:    `case reached >= last || reached != "":`,
 			Package: rebuild,
 			Tests:   []string{"TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore"},
 		},

@@ -65,6 +65,7 @@ func Guards() []guard.Guard {
 		rebuildGuards(),
 		rebuildProofGuards(),
 		fillingGuards(),
+		lostResentGuards(),
 		likeGuards(),
 		verifyGuards(),
 		progressGuards(),

@@ -74,8 +74,8 @@ func rebuildGuards() []guard.Guard {
 		{
 			Name:    "rebuild: what is resent for a version is not for the one that readers see",
 			File:    rebuild + "/choice.go",
-			Cut:     "writes = of(writes, &only.next, true)",
-			With:    "writes = append(of(writes, &only.next, false), of(writes, &only.next, true)...)",
+			Cut:     "lacking(of(writes, &only.next, true), ",
+			With:    "lacking(append(of(writes, &only.next, false), of(writes, &only.next, true)...), ",
 			Package: rebuild,
 			Tests:   []string{choice},
 		},

@@ -1,0 +1,59 @@
+package projector
+
+import "changerelay/services/e2e/internal/campaign/mutation/guard"
+
+// lostResentGuards are the guards that show what was resent for a version and was lost on its
+// way.
+func lostResentGuards() []guard.Guard {
+	const choice = "TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore"
+	return []guard.Guard{
+		{
+			Name:    "rebuild: a first event that is lost is missed where the live document is lost, too",
+			File:    rebuild + "/choice.go",
+			Cut:     `begun != "" && begun <= e.Sequence`,
+			With:    "begun <= e.Sequence",
+			Package: rebuild,
+			Tests:   []string{choice},
+		},
+		{
+			Name:    "rebuild: an aggregate of which the source has no beginning lacks nothing where the live version has none either",
+			File:    rebuild + "/choice.go",
+			Cut:     `begun != "" && begun <= e.Sequence`,
+			With:    `begun != "" && begun < e.Sequence`,
+			Package: rebuild,
+			Tests:   []string{choice},
+		},
+		{
+			Name:    "rebuild: where a document began that an earlier release wrote is not known from the ledger",
+			File:    rebuild + "/choice.go",
+			Cut:     "known = false",
+			With:    "known = true",
+			Package: rebuild,
+			Tests:   []string{choice},
+		},
+		{
+			Name:    "rebuild: a last event that is lost is missed where the live document is lost, too",
+			File:    rebuild + "/choice.go",
+			Cut:     `takes && current == "" && reached != "" && reached < last`,
+			With:    `!takes && current == "" && reached != "" && reached < last`,
+			Package: rebuild,
+			Tests:   []string{choice},
+		},
+		{
+			Name:    "rebuild: only what the live version does not show is a last event that is lost",
+			File:    rebuild + "/choice.go",
+			Cut:     `takes && current == "" && reached != "" && reached < last`,
+			With:    `takes && reached != "" && reached < last`,
+			Package: rebuild,
+			Tests:   []string{choice},
+		},
+		{
+			Name:    "rebuild: a position says where its aggregate began",
+			File:    readmodel + "/reached.go",
+			Cut:     "First: at.First, ",
+			With:    "",
+			Package: readmodel,
+			Tests:   []string{"TestStore_StoreConforms"},
+		},
+	}
+}
