@@ -165,6 +165,38 @@ func TestRebuild_ALastEventThatIsLostIsMissedWithoutTheOldDocument(t *testing.T)
 	}
 }
 
+// What a rebuild has left in the dead letters when it was cancelled speaks against no other one,
+// and nothing here takes it any more.
+func TestRebuild_WhatACancelledOneHasLeftInTheDeadLettersSpeaksAgainstNone(t *testing.T) {
+	r := newRebuilding(t, "rebuild-leftover")
+	send(t, r.topic, happens("a", 1, 2, 3)...)
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	r.stop()
+	send(t, r.topic, again(2, happens("a", 2))...)
+	deadLetter(t, r.topic, "a")
+	send(t, r.topic, again(2, happens("a", 1, 3))...)
+	r.stop = keep(t, r.cfg, r.projections)
+	r.awaitSees(t, "orders_v2", "a", "2 4 [1 3]")
+	r.says(t, 2, "done")
+	stopsFor(t, ends(t, done), "1 messages of 1 aggregates are dead-lettered")
+	r.cancels(t)
+	done = r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), "/orders_v3 ") })
+	send(t, r.topic, again(3, happens("a", 1, 2, 3))...)
+	r.says(t, 3, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("begun again: got %v after %v", o.err, o.lines)
+	}
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+	lines, err := runCommand(t, "dlq", "redrive", "--all")
+	if err == nil || lines[0]["fate"] != "not for this group" || !strings.Contains(fmt.Sprint(lines[0]["reason"]), `resent for "/orders_v2"`) {
+		t.Errorf("redrive: got %v and %v, want it to be nobody's", lines, err)
+	}
+	r.nothingHalted(t)
+}
+
 func sequence(aggregate string, version int64) contract.Sequence {
 	return happens(aggregate, version)[0].Sequence
 }

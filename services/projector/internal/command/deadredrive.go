@@ -111,7 +111,11 @@ func (r *returning) run(ctx context.Context, places []place, number int64, all b
 	if !all && fates[delivery.ReturnGone] > 0 {
 		return fmt.Errorf("%w any more: somebody else has dealt with dead letter %d meanwhile", errNoDeadLetter, number)
 	}
-	if refused := fates[delivery.ReturnRefused] + fates[delivery.ReturnDiscarded] + fates[delivery.ReturnSettled]; refused > 0 || r.summary.StillHalted > 0 {
+	refused := 0
+	for _, fate := range staying {
+		refused += fates[fate]
+	}
+	if refused > 0 || r.summary.StillHalted > 0 {
 		return fmt.Errorf("%w: %d; and %d of their aggregates are still halted", errNotReturned, refused, r.summary.StillHalted)
 	}
 	return nil
@@ -173,7 +177,7 @@ func (r *returning) Message(ctx context.Context, number int64) (m session.Messag
 // some deals with the dead letters of some aggregates.
 func (r *returning) some(ctx context.Context, groups [][]place) error {
 	work := delivery.PutBack{
-		Letters: r, Decider: r.decider(), Store: r.store.Writes, Parking: r.store.Parking, ParkedMessages: r.store.Parked, Gaps: r.gaps,
+		Letters: r, Decider: r.decider(), Store: r.store.Writes, Parking: r.store.Parking, ParkedMessages: r.store.Parked, Gaps: r.gaps, Group: r.cfg.Group,
 	}
 	var aggregates [][]delivery.Letter
 	var errs []error
@@ -188,8 +192,8 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 				break
 			}
 			judged = order.Next(judged)
-			// What stays now stays without a halt.
-			if r.flags.DryRun || slices.Contains(staying, judged.Fate) {
+			// For what stays, or is gone, nothing is halted.
+			if r.flags.DryRun || judged.Fate == delivery.ReturnGone || slices.Contains(staying, judged.Fate) {
 				if err := r.print(judged); err != nil {
 					return err
 				}
@@ -216,8 +220,8 @@ func (r *returning) some(ctx context.Context, groups [][]place) error {
 	return err
 }
 
-// staying are the fates of those for which nothing is halted.
-var staying = []delivery.ReturnFate{delivery.ReturnRefused, delivery.ReturnDiscarded, delivery.ReturnSettled, delivery.ReturnGone}
+// staying are the fates of those that stay where they are.
+var staying = []delivery.ReturnFate{delivery.ReturnRefused, delivery.ReturnDiscarded, delivery.ReturnSettled, delivery.ReturnNobodys}
 
 // judge tells what is to become of one dead letter, which it looks at.
 func (r *returning) judge(ctx context.Context, work *delivery.PutBack, p place) (delivery.Return, error) {

@@ -48,7 +48,7 @@ func (s *scope) holes(ctx context.Context, comes ...string) ([]string, error) {
 	}
 	filling := rebuild.Filled(s.cfg.Group, records, s.declared, s.store.Writes)
 	for i, feed := range feeds {
-		found := deadEvents(ctx, feed, comes, filling)
+		found := deadEvents(ctx, feed, &foundDead{comes: comes, of: &takers{s.cfg.Group, filling}})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -70,8 +70,16 @@ type foundDead struct {
 	letters    int
 	aggregates map[string]bool
 	resent     map[string]int // how many were resent for each version that is filled
-	comes      []string       // reasons of those that do not count
 	unseen     error          // why it cannot be looked at
+	comes      []string       // reasons of those that do not count
+	of         *takers        // whose count alone; nil where everybody's do
+}
+
+// takers are those who take messages: a group, and the versions of its projections that are
+// filled, nil for none.
+type takers struct {
+	group   string
+	filling delivery.Filling
 }
 
 // reason is what that says against a version, "" for nothing.
@@ -90,15 +98,19 @@ func (f *foundDead) reason(feed readmodel.Feed) string {
 	return ""
 }
 
-// add counts a dead letter. One that the projector has found to be no event is
-// none; of what cannot be placed, the session is taken for the aggregate. fills is the
-// version for which it was resent, "" for none that is filled.
-func (f *foundDead) add(d servicebus.DeadLetter, fills string) {
-	if d.Reason == delivery.ReasonForeign {
+// add counts a dead letter. One that the projector has found to be no event is none, nor is
+// one that was resent for somebody else, such as a version that a rebuild has ended; of what
+// cannot be placed, the session is taken for the aggregate.
+func (f *foundDead) add(d servicebus.DeadLetter) {
+	if d.Reason == delivery.ReasonForeign || slices.Contains(f.comes, d.Reason) {
 		return
 	}
-	if slices.Contains(f.comes, d.Reason) {
-		return
+	fills := ""
+	if resend := contract.ResendOf(d.Message.Message); f.of != nil {
+		if !delivery.Meant(resend, f.of.group, f.of.filling) {
+			return
+		}
+		fills = delivery.Fills(resend, f.of.filling)
 	}
 	f.letters++
 	if fills != "" {
@@ -112,17 +124,17 @@ func (f *foundDead) add(d servicebus.DeadLetter, fills string) {
 }
 
 // deadEvents looks for dead letters that are events, in a subscription of the
-// environment's namespace. filling is nil where nobody asks for which version they are.
-func deadEvents(ctx context.Context, feed readmodel.Feed, comes []string, filling delivery.Filling) *foundDead {
+// environment's namespace, and counts in found those that it asks for.
+func deadEvents(ctx context.Context, feed readmodel.Feed, found *foundDead) *foundDead {
 	ctx, cancel := context.WithTimeout(ctx, watch.DeadTime)
 	defer cancel()
-	found := &foundDead{aggregates: map[string]bool{}, resent: map[string]int{}, comes: comes}
+	found.aggregates, found.resent = map[string]bool{}, map[string]int{}
 	cfg, err := config.LoadBus()
 	if err == nil {
 		cfg.Topic, cfg.Subscription = feed.Topic, feed.Subscription
 		err = cfg.ReachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
 			return letters.Peek(ctx, func(d servicebus.DeadLetter) error {
-				found.add(d, delivery.Fills(contract.ResendOf(d.Message.Message), filling))
+				found.add(d)
 				return nil
 			})
 		})

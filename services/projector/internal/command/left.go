@@ -41,7 +41,7 @@ func leftMessages(ctx context.Context, cfg *config.Config, m *readmodel.Move) (p
 		return err == nil
 	}
 	dead := func(feed readmodel.Feed, former bool, way string) {
-		found := deadEvents(ctx, feed, nil, nil)
+		found := deadEvents(ctx, feed, &foundDead{})
 		switch {
 		case former && errors.Is(found.unseen, servicebus.ErrNoEntity): // and its dead letters with it
 		case found.unseen != nil:

@@ -30,6 +30,8 @@ type PutBack struct {
 	Parking        Parking
 	ParkedMessages ParkedMessages
 	Gaps           Gaps
+	// Group is the group whose projections these are.
+	Group string
 }
 
 // Letters is where the dead-lettered messages are.
@@ -67,6 +69,12 @@ func (l *Letter) settled() Return {
 		"it was applied after all, or its documents were rebuilt, or somebody has accepted that they lack it. projector dlq discard removes the dead letter", l.Event.ID)}
 }
 
+// nobodys is what becomes of one that nothing of a group takes.
+func (l *Letter) nobodys() Return {
+	return Return{l, ReturnNobodys, fmt.Sprintf("it was resent for %q, which is neither this group nor a version that is filled: nothing here takes it, or waits for it. "+
+		"projector dlq discard removes the dead letter", l.Event.Resend.Group)}
+}
+
 // ReturnFate is what becomes of a dead-lettered message.
 type ReturnFate string
 
@@ -84,6 +92,9 @@ const (
 	// ReturnSettled: it was dead-lettered because projections could not apply its event, and
 	// none lacks the event any more. It stays where it is, and holds up none of its aggregate.
 	ReturnSettled ReturnFate = "settled"
+	// ReturnNobodys: it was resent for another group, or for a version that a rebuild has ended.
+	// It stays where it is, and holds up none of its aggregate.
+	ReturnNobodys ReturnFate = "not for this group"
 	// ReturnGone: somebody else has dealt with it meanwhile.
 	ReturnGone ReturnFate = "gone"
 )
@@ -103,6 +114,9 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	}
 	if l.Event.AggregateID == "" {
 		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
+	}
+	if !Meant(l.Event.Resend, p.Group, p.Gaps.Filling) {
+		return l.nobodys(), nil
 	}
 	discarded, err := p.Parking.Discarded(ctx, &l.Event)
 	if err != nil {

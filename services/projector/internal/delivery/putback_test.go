@@ -676,3 +676,32 @@ func TestPutBack_WhatWasResentTakesNoPlaceOfALiveEvent(t *testing.T) {
 		}
 	})
 }
+
+// What was resent for somebody else, or for a version that a rebuild has ended, is taken by
+// nothing here, as it would not be from the subscription: put back, it would begin a projection
+// that was added since in the middle.
+func TestPutBack_WhatWasResentForSomebodyElseIsNobodysHere(t *testing.T) {
+	t.Parallel()
+	for name, filling := range map[string]delivery.Filling{"no version is filled": nil, "another version is filled": fillsSecond{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := readmodeltest.NewFake()
+				r := newReturning(t, store)
+				r.Group, r.Gaps.Filling = "readers", filling
+				messages := append(resent(t, "readers/orders_v9", happened(t, "a", 1)), happened(t, "a", 2)...)
+				fates, why, redriven := r.run(t, messages...)
+				if want := []delivery.ReturnFate{delivery.ReturnNobodys, delivery.ReturnParked}; !slices.Equal(fates, want) || !strings.Contains(why, "projector dlq discard") {
+					t.Errorf("got %v (%s), want %v, and how it is removed", fates, why, want)
+				}
+				if len(redriven) != 1 || !redriven[0].Lifted || !slices.Equal(r.removed, []string{"a-2"}) || !strings.Contains(r.orders(t), `"seen":[2]`) {
+					t.Errorf("got %+v, removed %v, %s; want the live one alone applied", redriven, r.removed, r.orders(t))
+				}
+				fates, why, _ = r.run(t, resent(t, "readers", happened(t, "a", 3))...)
+				if !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnParked}) {
+					t.Errorf("for this group: got %v (%s), want it put back", fates, why)
+				}
+			})
+		})
+	}
+}

@@ -26,11 +26,11 @@ type Choice interface {
 
 // forUs tells whether a message is meant for this group, or fills a version.
 func (h *hold) forUs(m *session.Message) bool {
-	return meant(contract.ResendOf(m.Message), h.config.Group, h.deps.Filling)
+	return Meant(contract.ResendOf(m.Message), h.config.Group, h.deps.Filling)
 }
 
-// meant tells whether what belongs to a resend is for a group, or fills a version.
-func meant(of contract.Resend, group string, f Filling) bool {
+// Meant tells whether what belongs to a resend is for a group, or fills a version.
+func Meant(of contract.Resend, group string, f Filling) bool {
 	return of.For(group) || Fills(of, f) != ""
 }
 

@@ -55,5 +55,21 @@ func lostResentGuards() []guard.Guard {
 			Package: readmodel,
 			Tests:   []string{"TestStore_StoreConforms"},
 		},
+		{
+			Name:    "rebuild: a dead letter that was resent for somebody else is put back nowhere",
+			File:    delivery + "/putback.go",
+			Cut:     "!Meant(l.Event.Resend, p.Group,",
+			With:    "!Meant(l.Event.Resend, l.Event.Resend.Group,",
+			Package: delivery,
+			Tests:   []string{"TestPutBack_WhatWasResentForSomebodyElseIsNobodysHere"},
+		},
+		{
+			Name:    "rebuild: what one that was cancelled has left in the dead letters speaks against none",
+			File:    command + "/holes.go",
+			Cut:     "!delivery.Meant(resend, f.of.group,",
+			With:    "!delivery.Meant(resend, resend.Group,",
+			Package: app,
+			Tests:   []string{"TestRebuild_WhatACancelledOneHasLeftInTheDeadLettersSpeaksAgainstNone"},
+		},
 	}
 }
