@@ -197,6 +197,39 @@ func TestRebuild_WhatACancelledOneHasLeftInTheDeadLettersSpeaksAgainstNone(t *te
 	r.nothingHalted(t)
 }
 
+// A live event that was dead-lettered, and over which later ones were applied, comes back with a
+// rebuild, once what redrive says was done, as it is said.
+func TestRebuild_IsTheWayBackFromALiveEventThatWasOvertaken(t *testing.T) {
+	r := newRebuilding(t, "rebuild-overtaken")
+	send(t, r.topic, happens("a", 1)...)
+	r.awaitSees(t, "orders", "a", "1 1 [1]")
+	r.stop()
+	send(t, r.topic, happens("a", 2)...)
+	deadLetter(t, r.topic, "a")
+	send(t, r.topic, happens("a", 3)...)
+	r.stop = keep(t, r.cfg, r.projections)
+	r.awaitSees(t, "orders", "a", "2 4 [1 3]")
+	stopsFor(t, ends(t, r.begin(t)), "see projector dlq list and redrive")
+	lines, err := runCommand(t, "dlq", "redrive", "--all")
+	before, after, both := strings.Cut(fmt.Sprint(lines[0]["reason"]), "; then build the read model anew")
+	_, number, found := strings.Cut(before, "First remove the dead letter with projector dlq discard ")
+	if err == nil || !both || !found || !strings.Contains(after, "projector rebuild --projection NAME") {
+		t.Fatalf("redrive: got %v and %v, want it refused, and what to do", lines, err)
+	}
+	number, _, _ = strings.Cut(number, ",")
+	if lines, err := runCommand(t, "dlq", "discard", number); err != nil || len(lines) != 1 {
+		t.Fatalf("discard %s: got %v and %v", number, lines, err)
+	}
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
+	send(t, r.topic, again(2, happens("a", 1, 2, 3))...)
+	r.says(t, 2, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("got %v after %v", o.err, o.lines)
+	}
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+}
+
 func sequence(aggregate string, version int64) contract.Sequence {
 	return happens(aggregate, version)[0].Sequence
 }

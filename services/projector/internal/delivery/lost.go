@@ -39,8 +39,8 @@ func gone(aggregate string, mark *projection.Halted, missing int64) string {
 		return wasDeleted(aggregate, mark.EventID)
 	}
 	return fmt.Sprintf("%d messages that were parked under the halt of aggregate %q at event %q are gone, and nobody has redriven or discarded them: "+
-		"parked messages were deleted, or are of a backup. Restore them, or %s; --accept-lost goes on without them. "+
-		"It is right as well where a command of an older release has redriven them: that is counted nowhere", missing, aggregate, mark.EventID, Rebuild)
+		"parked messages were deleted, or are of a backup. Restore them; or go on without them with --accept-lost, and then %s. "+
+		"--accept-lost alone is right where a command of an older release has redriven them: that is counted nowhere", missing, aggregate, mark.EventID, Rebuild)
 }
 
 // standing is how a parked message stands to what its documents have.
@@ -63,7 +63,7 @@ func (g *Gaps) overtaken(ctx context.Context, parked ParkedMessages, m *ParkedMe
 	if m.Behind && !m.Returned {
 		return due, "", nil
 	}
-	_, beyond, other, err := compare(ctx, parked, writes, nil)
+	_, beyond, other, err := compare(ctx, parked, writes, nil, g.Filling)
 	if err != nil || beyond == "" {
 		return due, other, err
 	}
@@ -73,7 +73,7 @@ func (g *Gaps) overtaken(ctx context.Context, parked ParkedMessages, m *ParkedMe
 		return taken, "", err
 	}
 	if !g.Lost {
-		return due, beyond + ". --accept-lost takes the event away without applying it", nil
+		return due, beyond + ". --accept-lost takes the event away without applying it; then " + Rebuild, nil
 	}
 	g.left(e, beyond)
 	return lost, "", nil
@@ -116,8 +116,8 @@ const deletedHalt = "the halt was deleted with all that was parked under it"
 
 func wasDeleted(aggregate, eventID string) string {
 	return fmt.Sprintf("the halt of aggregate %q at event %q was deleted with all messages that were parked under it, and later events may have been applied over them. "+
-		"Restore halted_aggregates and parked_messages, or %s; --accept-lost goes on without them. "+
-		"It is right as well where a command of an older release has lifted the halt: that leaves its note", aggregate, eventID, Rebuild)
+		"Restore halted_aggregates and parked_messages; or go on without them with --accept-lost, and then %s. "+
+		"--accept-lost alone is right where a command of an older release has lifted the halt: that leaves its note", aggregate, eventID, Rebuild)
 }
 
 // Unhalted finds halts that are lost, if something has gone wrong.

@@ -26,6 +26,8 @@ func (fillsNothing) Filled(r contract.Resend) string {
 	return ""
 }
 
+func (fillsNothing) Has(name string) bool { return name == "orders_v2" }
+
 func (f fillsNothing) Of(_ context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error) {
 	if f.Filled(e.Resend) != "" {
 		return nil, nil

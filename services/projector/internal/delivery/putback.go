@@ -58,21 +58,24 @@ func LetterOf(m *session.Message, reason string) Letter {
 	return Letter{ID: m.ID, SequenceNumber: m.SequenceNumber, Event: event, Reason: reason}
 }
 
+// discard is the command that removes it.
+func (l *Letter) discard() string { return fmt.Sprintf("projector dlq discard %d", l.SequenceNumber) }
+
 // discarded is what becomes of one whose event was discarded.
 func (l *Letter) discarded() Return {
-	return Return{l, ReturnDiscarded, fmt.Sprintf("event %q was discarded with projector parked discard. projector dlq discard removes the dead letter", l.Event.ID)}
+	return Return{l, ReturnDiscarded, fmt.Sprintf("event %q was discarded with projector parked discard. %s removes the dead letter", l.Event.ID, l.discard())}
 }
 
 // settled is what becomes of one whose event nothing lacks.
 func (l *Letter) settled() Return {
 	return Return{l, ReturnSettled, fmt.Sprintf("later events of the aggregate are applied, and no record says that a projection lacks event %q: "+
-		"it was applied after all, or its documents were rebuilt, or somebody has accepted that they lack it. projector dlq discard removes the dead letter", l.Event.ID)}
+		"it was applied after all, or its documents were rebuilt, or somebody has accepted that they lack it. %s removes the dead letter", l.Event.ID, l.discard())}
 }
 
 // nobodys is what becomes of one that nothing of a group takes.
 func (l *Letter) nobodys() Return {
 	return Return{l, ReturnNobodys, fmt.Sprintf("it was resent for %q, which is neither this group nor a version that is filled: nothing here takes it, or waits for it. "+
-		"projector dlq discard removes the dead letter", l.Event.Resend.Group)}
+		"%s removes the dead letter", l.Event.Resend.Group, l.discard())}
 }
 
 // ReturnFate is what becomes of a dead-lettered message.
@@ -113,7 +116,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 		return Return{l, ReturnRefused, fmt.Sprintf(format, args...)}, nil
 	}
 	if l.Event.AggregateID == "" {
-		return refused("it is of no aggregate: it was not sent by a publisher. projector dlq discard removes it")
+		return refused("it is of no aggregate: it was not sent by a publisher. %s removes it", l.discard())
 	}
 	if !Meant(l.Event.Resend, p.Group, p.Gaps.Filling) {
 		return l.nobodys(), nil
@@ -138,7 +141,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 		return refused("%s. Mend the projection, then try again", failed)
 	}
 	if len(writes) == 0 && p.Gaps.Versions == nil {
-		return refused("no projection makes anything of %q, so nothing is missing. projector dlq discard removes it", change.Type)
+		return refused("no projection makes anything of %q, so nothing is missing. %s removes it", change.Type, l.discard())
 	}
 	if change.Fills != "" {
 		return p.judgeFilling(ctx, l, change, writes)
@@ -149,7 +152,7 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 			return Return{}, err
 		}
 	}
-	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, lackedBy)
+	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, lackedBy, p.Gaps.Filling)
 	if err != nil {
 		return Return{}, err
 	}
@@ -159,8 +162,11 @@ func (p *PutBack) Judge(ctx context.Context, l *Letter, m contract.Message) (Ret
 	if beyond != "" && l.Reason == ReasonNotApplied && len(lackedBy) == 0 {
 		return l.settled(), nil
 	}
+	if beyond != "" && l.Reason == ReasonNotApplied { // which speaks against no rebuild
+		return refused("%s: %s; then remove the dead letter with %s", beyond, Rebuild, l.discard())
+	}
 	if beyond != "" {
-		return refused("%s; then remove the dead letter with projector dlq discard", beyond)
+		return refused("%s. First remove the dead letter with %s, which prints it; then %s", beyond, l.discard(), Rebuild)
 	}
 	if stored == len(writes) && stored > 0 {
 		return Return{l, ReturnApplied, ""}, nil
@@ -176,7 +182,7 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 	if err != nil {
 		return Return{}, err
 	}
-	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, nil)
+	stored, beyond, other, err := compare(ctx, p.ParkedMessages, writes, nil, nil)
 	switch {
 	case err != nil:
 		return Return{}, err
@@ -192,9 +198,9 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 		"and have it sent again with publisher resend --aggregate %s --group %s --why TEXT", change.Fills, l.Event.AggregateID, l.Event.Resend.Group)}, nil
 }
 
-// Rebuild is the way back to a read model that has every event.
-const Rebuild = "build the read model anew from the source: projector rebuild --projection NAME for a projection with a version, " +
-	"projector rebuild --aggregate ID for single documents; where these are refused, as another version (or another group and database) " +
+// Rebuild is the way back to a read model that has every event, once nothing speaks against that.
+const Rebuild = "build the read model anew from the source: projector rebuild --projection NAME for a projection with a version " +
+	"(end one that is under way first, with --cancel), projector rebuild --aggregate ID for single documents; where these are refused, as another version (or another group and database) " +
 	"with a topic and a subscription of its own, which a publisher of its own with START_AT=snapshot fills: docs/operations.md, \"Building a read model anew\""
 
 // compare tells how many of an event's writes are stored, and why the event cannot
@@ -202,8 +208,10 @@ const Rebuild = "build the read model anew from the source: projector rebuild --
 // misses nothing of it, however far it has come: that is noted, too. Other says that
 // something is of another source than the event, and is not to be compared with it. A
 // position at the event, or one of a source that continues the event's, has the event,
-// unless the projection is one of lackedBy: a position also goes over what is skipped.
-func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write, lackedBy []string) (stored int, beyond, other string, err error) {
+// unless the projection is one of lackedBy: a position also goes over what is skipped. A
+// version that is filled, where f names those, has the event from the resend: it is past no
+// event that others lack.
+func compare(ctx context.Context, parked ParkedMessages, writes []projection.Write, lackedBy []string, f Filling) (stored int, beyond, other string, err error) {
 	var have []string
 	for i := range writes {
 		w := &writes[i]
@@ -220,7 +228,7 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 			stored++
 			have = append(have, w.Projection)
 		case at.Sequence < w.Event.Sequence && at.Other == "":
-		case !w.Changes():
+		case !w.Changes(), f != nil && f.Has(w.Projection):
 			stored++
 		case beyond == "" && itself:
 			beyond = fmt.Sprintf("aggregate %q has event %q at sequence %s, and projection %q has gone over it without applying it. ",
@@ -236,7 +244,7 @@ func compare(ctx context.Context, parked ParkedMessages, writes []projection.Wri
 	if len(have) > 0 {
 		beyond += fmt.Sprintf("Projections %q have applied it. ", have)
 	}
-	return 0, beyond + "It cannot be applied in order any more: " + Rebuild, "", nil
+	return 0, beyond + "It cannot be applied in order any more", "", nil
 }
 
 // Order keeps the dead letters of one aggregate in order: none is put back behind one that

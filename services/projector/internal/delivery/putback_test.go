@@ -705,3 +705,65 @@ func TestPutBack_WhatWasResentForSomebodyElseIsNobodysHere(t *testing.T) {
 		})
 	}
 }
+
+// takesAll fills version 2 of orders, which takes live events as well.
+type takesAll struct{ fillsSecond }
+
+func (f takesAll) Begin() delivery.Choice { return f }
+
+func (f takesAll) Of(ctx context.Context, e *contract.Event, writes []projection.Write) ([]projection.Write, error) {
+	if f.Filled(e.Resend) == "" {
+		return writes, nil
+	}
+	return f.fillsSecond.Of(ctx, e, writes)
+}
+
+// A version that is filled may have had a live event from the resend, and later ones: what the
+// others lack is put back all the same.
+func TestPutBack_WhatAVersionThatIsFilledHasGonePastIsPutBackForTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := filled(t, true)
+		r := newReturning(t, f.store)
+		projections := parse(t, "projections:\n- {name: orders, version: 1, collection: orders, on: {Happened: {push: {seen: {value: data.n, last: 50}}}}}\n")
+		projections = append(projections, projections[0].(projection.Renumbered).Renumbered(2))
+		r.Decider, r.Gaps.Filling = projections, takesAll{}
+		f.applied(t, happened(t, "a", 1)...)
+		f.applied(t, resent(t, "/orders_v2", happened(t, "a", 1, 2, 3))...)
+		fates, why, redriven := r.run(t, happened(t, "a", 2)...)
+		if !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnParked}) || len(redriven) != 1 || !redriven[0].Lifted || redriven[0].Applied != 1 {
+			t.Errorf("got %v (%s) and %+v, want it put back and applied", fates, why, redriven)
+		}
+		for collection, want := range map[string]string{"orders_v1": `{"seen":[1,2]}`, "orders_v2": `{"seen":[1,2,3]}`} {
+			if got, err := f.store.Fields(t.Context(), collection, "a"); err != nil || got != want {
+				t.Errorf("%s: got %s and %v, want %s", collection, got, err, want)
+			}
+		}
+	})
+}
+
+// Who removes the dead letter of an event that was overtaken has a rebuild bring the event: a
+// dead letter stands in the way of that, unless it is one that a projection could not apply.
+func TestPutBack_SaysWhatComesFirstWhereAnEventWasOvertaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := readmodeltest.NewFake()
+		r := newReturning(t, store)
+		if _, err := newReplica(t, store, counting).Hold("a").Apply(t.Context(), happened(t, "a", 3)); err != nil {
+			t.Fatal(err)
+		}
+		put := r.letters.put(happened(t, "a", 2)...)
+		event := put[0].Event
+		if _, err := store.Write(t.Context(), []projection.Write{{Projection: "left", Passed: true, Event: &event, Skipped: &projection.Skipped{Action: projection.DeadLetter}}}); err != nil {
+			t.Fatal(err)
+		}
+		for reason, discardFirst := range map[string]bool{"TTLExpiredException": true, delivery.ReasonNotApplied: false} {
+			put[0].Reason = reason
+			one, err := r.Judge(t.Context(), &put[0], r.letters[2].Message)
+			discard, rebuild := strings.Index(one.Reason, "projector dlq discard 2"), strings.Index(one.Reason, "projector rebuild --projection NAME")
+			if err != nil || one.Fate != delivery.ReturnRefused || discard < 0 || rebuild < 0 || (discard < rebuild) != discardFirst {
+				t.Errorf("%s: got %v (%s) and %v, want it refused, and first the discard: %v", reason, one.Fate, one.Reason, err, discardFirst)
+			}
+		}
+	})
+}

@@ -13,6 +13,8 @@ import (
 type Filling interface {
 	// Filled is the name of the one that a resend fills; "" where it fills none.
 	Filled(r contract.Resend) string
+	// Has tells whether a projection, by its name, is one of them.
+	Has(name string) bool
 	// Begin begins to choose for events of one aggregate, in order. What is chosen is
 	// stored before Begin is called again for the aggregate, or not at all.
 	Begin() Choice

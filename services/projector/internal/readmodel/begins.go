@@ -92,7 +92,7 @@ func (s *Writes) unrecorded(ctx context.Context, w *projection.Write) (bool, err
 // lacked says why a live event that is lacking halts its aggregate.
 func lacked(w *projection.Write, first contract.Sequence) string {
 	return fmt.Sprintf("%s: projection %q began aggregate %q at sequence %s, and this event, of sequence %s, comes from before and was never applied to it. "+
-		"It cannot be applied in order any more: %s; or give the event up with projector parked discard",
+		"It cannot be applied in order any more: give it up with projector parked discard, and redrive what is left; then, where it is not to be missed, %s",
 		NotFromTheBeginning, w.Projection, w.Event.AggregateID, first, w.Event.Sequence, delivery.Rebuild)
 }
 

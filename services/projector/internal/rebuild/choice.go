@@ -61,6 +61,11 @@ func (f *filling) Filled(r contract.Resend) string {
 	return ""
 }
 
+// Has implements delivery.Filling.
+func (f *filling) Has(name string) bool {
+	return slices.ContainsFunc(f.next, func(n filled) bool { return n.next.Account() == name })
+}
+
 func (f *filling) of(r contract.Resend) *filled {
 	for i := range f.next {
 		if r.ID != "" && f.next[i].address == r.Group {

@@ -5,7 +5,10 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 // lostResentGuards are the guards that show what was resent for a version and was lost on its
 // way.
 func lostResentGuards() []guard.Guard {
-	const choice = "TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore"
+	const (
+		choice     = "TestChoice_AVersionTakesALiveEventOnlyBehindTheOneBefore"
+		pastFilled = "TestPutBack_WhatAVersionThatIsFilledHasGonePastIsPutBackForTheOthers"
+	)
 	return []guard.Guard{
 		{
 			Name:    "rebuild: a first event that is lost is missed where the live document is lost, too",
@@ -70,6 +73,30 @@ func lostResentGuards() []guard.Guard {
 			With:    "!delivery.Meant(resend, resend.Group,",
 			Package: app,
 			Tests:   []string{"TestRebuild_WhatACancelledOneHasLeftInTheDeadLettersSpeaksAgainstNone"},
+		},
+		{
+			Name:    "dead letters: one that stands in the way of the rebuild which brings its event is removed first",
+			File:    delivery + "/putback.go",
+			Cut:     `if beyond != "" && l.Reason == ReasonNotApplied { // which`,
+			With:    `if beyond != "" { // which`,
+			Package: delivery,
+			Tests:   []string{"TestPutBack_SaysWhatComesFirstWhereAnEventWasOvertaken"},
+		},
+		{
+			Name:    "dead letters: one that a version which is filled has gone past is put back for the others",
+			File:    delivery + "/putback.go",
+			Cut:     "case !w.Changes(), f != nil && f.Has(w.Projection):",
+			With:    "case !w.Changes():",
+			Package: delivery,
+			Tests:   []string{pastFilled},
+		},
+		{
+			Name:    "dead letters: what is put back is applied where a version that is filled has gone past it",
+			File:    delivery + "/lost.go",
+			Cut:     "compare(ctx, parked, writes, nil, g.Filling)",
+			With:    "compare(ctx, parked, writes, nil, nil)",
+			Package: delivery,
+			Tests:   []string{pastFilled},
 		},
 	}
 }
