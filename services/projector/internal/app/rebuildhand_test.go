@@ -13,7 +13,7 @@ var rebuildTopics = []string{
 	"rebuild-lefthole", "rebuild-keysname", "rebuild-outlives", "rebuild-tombstones", "rebuild-sharded", "rebuild-tracked", "rebuild-deadover",
 	"rebuild-report", "rebuild-lost", "rebuild-early", "rebuild-documents", "rebuild-known", "rebuild-others", "rebuild-discarded", "rebuild-behind", "rebuild-number", "rebuild-number-b",
 	"rebuild-brought",
-	"rebuild-lostway", "rebuild-lostfirst", "rebuild-lostlast", "rebuild-leftover", "rebuild-overtaken", "rebuild-putback", "rebuild-nothing", "rebuild-wentback", "rebuild-clock", "rebuild-cancelled",
+	"rebuild-lostway", "rebuild-lostfirst", "rebuild-lostlast", "rebuild-lostbegin", "rebuild-leftover", "rebuild-overtaken", "rebuild-putback", "rebuild-nothing", "rebuild-wentback", "rebuild-clock", "rebuild-cancelled",
 }
 
 // A version that is built by hand, by projectors of its own group, is none of the numbers

@@ -129,6 +129,27 @@ func incomplete(t *testing.T, begins, missing int64) {
 	}
 }
 
+// Where the new version begins later than the old one, what is refused says what helps: the same
+// command would be refused alike for ever.
+func TestRebuild_AVersionThatBeginsLaterIsBegunAgain(t *testing.T) {
+	r := newRebuilding(t, "rebuild-lostbegin")
+	send(t, r.topic, happens("a", 1, 2, 3)...)
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+	r.fillsWithout(t, 1, 2, 3)
+	o := ends(t, r.begin(t, "--grace", "0s"))
+	stopsFor(t, o, `version 2 begins 1 aggregates later than version 1, and lacks what was before: "a"; `)
+	stopsFor(t, o, "end the rebuild with --cancel, and begin again")
+	r.cancels(t)
+	done := r.begin(t, "--grace", "0s")
+	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), "/orders_v3 ") })
+	send(t, r.topic, again(3, happens("a", 1, 2, 3))...)
+	r.says(t, 3, "done")
+	if o := ends(t, done); o.err != nil {
+		t.Errorf("begun again: got %v after %v", o.err, o.lines)
+	}
+	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
+}
+
 // Where the old document is lost no comparison shows that the first event is missing. Where the
 // source has no more of the aggregate, an operator says so.
 func TestRebuild_AFirstEventThatIsLostIsMissedWithoutTheOldDocument(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *rebuilding) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lacks, err := r.against(ctx, r.next(), r.record.Current, r.o.wait, recorded)
+	lacks, err := r.against(ctx, r.next(), r.record.Current, r.o.wait, resentAnew, recorded)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *rebuilding) show(ctx context.Context) error {
 		return r.refuse("switch", []string{r.elsewhere(live)})
 	}
 	done := switched{Projection: r.o.name, From: r.record.Current, To: r.record.Next}
-	if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait, recorded); err != nil {
+	if done.Refused, err = r.against(ctx, r.next(), r.record.Current, r.o.wait, resentAnew, recorded); err != nil {
 		return err
 	}
 	if len(done.Refused) > 0 && !r.o.force {

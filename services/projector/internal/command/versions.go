@@ -96,7 +96,7 @@ func (s *scope) switchVersion(ctx context.Context, o switchOptions) error {
 		return err
 	}
 	done := switched{Projection: o.name, View: version.View, From: from, To: o.to}
-	if done.Refused, err = s.against(ctx, version, from, o.wait); err != nil {
+	if done.Refused, err = s.against(ctx, version, from, o.wait, delivery.Rebuild); err != nil {
 		return err
 	}
 	done.DryRun = s.flags.DryRun
@@ -144,14 +144,19 @@ func (s *scope) find(name string, number int) (*projection.Version, error) {
 	return nil, other
 }
 
+// resentAnew is the way to what a version that is filled lacks before what it has.
+const resentAnew = "what the source has of that was lost on its way, such as in the dead letters, and the version takes it from no later resend: " +
+	"end the rebuild with --cancel, and begin again"
+
 // against is what speaks against readers seeing a version instead of another. Its
-// holes come last: what it was waited for may have become one. comes is as for holes.
-func (s *scope) against(ctx context.Context, version *projection.Version, from int, wait time.Duration, comes ...string) ([]string, error) {
+// holes come last: what it was waited for may have become one. way is what brings what is
+// missing before other events, and comes is as for holes.
+func (s *scope) against(ctx context.Context, version *projection.Version, from int, wait time.Duration, way string, comes ...string) ([]string, error) {
 	lacks, err := s.lacks(ctx, version, from, wait)
 	if err != nil {
 		return nil, err
 	}
-	begins, err := s.begins(ctx, version, from)
+	begins, err := s.begins(ctx, version, from, way)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +178,8 @@ func firstOf(aggregates []string) string {
 
 // begins is what speaks against a version because of where its aggregates begin: later
 // than those that readers see, or than what was resent for them. The events before that
-// are in no position, and do not come any more.
-func (s *scope) begins(ctx context.Context, version *projection.Version, from int) (reasons []string, err error) {
+// are in no position, and do not come any more. way is what brings them.
+func (s *scope) begins(ctx context.Context, version *projection.Version, from int, way string) (reasons []string, err error) {
 	if from != 0 && from != version.Number {
 		late, err := s.store.Later(ctx, version, version.Other(from), maxBehind+1)
 		if err != nil {
@@ -186,7 +191,7 @@ func (s *scope) begins(ctx context.Context, version *projection.Version, from in
 		}
 		if len(late) > 0 {
 			reasons = append(reasons, fmt.Sprintf("version %d begins %s aggregates later than version %d, and lacks what was before: %s; %s; --force switches all the same",
-				version.Number, atMost(len(late)), from, firstOf(begun), delivery.Rebuild))
+				version.Number, atMost(len(late)), from, firstOf(begun), way))
 		}
 	}
 	var lacking, within []string
@@ -199,13 +204,12 @@ func (s *scope) begins(ctx context.Context, version *projection.Version, from in
 		return nil
 	})
 	if len(lacking) > 0 {
-		reasons = append(reasons, fmt.Sprintf("version %d lacks what was resent of %d aggregates, which had begun later: %s; see projector incomplete list; --force switches all the same",
-			version.Number, len(lacking), firstOf(lacking)))
+		reasons = append(reasons, fmt.Sprintf("version %d lacks what was resent of %d aggregates, which had begun later: %s; %s; where nobody needs that: projector incomplete list and accept; --force switches all the same",
+			version.Number, len(lacking), firstOf(lacking), way))
 	}
 	if len(within) > 0 {
-		reasons = append(reasons, fmt.Sprintf("version %d lacks events before or between those that were resent of %d aggregates: %s; where the source has them, they were lost on their way, such as in the dead letters, "+
-			"and the version takes them from no later resend: end the rebuild with --cancel, and begin again; where the source has none either: projector incomplete list and accept; --force switches all the same",
-			version.Number, len(within), firstOf(within)))
+		reasons = append(reasons, fmt.Sprintf("version %d lacks events before or between those that were resent of %d aggregates: %s; %s; where the source has nothing there: projector incomplete list and accept; --force switches all the same",
+			version.Number, len(within), firstOf(within), way))
 	}
 	return reasons, err
 }

@@ -81,7 +81,8 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 	for _, emptied := range d.Emptied {
 		f.add(true, Fault, "restore the collection, or build another version of its projection; then remove the note: docs/operations.md", "shows less than was applied: %s", emptied)
 	}
-	f.add(d.Incomplete > 0, Fault, "look at projector incomplete list; build another version of the projection from the beginning of the source, or accept it: docs/operations.md",
+	f.add(d.Incomplete > 0, Fault, "look at projector incomplete list; end a rebuild that is under way with --cancel, and build the projection anew: projector rebuild --projection NAME; "+
+		"or accept it with projector incomplete accept: docs/operations.md, \"Sending again\"",
 		"lacks what was resent of %d aggregates, which had begun here later or for which it was lost on its way", d.Incomplete)
 	for _, view := range slices.Sorted(maps.Keys(d.Blind)) {
 		on := d.Blind[view]

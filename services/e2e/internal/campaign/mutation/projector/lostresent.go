@@ -83,6 +83,14 @@ func lostResentGuards() []guard.Guard {
 			Tests:   []string{"TestPutBack_SaysWhatComesFirstWhereAnEventWasOvertaken"},
 		},
 		{
+			Name:    "rebuild: a version that begins later is begun again",
+			File:    command + "/versions.go",
+			Cut:     "from, firstOf(begun), way))",
+			With:    "from, firstOf(begun), delivery.Rebuild))",
+			Package: app,
+			Tests:   []string{"TestRebuild_AVersionThatBeginsLaterIsBegunAgain"},
+		},
+		{
 			Name:    "dead letters: one that a version which is filled has gone past is put back for the others",
 			File:    delivery + "/putback.go",
 			Cut:     "case !w.Changes(), f != nil && f.Has(w.Projection):",
