@@ -74,7 +74,7 @@ func TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed(t *testing.T) {
 	o := ends(t, done)
 	stopsFor(t, o, "1 messages of 1 aggregates are dead-lettered")
 	stopsFor(t, o, `1 of them were resent for "orders_v2"`)
-	const cancels = "end the rebuild with projector rebuild --cancel, and begin again"
+	const cancels = "end the rebuild with projector rebuild --projection NAME --cancel, and begin again"
 	lines, err := runCommand(t, "dlq", "redrive", "--all")
 	if err == nil || lines[0]["fate"] != "refused" || !strings.Contains(fmt.Sprint(lines[0]["reason"]), cancels) {
 		t.Errorf("redrive: got %v and %v, want it refused, and what to do", lines, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"changerelay/pkg/contract"
+	"changerelay/services/projector/internal/shell"
 )
 
 const (
@@ -110,7 +111,7 @@ func (r *rebuilding) leftOut(sent sentFor) (holes []string) {
 func (r *rebuilding) reports() string { return reportLine(r.o.name) }
 
 func reportLine(projection string) string {
-	return "publisher resend status --all --json | projector rebuild --projection " + quoted(projection) + " --resent -"
+	return "publisher resend status --all --json | projector rebuild --projection " + shell.Word(projection) + " --resent -"
 }
 
 // readReport reads what the publisher's command line has printed into a file, or - for stdin.

@@ -9,6 +9,7 @@ import (
 
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/rebuild"
+	"changerelay/services/projector/internal/shell"
 )
 
 // revise stores the next state of the record, and waits until every projector that
@@ -89,7 +90,7 @@ func underWay(record *rebuild.Record) error {
 		why = fmt.Sprintf(" (%s)", record.Why)
 	}
 	return fmt.Errorf("%w of projection %q, begun by %s at %s%s: publisher resend status shows how far the resend for it is, and projector versions its documents; "+
-		"projector rebuild --projection %s --dry-run says what is next", errRebuildUnderWay, record.Projection, record.Who, record.BeganAt.UTC().Format(time.RFC3339), why, quoted(record.Projection))
+		"projector rebuild --projection %s --dry-run says what is next", errRebuildUnderWay, record.Projection, record.Who, record.BeganAt.UTC().Format(time.RFC3339), why, shell.Word(record.Projection))
 }
 
 // overtaken is an error of a rebuild with what others have made of it, where they have gone

@@ -19,6 +19,7 @@ import (
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/rebuild"
 	"changerelay/services/projector/internal/servicebus"
+	"changerelay/services/projector/internal/shell"
 )
 
 const (
@@ -40,17 +41,9 @@ func (r *rebuilding) ask() []string {
 func (r *rebuilding) asked() string {
 	words := r.ask()
 	for i := range words {
-		words[i] = quoted(words[i])
+		words[i] = shell.Word(words[i])
 	}
 	return "publisher " + strings.Join(words, " ")
-}
-
-// quoted is a word as a shell reads it.
-func quoted(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n\"'$\\`;&|<>()*?[]#~!{}") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // resend waits until the publisher has resent everything for the next version, and asks

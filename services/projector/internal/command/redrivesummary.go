@@ -46,8 +46,8 @@ func (r *tally) find(kind string) int {
 }
 
 // particular is what a reason says of one aggregate or event: quoted texts, but for the
-// names of projections and types of events, and numbers.
-var particular = regexp.MustCompile(`((?:projection|event type) )?("(?:[^"\\]|\\.)*")|\b\d[\d:.TZ-]*\b`)
+// names of projections and types of events, the aggregate of a command, and numbers.
+var particular = regexp.MustCompile(`((?:projection|event type) )?("(?:[^"\\]|\\.)*")|--aggregate (?:'(?:[^']|'\\'')*'|\S+)|\b\d[\d:.TZ-]*\b`)
 
 // kindOf is a reason without what is particular to an aggregate or event.
 func kindOf(reason string) string {

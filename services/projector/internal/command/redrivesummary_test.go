@@ -32,6 +32,18 @@ func TestRedriveSummary_CountsReasonsByKind(t *testing.T) {
 	}
 }
 
+// A command that a reason names is one for each aggregate, and of one kind.
+func TestRedriveSummary_TakesCommandsForAggregatesTogether(t *testing.T) {
+	t.Parallel()
+	var reasons tally
+	for _, aggregate := range []string{"a", "order-7", "'a b;c'", `'it'\''s'`} {
+		reasons.add("have it sent again with publisher resend --aggregate " + aggregate + " --group '/the orders' --why TEXT")
+	}
+	if len(reasons) != 1 || reasons[0].Count != 4 || reasons[0].Kind != "have it sent again with publisher resend … --group '/the orders' --why TEXT" {
+		t.Errorf("got %+v, want one kind", reasons)
+	}
+}
+
 // A summary has so many kinds of reasons and no more.
 func TestRedriveSummary_BoundsTheKinds(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/shell"
 )
 
 func skippedCommands() *cobra.Command {
@@ -80,7 +81,7 @@ func (s *scope) mends(e *readmodel.SkippedEvent) string {
 	}
 	command := s.anew(name)
 	if !keyed {
-		command += " --aggregate " + quoted(e.AggregateID)
+		command += " --aggregate " + shell.Word(e.AggregateID)
 	}
 	command += " --why 'it was skipped' --publisher publisher"
 	if e.Action == projection.DeadLetter {

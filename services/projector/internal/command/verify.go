@@ -15,6 +15,7 @@ import (
 	"changerelay/services/projector/internal/cli"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/shell"
 	"changerelay/services/projector/internal/verify"
 )
 
@@ -285,7 +286,7 @@ func (o *offers) commands(s *scope) (all []string) {
 	if publisher == "" {
 		publisher = "publisher"
 	}
-	tail := fmt.Sprintf(" --why 'verify found them different' --publisher %s", quoted(publisher))
+	tail := fmt.Sprintf(" --why 'verify found them different' --publisher %s", shell.Word(publisher))
 	for _, name := range slices.Sorted(maps.Keys(o.of)) {
 		versioned := slices.ContainsFunc(versionsOf(s.declared), func(v projection.Version) bool { return v.Projection == name })
 		if o.wrong[name] > mostOffered && versioned {
@@ -295,7 +296,7 @@ func (o *offers) commands(s *scope) (all []string) {
 		for some := range slices.Chunk(o.of[name], mostOffered) {
 			words := []string{s.anew(name)}
 			for _, aggregate := range some {
-				words = append(words, "--aggregate", quoted(aggregate))
+				words = append(words, "--aggregate", shell.Word(aggregate))
 			}
 			all = append(all, strings.Join(words, " ")+tail)
 		}

@@ -10,6 +10,7 @@ import (
 	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/session"
+	"changerelay/services/projector/internal/shell"
 )
 
 // PutBack puts dead-lettered messages back in their place. If they were sent again, they
@@ -189,13 +190,14 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 	case other != "":
 		return Return{l, ReturnRefused, other}, nil
 	case beyond != "":
-		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it without it. No later resend brings it there: "+
-			"remove the dead letter with projector dlq discard, end the rebuild with projector rebuild --cancel, and begin again", change.Fills)}, nil
+		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it, without it unless it was sent again since. No later resend brings it there: "+
+			"remove the dead letter with %s; where projector rebuild says that the version lacks it, end the rebuild with projector rebuild --projection NAME --cancel, and begin again", change.Fills, l.discard())}, nil
 	case stored == len(writes) && stored > 0:
 		return Return{l, ReturnApplied, ""}, nil
 	}
-	return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has not come to it: remove the dead letter with projector dlq discard, "+
-		"and have it sent again with publisher resend --aggregate %s --group %s --why TEXT", change.Fills, l.Event.AggregateID, l.Event.Resend.Group)}, nil
+	return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has not come to it. While publisher resend status says that a resend is under way, wait for its end, and try again. "+
+		"Then remove the dead letter with %s, and have it sent again with publisher resend --aggregate %s --group %s --why TEXT",
+		change.Fills, l.discard(), shell.Word(l.Event.AggregateID), shell.Word(l.Event.Resend.Group))}, nil
 }
 
 // Rebuild is the way back to a read model that has every event, once nothing speaks against that.

@@ -83,6 +83,14 @@ func lostResentGuards() []guard.Guard {
 			Tests:   []string{"TestPutBack_SaysWhatComesFirstWhereAnEventWasOvertaken"},
 		},
 		{
+			Name:    "dead letters: an id that a shell would run is in quotes",
+			File:    delivery + "/putback.go",
+			Cut:     "shell.Word(l.Event.AggregateID)",
+			With:    "l.Event.AggregateID",
+			Package: delivery,
+			Tests:   []string{"TestPutBack_WhatWasResentTakesNoPlaceOfALiveEvent"},
+		},
+		{
 			Name:    "rebuild: a version that begins later is begun again",
 			File:    command + "/versions.go",
 			Cut:     "from, firstOf(begun), way))",
