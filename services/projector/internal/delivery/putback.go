@@ -94,7 +94,8 @@ const (
 	// holds up none of its aggregate.
 	ReturnDiscarded ReturnFate = "discarded"
 	// ReturnSettled: it was dead-lettered because projections could not apply its event, and
-	// none lacks the event any more. It stays where it is, and holds up none of its aggregate.
+	// none lacks the event any more; or it is a state of a document, and a later one is there. It
+	// stays where it is, and holds up none of its aggregate.
 	ReturnSettled ReturnFate = "settled"
 	// ReturnNobodys: it was resent for another group, or for a version that a rebuild has ended.
 	// It stays where it is, and holds up none of its aggregate.
@@ -189,6 +190,8 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 		return Return{}, err
 	case other != "":
 		return Return{l, ReturnRefused, other}, nil
+	case beyond != "" && !change.Version.Known: // of a state, whose sequence is its place in the stream
+		return Return{l, ReturnSettled, fmt.Sprintf("it was resent for %q, which is filled and has a later state of the document: nothing is missing. %s removes the dead letter", change.Fills, l.discard())}, nil
 	case beyond != "":
 		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it, without it unless it was sent again since. No later resend brings it there: "+
 			"remove the dead letter with %s; where projector rebuild says that the version lacks it, end the rebuild with projector rebuild --projection NAME --cancel, and begin again", change.Fills, l.discard())}, nil

@@ -130,3 +130,34 @@ func TestPutBack_WhatAVersionThatIsFilledHasGonePastIsPutBackForTheOthers(t *tes
 		}
 	})
 }
+
+// state is a message of a source that numbers no versions.
+func state(t *testing.T, n int64) session.Message {
+	t.Helper()
+	e := *readmodeltest.Event("a", n)
+	e.Version, e.Sequence = contract.Version{}, contract.Sequence(e.Position)
+	e.Type, e.ContentType, e.Data = "Happened", contract.ContentTypeJSON, []byte(`{"n":1}`)
+	m, err := contract.Encode(e, contract.EncodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session.Message{Message: m, SequenceNumber: n}
+}
+
+// A state of a document that is lost is not missed once a later one is there.
+func TestPutBack_AStateThatALaterOneHasFollowedIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := filled(t, true)
+		r := newReturning(t, f.store)
+		projections := parse(t, "projections:\n- {name: orders, version: 1, collection: orders, on: {Happened: {push: {seen: {value: data.n, last: 50}}}}}\n")
+		projections = append(projections, projections[0].(projection.Renumbered).Renumbered(2))
+		r.Decider, r.Gaps.Filling = projections, fillsSecond{}
+		states := resent(t, "/orders_v2", []session.Message{state(t, 1), state(t, 2)})
+		f.applied(t, states[1])
+		fates, why, _ := r.run(t, states[0])
+		if !slices.Equal(fates, []delivery.ReturnFate{delivery.ReturnSettled}) || !strings.Contains(why, "projector dlq discard 1") || strings.Contains(why, "--cancel") {
+			t.Errorf("got %v (%s), want it settled, and how it is removed", fates, why)
+		}
+	})
+}
