@@ -124,6 +124,9 @@ type Lack struct {
 	// Accepted is where the aggregate began when an operator let that be, or up to where
 	// holes were accepted.
 	Accepted contract.Sequence `bson:"accepted,omitempty" json:"-"`
+	// AcceptedFrom is what Missing was when holes were accepted: what is known to be missing
+	// before that was not. It is absent where all that was before the beginning was.
+	AcceptedFrom contract.Sequence `bson:"acceptedFrom,omitempty" json:"-"`
 }
 
 // lackKey is in a range of its own.
@@ -236,7 +239,7 @@ func (s *Store) still(ctx context.Context, page []Lack, each func(Lack) error) e
 	}
 	for _, l := range page {
 		l.Projection, l.Aggregate, l.First = l.Key.Account, l.Key.Aggregate, firsts[l.at()]
-		if !l.Within && l.First <= l.Missing || l.Latest <= l.Deleted || l.Accepted != "" && l.upTo() <= l.Accepted {
+		if !l.Within && l.First <= l.Missing || l.Latest <= l.Deleted || l.accepted() {
 			continue
 		}
 		if err := each(l); err != nil {
@@ -252,6 +255,11 @@ func (l *Lack) upTo() contract.Sequence {
 		return max(l.First, l.Latest)
 	}
 	return l.First
+}
+
+// accepted tells whether an operator has let be all that the aggregate is known to lack.
+func (l *Lack) accepted() bool {
+	return l.Accepted != "" && l.upTo() <= l.Accepted && l.Missing >= l.AcceptedFrom
 }
 
 // positionAt is where a position is: in a document of a collection, or in the ledger.
@@ -314,7 +322,11 @@ func (s *Store) firsts(ctx context.Context, collection string, keys bson.A, firs
 
 // AcceptLack lets an aggregate begin where it does, and have the holes that it has.
 func (s *Store) AcceptLack(ctx context.Context, l *Lack) error {
-	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.Key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "accepted", Value: l.upTo()}}}})
+	accepted := bson.D{{Key: "accepted", Value: l.upTo()}}
+	if l.Within {
+		accepted = append(accepted, bson.E{Key: "acceptedFrom", Value: l.Missing})
+	}
+	_, err := s.own(projection.Positions).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.Key}}, bson.D{{Key: "$set", Value: accepted}})
 	if err != nil {
 		return fmt.Errorf("note in %q that aggregate %q may begin at %s: %w", projection.Positions, l.Aggregate, l.First, err)
 	}

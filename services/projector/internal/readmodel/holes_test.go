@@ -3,6 +3,7 @@ package readmodel_test
 import (
 	"testing"
 
+	"changerelay/pkg/contract"
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
 	"changerelay/services/projector/internal/readmodel/readmodeltest"
@@ -40,5 +41,50 @@ func TestHoles_ALaterOneThanWasAcceptedIsMissed(t *testing.T) {
 	}
 	if lacks := over(7, 6); len(lacks) != 1 || lacks[0].Latest != readmodeltest.Event("a", 6).Sequence {
 		t.Errorf("the next: got %+v, want it listed", lacks)
+	}
+}
+
+// Who accepts a hole has not seen what is known to be missing before it only later.
+func TestHoles_WhatIsMissingBeforeWhatWasAcceptedIsMissed(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, nil)
+	lacks := func() (found []readmodel.Lack) {
+		t.Helper()
+		if err := s.Lacks(t.Context(), "p", func(l readmodel.Lack) error { found = append(found, l); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	write := func(w projection.Write) {
+		t.Helper()
+		if _, err := s.Write(t.Context(), []projection.Write{w}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept := func() {
+		t.Helper()
+		for _, l := range lacks() {
+			if err := s.AcceptLack(t.Context(), &l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := lacks(); len(got) != 0 {
+			t.Errorf("accepted: got %+v, want nothing", got)
+		}
+	}
+	write(nth(3))
+	over := nth(6)
+	over.Lacks = readmodeltest.Event("a", 5).Sequence
+	write(over)
+	accept()
+	for _, n := range []int64{2, 1} {
+		before := nth(n)
+		before.Event = new(*before.Event)
+		before.Event.Resend = contract.Resend{ID: "again"}
+		write(before)
+		if got := lacks(); len(got) != 1 || got[0].Missing != before.Event.Sequence {
+			t.Errorf("a resent event from before the first: got %+v, want %s to be missing", got, before.Event.Sequence)
+		}
+		accept()
 	}
 }

@@ -59,6 +59,14 @@ func lostResentGuards() []guard.Guard {
 			Tests:   []string{"TestStore_StoreConforms"},
 		},
 		{
+			Name:    "incomplete: what is missing before what was accepted is said",
+			File:    readmodel + "/begins.go",
+			Cut:     " && l.Missing >= l.AcceptedFrom",
+			With:    "",
+			Package: readmodel,
+			Tests:   []string{"TestHoles_WhatIsMissingBeforeWhatWasAcceptedIsMissed"},
+		},
+		{
 			Name:    "rebuild: a dead letter that was resent for somebody else is put back nowhere",
 			File:    delivery + "/putback.go",
 			Cut:     "!Meant(l.Event.Resend, p.Group,",
