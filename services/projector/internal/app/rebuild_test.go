@@ -509,8 +509,14 @@ func TestRebuild_GivenUpLeavesNothing(t *testing.T) {
 	send(t, r.topic, again(2, happens("a", 1, 2))...)
 	r.awaitSees(t, "orders_v2", "a", "2 3 [1 2]")
 	r.says(t, 2, "done")
-	if lines, err := runCommand(t, "rebuild", "--projection", "orders", "--cancel"); err != nil || lines[len(lines)-1]["step"] != "done" {
+	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--cancel")
+	if err != nil || len(lines) < 2 || lines[len(lines)-1]["step"] != "done" {
 		t.Fatalf("cancel: got %v and %v", lines, err)
+	}
+	// Nobody has asked the publisher, so the resend may go on for nothing.
+	said := lines[len(lines)-2]
+	if !strings.Contains(fmt.Sprint(said["goes_on"]), "the resend for /orders_v2") || said["command"] != "publisher resend cancel --why 'the rebuild of projection orders is cancelled'" {
+		t.Errorf("cancel, without the publisher's command line: got %v, want it to say what goes on, and what ends that", said)
 	}
 	if o := ends(t, done); o.err == nil {
 		t.Errorf("the rebuild came to its end: %v", o.lines)
@@ -521,7 +527,7 @@ func TestRebuild_GivenUpLeavesNothing(t *testing.T) {
 	r.awaitSees(t, "orders", "bad", "1 2 [2]")
 	r.nothingHalted(t)
 	// The next one has another number.
-	lines, err := runCommand(t, "rebuild", "--projection", "orders", "--dry-run")
+	lines, err = runCommand(t, "rebuild", "--projection", "orders", "--dry-run")
 	if err != nil || len(lines) != 1 || lines[0]["to"] != 3.0 {
 		t.Errorf("the next one: got %v and %v, want version 3", lines, err)
 	}

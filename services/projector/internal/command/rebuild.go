@@ -59,6 +59,8 @@ type rebuildStep struct {
 	Resend *contract.ResendStatus `json:"resend,omitempty"`
 	// Command is what is to be run in the publisher's environment.
 	Command string `json:"command,omitempty"`
+	// GoesOn says what goes on although the rebuild has ended.
+	GoesOn string `json:"goes_on,omitempty"`
 	// Refused says what speaks against the step.
 	Refused []string `json:"refused,omitempty"`
 	// Until is when the old documents are dropped.

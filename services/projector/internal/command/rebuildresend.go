@@ -37,13 +37,24 @@ func (r *rebuilding) ask() []string {
 	return []string{"resend", "--all", "--group", r.address(), "--rate", strconv.Itoa(r.o.rate), "--why", r.record.Purpose(), "--json"}
 }
 
-// asked is the command to be run in the publisher's environment.
-func (r *rebuilding) asked() string {
-	words := r.ask()
-	for i := range words {
-		words[i] = shell.Word(words[i])
+// asked is the command that asks for the resend, to be run in the publisher's environment.
+func (r *rebuilding) asked() string { return publisherLine(r.ask()) }
+
+// cancel are the arguments that end the resend with the rebuild.
+func (r *rebuilding) cancel() []string {
+	return []string{"resend", "cancel", "--why", "the rebuild of projection " + r.o.name + " is cancelled"}
+}
+
+// cancelled is the command that ends the resend, to be run in the publisher's environment.
+func (r *rebuilding) cancelled() string { return publisherLine(r.cancel()) }
+
+// publisherLine is a command of the publisher's as a shell reads it.
+func publisherLine(args []string) string {
+	words := []string{"publisher"}
+	for _, arg := range args {
+		words = append(words, shell.Word(arg))
 	}
-	return "publisher " + strings.Join(words, " ")
+	return strings.Join(words, " ")
 }
 
 // resend waits until the publisher has resent everything for the next version, and asks
@@ -193,7 +204,7 @@ func (r *rebuilding) cancelResend(ctx context.Context) error {
 	if status := lastWhole(r.meant(all).own); err != nil || status == nil || status.Ended() {
 		return err
 	}
-	_, err = r.publisher(ctx, "resend", "cancel", "--why", "the rebuild of projection "+r.o.name+" is cancelled")
+	_, err = r.publisher(ctx, r.cancel()...)
 	return err
 }
 

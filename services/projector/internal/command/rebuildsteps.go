@@ -231,8 +231,16 @@ func (r *rebuilding) abandon(ctx context.Context) error {
 	if err := r.cancelResend(ctx); err != nil {
 		return err
 	}
+	resent := r.record.State == rebuild.Following // before that was so, everything had been resent
+	address := r.address()
 	if err := r.righted(ctx, r.revise(ctx, r.record.Abandon())); err != nil {
 		return err
+	}
+	if r.o.publisher == "" && !resent {
+		if err := r.say(&rebuildStep{Step: "cancel", Command: r.cancelled(), GoesOn: fmt.Sprintf("the resend for %s, if publisher resend status shows that it has not ended: "+
+			"nothing takes what it sends, and no other resend begins before its end; the command, in the publisher's environment, ends it", address)}); err != nil {
+			return err
+		}
 	}
 	return r.done(ctx)
 }

@@ -146,8 +146,8 @@ func emptiedGuards() []guard.Guard {
 		{
 			Name:    "put back: what is passed by is dealt with",
 			File:    delivery + "/putback.go",
-			Cut:     "case !w.Changes():\n\t\t\tstored++",
-			With:    "case !w.Changes():",
+			Cut:     "case !w.Changes(), f != nil && f.Has(w.Projection):\n\t\t\tstored++",
+			With:    "case !w.Changes(), f != nil && f.Has(w.Projection):",
 			Package: delivery,
 			Tests:   []string{"TestPutBack_WhatIsAppliedOrPassedByIsAppliedAlready"},
 		},

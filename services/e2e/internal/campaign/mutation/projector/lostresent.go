@@ -59,6 +59,14 @@ func lostResentGuards() []guard.Guard {
 			Tests:   []string{"TestStore_StoreConforms"},
 		},
 		{
+			Name:    "rebuild: a cancel that asks no publisher says that the resend goes on",
+			File:    command + "/rebuildsteps.go",
+			Cut:     `if r.o.publisher == "" && !resent {`,
+			With:    `if r.o.publisher == "" && resent {`,
+			Package: app,
+			Tests:   []string{"TestRebuild_GivenUpLeavesNothing"},
+		},
+		{
 			Name:    "incomplete: what is missing before what was accepted is said",
 			File:    readmodel + "/begins.go",
 			Cut:     " && l.Missing >= l.AcceptedFrom",

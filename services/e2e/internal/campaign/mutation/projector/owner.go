@@ -240,8 +240,8 @@ func ownerGuards() []guard.Guard {
 		{
 			Name:    "switch: what is no event is missing nowhere",
 			File:    command + "/holes.go",
-			Cut:     "if d.Reason == delivery.ReasonForeign {",
-			With:    `if d.Reason == delivery.ReasonForeign+"-" {`,
+			Cut:     "if d.Reason == delivery.ReasonForeign ||",
+			With:    `if d.Reason == delivery.ReasonForeign+"-" ||`,
 			Package: app,
 			Tests:   []string{"TestSwitch_IsNotRefusedForForeignDeadLetters"},
 		},
