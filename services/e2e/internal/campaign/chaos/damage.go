@@ -191,7 +191,8 @@ func verifyAndMend(ctx context.Context, c *campaign, rng *rand.Rand) (string, fu
 		return "verify: " + outcomeOf(output, err), nil, nil
 	}
 	for d, how := range v.differ {
-		// Of what is on its way for longer than that, a first event has left no document.
+		// Of what is on its way for longer than that, a first event has left no document. It
+		// must come by itself.
 		if waits := how == "behind" || how == "lost"; !c.repairs.named(d) && !waits {
 			c.wrong("verify names %s of %s, which nobody has damaged, as %s", d.id, d.view, how)
 		}
@@ -205,7 +206,7 @@ func verifyAndMend(ctx context.Context, c *campaign, rng *rand.Rand) (string, fu
 	if rng.IntN(2) == 0 {
 		what += c.killBeside(ctx, killedProjector, projectorAt(rng.IntN(c.cfg.Projectors)))
 	}
-	return what + c.mend(ctx, n, v), nil, nil
+	return what + c.mend(ctx, n, v, c.repairs.isTouched), nil, nil
 }
 
 // named notes that a comparison names a document, and says whether somebody has damaged it.
@@ -215,6 +216,21 @@ func (r *repairs) named(d document) bool {
 	r.compared++
 	return r.touched[d]
 }
+
+// isTouched says whether somebody has damaged a document.
+func (r *repairs) isTouched(d document) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.touched[d]
+}
+
+// anyTouched says whether somebody has damaged a document of an aggregate, in any view.
+func (r *repairs) anyTouched(aggregate string) bool {
+	return slices.ContainsFunc(single, func(view string) bool { return r.isTouched(document{view, aggregate}) })
+}
+
+// anyDocument is any of them.
+func anyDocument(document) bool { return true }
 
 // comparedBeside is how many aggregates are compared beside those that are damaged.
 const comparedBeside = 20
@@ -228,12 +244,13 @@ func (r *repairs) stillDamaged(view string, ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// mend runs the commands that a comparison offers, to the letter, and those that remove
-// twins, and says what came of them. What fails now is mended at the end.
-func (c *campaign) mend(ctx context.Context, n *cluster.Node, v verified) string {
+// mend runs the commands that a comparison offers, to the letter, but for the documents that
+// are not meant, and those that remove twins, and says what came of them. What fails now is
+// mended at the end.
+func (c *campaign) mend(ctx context.Context, n *cluster.Node, v verified, meant func(document) bool) string {
 	mended, failed := 0, 0
 	for _, command := range v.commands {
-		words, aggregates := wordsOf(command)
+		words, aggregates := wordsOf(command, meant)
 		if len(aggregates) == 0 {
 			continue // a whole projection is built anew at the end
 		}
@@ -263,8 +280,28 @@ func (r *repairs) isMended(words, aggregates []string) {
 }
 
 // wordsOf are the words of a command as a shell reads them, without the program, and the
-// aggregates that it names.
-func wordsOf(command string) (words, aggregates []string) {
+// aggregates that it names; without those of which documents are not meant.
+func wordsOf(command string, meant func(document) bool) (words, aggregates []string) {
+	all := split(command)
+	all = all[min(len(all), 1):]
+	view := ""
+	if i := slices.Index(all, "--projection") + 1; i > 0 && i < len(all) {
+		view = all[i]
+	}
+	for i := 0; i < len(all); i++ {
+		if all[i] != "--aggregate" || i+1 == len(all) {
+			words = append(words, all[i])
+			continue
+		}
+		if i++; meant(document{view, all[i]}) {
+			words, aggregates = append(words, "--aggregate", all[i]), append(aggregates, all[i])
+		}
+	}
+	return words, aggregates
+}
+
+// split are the words of a command as a shell reads them.
+func split(command string) (words []string) {
 	var word strings.Builder
 	quoted, open := false, false
 	for _, r := range command + " " {
@@ -282,10 +319,5 @@ func wordsOf(command string) (words, aggregates []string) {
 			open = true
 		}
 	}
-	for i := range words[:max(len(words)-1, 0)] {
-		if words[i] == "--aggregate" {
-			aggregates = append(aggregates, words[i+1])
-		}
-	}
-	return words[min(len(words), 1):], aggregates
+	return words
 }

@@ -126,8 +126,8 @@ func (c *campaign) resendAtEnd(ctx context.Context) error {
 	}
 }
 
-// dealWithHalts redrives what is halted. An aggregate that was damaged, and to which events came
-// that were sent long ago, may be.
+// dealWithHalts redrives what is halted. An aggregate of which something was damaged, and to
+// which events came that were sent long ago, may be, and no other one.
 func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
 	var all []struct {
 		ID     string `bson:"_id"`
@@ -141,6 +141,9 @@ func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
 		return false, fmt.Errorf("look for halts: %w", err)
 	}
 	for _, h := range all {
+		if !c.repairs.anyTouched(h.ID) {
+			c.wrong("%s is halted, and nobody has damaged a document of it: %s", h.ID, h.Reason)
+		}
 		output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, "parked", "redrive", h.ID)
 		c.remedied("remedy, a redrive", "what is halted of "+h.ID+" is redriven: "+h.Reason, outcomeOf(output, err))
 	}
@@ -151,31 +154,50 @@ func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
 // names must be what the witness finds, exactly. What it offers is done.
 func (c *campaign) mendDamage(ctx context.Context) (some bool, err error) {
 	n := c.cluster.Projectors[0]
-	want := map[string][]string{}
-	for _, view := range single {
-		if want[view], err = c.witness.Differing(ctx, view); err != nil {
-			return false, err
-		}
+	want, err := c.differing(ctx)
+	if err != nil {
+		return false, err
 	}
 	v, output, failed := c.verify(ctx, n, "1s")
 	if !v.ended {
 		c.say("verify: %s", outcomeOf(output, failed))
 		return true, nil // a rebuild that was killed may be under way
 	}
-	for view, differ := range want {
-		if got := v.ids(view); !slices.Equal(got, differ) {
-			c.wrong("verify names %q of %s, and %q differ", got, view, differ)
+	for _, view := range single {
+		if got := v.ids(view); !slices.Equal(got, want[view]) {
+			c.wrong("verify names %q of %s, and %q differ", got, view, want[view])
 		}
-		some = some || len(differ) > 0
+		some = some || len(want[view]) > 0
 	}
 	c.repairs.mu.Lock()
 	c.repairs.compared += len(v.differ)
 	c.repairs.mu.Unlock()
 	if len(v.differ) > 0 {
-		c.remedied("remedy, of damage", fmt.Sprintf("%d documents differ, and are mended", len(v.differ)), strings.TrimPrefix(c.mend(ctx, n, v), "; "))
+		c.remedied("remedy, of damage", fmt.Sprintf("%d documents differ, and are mended", len(v.differ)), strings.TrimPrefix(c.mend(ctx, n, v, anyDocument), "; "))
 	}
 	return some || len(v.differ) > 0, nil
 }
+
+// differing are the documents of each view that are not what the source makes of them. Only
+// what somebody has damaged may be among them: whatever else differs would be mended with it.
+func (c *campaign) differing(ctx context.Context) (map[string][]string, error) {
+	differ := make(map[string][]string)
+	for _, view := range c.views() {
+		ids, err := c.witness.Differing(ctx, view)
+		if err != nil {
+			return nil, err
+		}
+		differ[view] = ids
+		undamaged := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.repairs.isTouched(document{view, id}) })
+		if len(undamaged) > 0 {
+			c.wrong("%d documents of %s differ, and nobody has damaged them: %q", len(undamaged), view, undamaged[:min(len(undamaged), mostNamed)])
+		}
+	}
+	return differ, nil
+}
+
+// mostNamed bounds how many documents one complaint names.
+const mostNamed = 10
 
 // endRebuild brings the rebuild to its end, or does one where none came to its end before.
 func (c *campaign) endRebuild(ctx context.Context) (some bool, err error) {

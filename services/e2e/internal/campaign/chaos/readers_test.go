@@ -174,8 +174,12 @@ func TestReader_FollowsWhatIsBuiltAnew(t *testing.T) {
 
 func TestWordsOf_AreThoseOfAShell(t *testing.T) {
 	t.Parallel()
-	words, aggregates := wordsOf(`projector rebuild --projection mended --aggregate a --aggregate 'b c' --why 'it differs' --publisher /p`)
+	words, aggregates := wordsOf(`projector rebuild --projection mended --aggregate a --aggregate 'b c' --why 'it differs' --publisher /p`, anyDocument)
 	if len(words) != 11 || words[0] != "rebuild" || words[8] != "it differs" || len(aggregates) != 2 || aggregates[1] != "b c" {
 		t.Errorf("got %q and %q", words, aggregates)
+	}
+	words, aggregates = wordsOf("projector rebuild --projection mended --aggregate a --aggregate b", func(d document) bool { return d == document{"mended", "b"} })
+	if want := []string{"rebuild", "--projection", "mended", "--aggregate", "b"}; !slices.Equal(words, want) || len(aggregates) != 1 {
+		t.Errorf("with one that is not meant: got %q and %q, want %q", words, aggregates, want)
 	}
 }

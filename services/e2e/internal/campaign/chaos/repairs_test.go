@@ -21,21 +21,34 @@ import (
 // repairing is a campaign whose publisher answers every command by a shell script.
 func repairing(t *testing.T, publisher string) *campaign {
 	t.Helper()
+	return repairingWith(t, publisher, "exit 1", witness.Orders)
+}
+
+// repairingWith is repairing with a projector that does so as well, and a read model.
+func repairingWith(t *testing.T, publisher, projector string, projection witness.Projection) *campaign {
+	t.Helper()
 	servers, names := clustertest.Sandbox(t), cluster.DefaultNames()
-	w, err := witness.Open(t.Context(), servers, names, witness.Orders)
+	w, err := witness.Open(t.Context(), servers, names, projection)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close(context.Background()) })
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "publisher")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+publisher+"\n"), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
+	script := func(name, text string) string {
+		binary := filepath.Join(dir, name)
+		if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		return binary
 	}
 	c := &campaign{
-		out: io.Discard, witness: w, done: make(map[string]int), repairs: &repairs{cancels: make(map[string]bool)},
+		cfg: Config{Repairs: "yes", Plain: true}, out: io.Discard, witness: w, done: make(map[string]int),
+		repairs: &repairs{
+			cancels: make(map[string]bool), damaged: make(map[document]string), touched: make(map[document]bool), begun: make(map[string]bool), rebuilt: make(map[string]int),
+		},
 		cluster: cluster.New(cluster.Config{
-			Binaries: cluster.Binaries{Publisher: binary}, Dir: dir, Backend: &servers, Names: names, Publishers: 1,
+			Binaries: cluster.Binaries{Publisher: script("publisher", publisher), Projector: script("projector", projector)}, Dir: dir, Backend: &servers, Names: names,
+			Publishers: 1, Projectors: 1,
 		}),
 	}
 	if err := c.cluster.LayOut(); err != nil {
