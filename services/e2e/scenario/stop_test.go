@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"testing"
+	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 )
@@ -25,10 +26,10 @@ func TestStop_OrderlyStopsLeaveNothingOnTheServers(t *testing.T) {
 	r.awaitSends(t, last, 200)
 	stop()
 	r.judge(t)
-	for _, err := range cluster.Stop(within(t), append(r.Publishers, r.Projectors...)...) {
+	for _, err := range r.witness.StopAtWork(within(t), r.writer, append(r.Publishers, r.Projectors...)...) {
 		t.Error(err)
 	}
-	left, err := r.witness.AtStop(within(t), false)
+	left, err := r.witness.AtStop(within(t), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type campaign struct {
 	remedies []report.Fault // guarded by mu
 	// sufferings are the faults that are over.
 	sufferings []suffering    // guarded by mu
+	killed     time.Time      // guarded by mu: when a service was last killed that did not stop; zero where none was
 	vanished   []string       // guarded by mu: processes that ended, and not by a fault
 	done       map[string]int // guarded by mu: how often each kind of fault, or remedy, was done
 	mistakes   []string       // guarded by mu: operators' mistakes that were not refused

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 )
@@ -40,6 +41,9 @@ func (c *campaign) halt(ctx context.Context, n *cluster.Node) error {
 	defer cancel()
 	if err := ended(waiting); err != nil {
 		n.Kill()
+		c.mu.Lock()
+		c.killed = time.Now()
+		c.mu.Unlock()
 	}
 	return ctx.Err()
 }

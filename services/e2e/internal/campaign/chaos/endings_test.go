@@ -3,7 +3,9 @@ package chaos
 import (
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster/clustertest"
 )
@@ -61,6 +63,41 @@ func TestEndings_OnlyARefusalOfSettingsIsNoFault(t *testing.T) {
 		}
 		if err := c.redeploy(t.Context()); err != nil || len(c.vanished) != want {
 			t.Errorf("status %d: got %q, %v; want %d", status, c.vanished, err, want)
+		}
+	}
+}
+
+// What was opened after the last kill, or cut, nobody may leave behind.
+func TestLastBlow_IsTheEndOfWhatMayLeaveCursorsBehind(t *testing.T) {
+	t.Parallel()
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
+	const command = "operator: checkpoint reset"
+	for name, test := range map[string]struct {
+		operators string
+		kinds     []string // of which each ends a second later
+		killed    time.Time
+		want      time.Time
+	}{
+		"nothing":                        {"", nil, time.Time{}, time.Time{}},
+		"faults":                         {"", []string{killedLeader, "cut connection"}, time.Time{}, at(1)},
+		"operators who kill nobody":      {"all", []string{command}, time.Time{}, time.Time{}},
+		"operators who kill a publisher": {"all", []string{anotherState, command}, time.Time{}, at(0)},
+		"a service that does not stop":   {"all", []string{anotherState, command}, at(5), at(5)},
+	} {
+		c := &campaign{cfg: Config{Operators: test.operators}, killed: test.killed}
+		for i, kind := range test.kinds {
+			c.sufferings = append(c.sufferings, suffering{kind: kind, to: at(i)})
+		}
+		if !test.want.IsZero() {
+			test.want = test.want.Add(2 * serversWrong)
+		}
+		if got := c.lastBlow(); !got.Equal(test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+	for _, kind := range killing {
+		if !slices.ContainsFunc(operators(), func(f fault) bool { return f.name == kind }) {
+			t.Errorf("%q is no mistake", kind)
 		}
 	}
 }

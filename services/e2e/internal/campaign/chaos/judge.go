@@ -136,9 +136,29 @@ func (c *campaign) operatorsMean(kind string) string {
 	return ""
 }
 
+// lastBlow is when a fault last ended that may have left cursors behind, or a service had to
+// be killed; the servers' clock may have been wrong. Zero where that never was.
+func (c *campaign) lastBlow() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.killed
+	for _, s := range c.sufferings {
+		if c.cfg.Operators != "" && !slices.Contains(killing, s.kind) {
+			continue // nobody is killed, or cut off
+		}
+		if s.to.After(last) {
+			last = s.to
+		}
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(2 * serversWrong)
+}
+
 // stopped stops all services in good order, and looks at what they leave.
 func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
-	stop, cancel := context.WithTimeout(ctx, cluster.UnlockTime)
+	stop, cancel := context.WithTimeout(ctx, cluster.StopTime)
 	defer cancel()
 	var unwell validate.Findings
 	for _, n := range c.services() {
@@ -146,10 +166,11 @@ func (c *campaign) stopped(ctx context.Context) ([]witness.Violation, error) {
 			unwell.Add("%s had ended by itself: see %s", n.Name, n.LogPath())
 		}
 	}
-	for _, err := range cluster.Stop(stop, c.services()...) {
+	c.witness.AwaitUnlocked(stop)
+	for _, err := range c.witness.StopAtWork(stop, c.cfg.mode().Writer(c.witness.Client, c.cluster.Names()), c.services()...) {
 		unwell.Add("%v", err)
 	}
-	left, err := c.witness.AtStop(stop, true)
+	left, err := c.witness.AtStop(stop, c.lastBlow())
 	return append(left, witness.Violation{Name: "services that did not stop in good order", Findings: unwell}), err
 }
 

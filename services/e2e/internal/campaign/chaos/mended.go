@@ -11,7 +11,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
+)
+
+// What no damage explains, where operators repair read models.
+const (
+	Undamaged     = "documents that differed before they were repaired, and that nobody had damaged"
+	NeedlessHalts = "halted aggregates of which nobody had damaged a document"
 )
 
 // mendRounds bounds how often what is still wrong is dealt with at the end.
@@ -142,7 +149,7 @@ func (c *campaign) dealWithHalts(ctx context.Context) (some bool, err error) {
 	}
 	for _, h := range all {
 		if !c.repairs.anyTouched(h.ID) {
-			c.wrong("%s is halted, and nobody has damaged a document of it: %s", h.ID, h.Reason)
+			c.unexplained(&c.repairs.needless, "%s is halted, and nobody has damaged a document of it: %s", h.ID, h.Reason)
 		}
 		output, err := c.cluster.Projectors[0].CommandIn(ctx, nil, "parked", "redrive", h.ID)
 		c.remedied("remedy, a redrive", "what is halted of "+h.ID+" is redriven: "+h.Reason, outcomeOf(output, err))
@@ -188,16 +195,23 @@ func (c *campaign) differing(ctx context.Context) (map[string][]string, error) {
 			return nil, err
 		}
 		differ[view] = ids
-		undamaged := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.repairs.isTouched(document{view, id}) })
-		if len(undamaged) > 0 {
-			c.wrong("%d documents of %s differ, and nobody has damaged them: %q", len(undamaged), view, undamaged[:min(len(undamaged), mostNamed)])
+		for _, id := range ids {
+			if !c.repairs.isTouched(document{view, id}) {
+				c.unexplained(&c.repairs.undamaged, "%s of %s differs, and nobody has damaged it", id, view)
+			}
 		}
 	}
 	return differ, nil
 }
 
-// mostNamed bounds how many documents one complaint names.
-const mostNamed = 10
+// unexplained notes what no damage explains.
+func (c *campaign) unexplained(among *validate.Findings, format string, args ...any) {
+	c.repairs.mu.Lock()
+	defer c.repairs.mu.Unlock()
+	if among.Add(format, args...); among.Count <= len(among.Samples) {
+		c.say("WRONG: "+format, args...)
+	}
+}
 
 // endRebuild brings the rebuild to its end, or does one where none came to its end before.
 func (c *campaign) endRebuild(ctx context.Context) (some bool, err error) {
@@ -256,6 +270,8 @@ func (c *campaign) judgeRepairs(ctx context.Context, r *report.Report) error {
 		seen = seen.And(unexplained(c.repairs.erased, versions))
 	}
 	r.Checks = append(r.Checks,
+		report.AtMost(Undamaged, float64(c.repairs.undamaged.Count), 0, report.Count, c.repairs.undamaged.Samples...),
+		report.AtMost(NeedlessHalts, float64(c.repairs.needless.Count), 0, report.Count, c.repairs.needless.Samples...),
 		report.AtMost("documents that readers saw neither old nor new", float64(seen.Count), 0, report.Count, seen.Samples...),
 		report.AtMost("commands that did not do what they promise", float64(c.broken.Count), 0, report.Count, c.broken.Samples...))
 	return nil

@@ -36,17 +36,26 @@ func operators() []fault {
 		{"operator: redrive in another group", 2, 0, 0, command(projector, []string{"READMODEL_GROUP=other"}, func() []string { return []string{"parked", "redrive", "steady-order-000001"} })},
 		{"operator: start in the future", 2, 1 * s, 4 * s, restartWith(func() []string { return []string{"START_AT=" + future()} })},
 		{"operator: a deployment of other partitions", 2, 1 * s, 4 * s, restartWith(func() []string { return []string{"PARTITIONS=2"} })},
-		{"operator: another state database", 1, 2 * s, 4 * s, twinDeployment},
+		{anotherState, 1, 2 * s, 4 * s, twinDeployment},
 		{"operator: parked message discarded", 3, 0, 0, withMessages(discardOne)},
 		{"operator: parked messages all discarded", 3, 0, 0, withMessages(discardAll)},
 		{"operator: parked messages deleted", 2, 0, 0, withMessages(deleteMessages)},
 		{"operator: halts deleted", 2, 0, 0, withMessages(deleteHalts)},
 		{"operator: parked change purged", 3, 0, 0, purgeChanges},
 		{"operator: projectors moved", 2, 2 * s, 5 * s, moveProjectors},
-		{"operator: a second group on the same subscription", 2, 0, 0, shareSubscription},
+		{sharedSubscription, 2, 0, 0, shareSubscription},
 		{groupBeside, 2, 2 * s, 5 * s, startBeside},
 	}
 }
+
+// anotherState is the mistake at the end of which a publisher is killed.
+const anotherState = "operator: another state database"
+
+// killing are the mistakes that kill a process of the relay.
+var killing = []string{anotherState, sharedSubscription}
+
+// sharedSubscription is the mistake with a projector that is killed if it does not end by itself.
+const sharedSubscription = "operator: a second group on the same subscription"
 
 // kinds are the kinds of faults of a campaign. Where the servers are given, they are
 // those that are done to the services' processes.
@@ -89,7 +98,7 @@ const advised = "remedy, as advised"
 var movesCheckpoints = []string{
 	"operator: checkpoint deleted", "operator: state database of before", "operator: checkpoint set back",
 	"operator: checkpoint reset", "operator: checkpoint set with other partitions", "operator: repartition",
-	"operator: a deployment of other partitions", "operator: another state database", readDatabase, advised,
+	"operator: a deployment of other partitions", anotherState, readDatabase, advised,
 }
 
 // chosen are the kinds of faults that a campaign is made of: all faults from
@@ -323,10 +332,10 @@ func (c *campaign) advice(ctx context.Context) (*cluster.Node, []string) {
 	return nil, nil
 }
 
-// Kinds are the names of all faults, and of all mistakes but those that are made alone.
+// Kinds are the names of all faults and mistakes, also of those that are made alone.
 func Kinds() []string {
 	var names []string
-	for _, f := range slices.Concat(faultKinds(), repairKinds(), operators()) {
+	for _, f := range slices.Concat(faultKinds(), repairKinds(), operators(), restores()) {
 		names = append(names, f.name)
 	}
 	return names

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 )
 
@@ -133,16 +134,18 @@ func TestUnexplained_OnlyEventsErase(t *testing.T) {
 	}
 }
 
-func TestJudgeRepairs_FailsWhereNothingWasLookedAt(t *testing.T) {
+func TestJudgeRepairs_FailsWhereNothingWasLookedAtOrWhatNoDamageExplains(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		repairs *repairs
 		want    bool
 	}{
-		"seen":               {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Placed: 1}}, true},
-		"nothing of it":      {&repairs{reads: 9, judged: 1, rebuilt: map[string]int{witness.Placed: 1}}, false},
-		"nothing sent again": {&repairs{reads: 9, readsAnew: 1, rebuilt: map[string]int{witness.Placed: 1}}, false},
-		"another one":        {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Mended: 1}}, false},
+		"seen":                {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Placed: 1}}, true},
+		"nothing of it":       {&repairs{reads: 9, judged: 1, rebuilt: map[string]int{witness.Placed: 1}}, false},
+		"nothing sent again":  {&repairs{reads: 9, readsAnew: 1, rebuilt: map[string]int{witness.Placed: 1}}, false},
+		"another one":         {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Mended: 1}}, false},
+		"what nobody damaged": {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Placed: 1}, undamaged: validate.Findings{Count: 1}}, false},
+		"a needless halt":     {&repairs{reads: 9, readsAnew: 1, judged: 1, rebuilt: map[string]int{witness.Placed: 1}, needless: validate.Findings{Count: 1}}, false},
 	} {
 		c := campaign{cfg: Config{Seed: 1, Plain: true, Repairs: "yes"}, repairs: test.repairs}
 		var r report.Report

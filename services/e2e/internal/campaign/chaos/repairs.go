@@ -42,6 +42,9 @@ type repairs struct {
 	judged int
 	// compared counts documents that comparisons have found, mended those that were built anew.
 	compared, mended int
+	// undamaged are the documents that differed at the end, and needless the halts, that no
+	// damage explains.
+	undamaged, needless validate.Findings
 	// seen is what readers have seen that is neither old nor new, erased what explains the
 	// rest. reads is how often they saw something, readsAnew how often while it was built anew.
 	seen             validate.Findings

@@ -16,7 +16,7 @@ import (
 func running(t *testing.T, status int) *campaign {
 	t.Helper()
 	c := &campaign{
-		out: io.Discard, rng: rand.New(rand.NewPCG(1, 1)), cluster: clustertest.StandIns(t, status), witness: &witness.Witness{},
+		cfg: Config{Plain: true}, out: io.Discard, rng: rand.New(rand.NewPCG(1, 1)), cluster: clustertest.StandIns(t, status), witness: &witness.Witness{},
 		proxies: map[string][]*proxy{},
 	}
 	t.Cleanup(c.closeProxies)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -60,23 +61,32 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	return nil
 }
 
+// lastKill is when a service was last killed; zero where none was.
+func (c *campaign) lastKill() time.Time {
+	if len(c.killed) == 0 {
+		return time.Time{}
+	}
+	return c.killed[len(c.killed)-1].To
+}
+
 // stopped stops all services in good order, and judges how they end, what they leave,
 // and which had ended before.
 func (c *campaign) stopped(ctx context.Context) ([]report.Check, error) {
-	ctx, cancel := context.WithTimeout(ctx, cluster.UnlockTime)
+	ctx, cancel := context.WithTimeout(ctx, cluster.StopTime)
 	defer cancel()
 	if err := c.revive(); err != nil {
 		return nil, err
 	}
 	var unwell validate.Findings
-	for _, err := range cluster.Stop(ctx, c.services()...) {
+	c.witness.AwaitUnlocked(ctx)
+	for _, err := range c.witness.StopAtWork(ctx, c.cfg.mode().Writer(c.witness.Client, c.cluster.Names()), c.services()...) {
 		unwell.Add("%v", err)
 	}
 	checks := []report.Check{
 		report.AtMost("processes that ended by themselves", float64(len(c.vanished)), 0, report.Count, c.vanished...),
 		report.AtMost("services that did not stop in good order", float64(unwell.Count), 0, report.Count, unwell.Samples...),
 	}
-	left, err := c.witness.AtStop(ctx, true)
+	left, err := c.witness.AtStop(ctx, c.lastKill())
 	for _, f := range left {
 		checks = append(checks, report.AtMost(f.Name, float64(f.Count), 0, report.Count, f.Samples...))
 	}

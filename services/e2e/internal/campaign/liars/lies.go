@@ -17,6 +17,8 @@ type Lie struct {
 	Documents *expect.Images
 	// Skips says that a projection goes on without what it cannot apply.
 	Skips bool
+	// Repairs says that operators repair read models, in a campaign with faults.
+	Repairs bool
 	// Finds is what the judge must find, among what else follows from it.
 	Finds []string
 }
@@ -35,18 +37,22 @@ var (
 	lookedUp = &expect.Images{Full: expect.LookedUp, Before: true}
 )
 
-// truths are the relay as it is.
-func truths() []Lie {
-	return []Lie{
+// truths are the relay as it is, in all that some lies are tried in.
+func truths(of []Lie) []Lie {
+	all := []Lie{
 		{Name: "the relay as it is"},
 		{Name: "the same in documents mode", Documents: shown},
 		{Name: "the same with documents that are looked up", Documents: lookedUp},
 		{Name: "the same with events that a projection goes on without", Skips: true},
 	}
+	if slices.ContainsFunc(of, func(l Lie) bool { return l.Repairs }) {
+		all = append(all, Lie{Name: "the same with operators who repair read models", Repairs: true})
+	}
+	return all
 }
 
 // Lies are all the lies.
-func Lies() []Lie { return slices.Concat(ofEvents(), ofRemains()) }
+func Lies() []Lie { return slices.Concat(ofEvents(), ofRemains(), ofRepairs()) }
 
 // ofEvents are those about which events there are, and what they say.
 func ofEvents() []Lie {

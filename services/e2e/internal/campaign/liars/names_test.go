@@ -43,8 +43,6 @@ var planted = map[string]string{
 	witness.NotResent:           "TestResent_WhatWasSelectedHasToCome",
 	witness.LedgerGaps:          "TestAtRest_FindsLinesOfTheLedger",
 	witness.OrderUnseen:         "TestJudge_TellsOfWhatTheOrderWasNotSeen",
-	witness.SessionsLocked:      "TestAtStop_FindsLockedSessionsAndOpenStreams",
-	witness.StreamsOpen:         "TestAtStop_FindsLockedSessionsAndOpenStreams",
 }
 
 // violations are what the witness calls what it finds, by the constants of its files.

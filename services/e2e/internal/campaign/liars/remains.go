@@ -44,5 +44,32 @@ func ofRemains() []Lie {
 			},
 			Finds: []string{witness.ParkedChanges, witness.LostBeforeTopic},
 		},
+		{
+			Name: "the projector ends at once when it is asked to stop",
+			Change: guard.Guard{
+				File: "services/projector/cmd/projector/main.go",
+				Cut:  "\tcontext.AfterFunc(ctx, restore)\n",
+				With: "\tcontext.AfterFunc(ctx, restore)\n\tcontext.AfterFunc(ctx, func() { os.Exit(0) })\n",
+			},
+			Finds: []string{witness.SessionsLocked},
+		},
+		{
+			Name: "the publisher leaves its change stream open",
+			Change: guard.Guard{
+				File: "services/publisher/internal/changestream/stream.go",
+				Cut:  "\tforgotten := s.stream.ID() == 0\n\t_ = s.stream.Close(ctx) // a cursor that is not closed times out on the server\n\tif forgotten {\n",
+				With: "\tif s.openTimeout < 0 {\n",
+			},
+			Finds: []string{witness.CursorsOpen},
+		},
+		{
+			Name: "the publisher says that it gives up its lease, and keeps it",
+			Change: guard.Guard{
+				File: "services/publisher/internal/mongostate/lease.go",
+				Cut:  "\tresult, err := l.records.UpdateOne(ctx, l.heldBy(holder), pipeline)\n",
+				With: "\tif holder.ID != \"\" {\n\t\treturn true, nil\n\t}\n\tresult, err := l.records.UpdateOne(ctx, l.heldBy(holder), pipeline)\n",
+			},
+			Finds: []string{witness.LeasesHeld},
+		},
 	}
 }

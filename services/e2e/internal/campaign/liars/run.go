@@ -29,7 +29,7 @@ func Run(ctx context.Context, root string, seed uint64, lies []Lie, out io.Write
 		return fmt.Errorf("try the liars: %w", err)
 	}
 	var errs []error
-	for i, lie := range append(truths(), lies...) {
+	for i, lie := range append(truths(lies), lies...) {
 		place := filepath.Join(dir, fmt.Sprint(i))
 		found, err := lie.try(ctx, root, place, as, seed)
 		if err == nil {
@@ -68,6 +68,9 @@ func (l Lie) try(ctx context.Context, root, dir string, as cluster.Binaries, see
 		if as, err = as.Over(ctx, root, filepath.Join(dir, "bin"), overlay, l.Change.File); err != nil {
 			return nil, err
 		}
+	}
+	if l.Repairs {
+		return tryRepaired(ctx, dir, as, seed)
 	}
 	return try(ctx, root, dir, as, seed, l.mode())
 }

@@ -84,11 +84,11 @@ func try(ctx context.Context, root, dir string, binaries cluster.Binaries, seed 
 		return nil, err
 	}
 	var unwell validate.Findings
-	for _, err := range cluster.Stop(ctx, slices.Concat(t.cluster.Publishers, t.cluster.Projectors)...) {
+	to := t.mode.Writer(t.witness.Client, t.cluster.Names())
+	for _, err := range t.witness.StopAtWork(ctx, to, slices.Concat(t.cluster.Publishers, t.cluster.Projectors)...) {
 		unwell.Add("%v", err)
 	}
-	// In documents mode one of the change streams on the source is the witness's.
-	kept, err := t.witness.AtStop(ctx, t.mode.Documents != nil)
+	kept, err := t.witness.AtStop(ctx, time.Time{})
 	found := slices.Concat(v.Violations, left, kept, []witness.Violation{{Name: "services that did not stop in good order", Findings: unwell}})
 	return slices.DeleteFunc(found, func(f witness.Violation) bool { return v.Check(f).Passed }), err
 }

@@ -32,6 +32,9 @@ const (
 	perKill = 60 * time.Second
 	// settle bounds recovery and drain of a leg.
 	settle = 4 * time.Minute
+	// A read database is put back a few times, of so many events a second at most: all that
+	// came since the first time is sent again.
+	restored, restoredEvery, restoredRate = 30 * time.Second, 6 * time.Second, 150
 )
 
 // legs are the campaigns of a run, in their order, again and again. The seed says with
@@ -54,6 +57,9 @@ func legs(cfg Config, n uint64) leg {
 	switch seed % shares {
 	case 2, 8:
 		return disturb("operators' mistakes", "all")
+	case 0:
+		faults.Duration, faults.Every, faults.Rate = min(lasts, restored), restoredEvery, min(cfg.Rate, restoredRate)
+		return disturb("a read database of before", "read database")
 	case 10:
 		return disturb("what is set aside, and groups", "parked,halts,moved,group")
 	case 4:

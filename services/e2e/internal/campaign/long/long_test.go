@@ -24,7 +24,7 @@ func TestLegs_EveryKindOfCampaignComesInEachRound(t *testing.T) {
 			t.Errorf("leg %d: got seed %d, want %d", n, l.seed, 7+n)
 		}
 	}
-	for _, name := range []string{"faults", "operators' mistakes", "what is set aside, and groups", "crash points", "upgrades"} {
+	for _, name := range []string{"faults", "operators' mistakes", "a read database of before", "what is set aside, and groups", "crash points", "upgrades"} {
 		if seen[name] == 0 {
 			t.Errorf("got %v, want %s among them", seen, name)
 		}
@@ -37,7 +37,7 @@ func TestLegs_TheSeedSaysWhichComesFirst(t *testing.T) {
 	for seed := range uint64(shares) {
 		first[legs(Config{Seed: seed, Duration: time.Hour, Rate: 1}, 0).name] = true
 	}
-	if len(first) != 5 {
+	if len(first) != 6 {
 		t.Errorf("got runs that begin with %v, want each kind of campaign", first)
 	}
 }
@@ -98,7 +98,7 @@ func TestSummary_SaysWhatFailedAndWhatWasNotDone(t *testing.T) {
 		{Name: "events written", Value: 2000},
 	}, Checks: []report.Check{report.AtMost("lost", 1, 0, report.Count)}}
 	text := summary(Config{Seed: 4}, time.Unix(0, 0), time.Hour, []done{{leg{name: "faults", seed: 4}, r}})
-	for _, want := range []string{"| faults | 3, of 1 kinds |", "| faults | 4 | defaults | 3 | 2,000 | lost |", "| election | 3 |", "Not done:\n\n- SIGKILL of the leader", "operator: repartition"} {
+	for _, want := range []string{"| faults | 3, of 1 kinds |", "| faults | 4 | defaults | 3 | 2,000 | lost |", "| election | 3 |", "Not done:\n\n- SIGKILL of the leader", "operator: repartition", "operator: read database of before"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want it to say %q", text, want)
 		}

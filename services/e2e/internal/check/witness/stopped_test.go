@@ -3,56 +3,170 @@ package witness
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"golang.org/x/sync/errgroup"
+
+	"changerelay/services/e2e/internal/harness/orders"
 )
 
-func TestAtStop_FindsLockedSessionsAndOpenStreams(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	found := func(killed bool) map[string]int {
-		t.Helper()
-		counts := map[string]int{}
-		violations, err := s.AtStop(t.Context(), killed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range violations {
-			counts[f.Name] = f.Count
-		}
-		return counts
-	}
-	if got := found(false); got[SessionsLocked] != 0 || got[StreamsOpen] != 0 || len(got) != 2 {
-		t.Errorf("with nothing left: found %v", got)
-	}
-	stream, err := s.Client.Database(s.names.SourceDatabase).Collection(s.names.SourceCollection).Watch(t.Context(), bson.A{})
+// atStop counts what is left after a stop.
+func (s *stage) atStop(t *testing.T, since time.Time) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	violations, err := s.AtStop(t.Context(), since)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Close(context.WithoutCancel(t.Context()))
-	if got := found(false); got[StreamsOpen] != 1 {
-		t.Errorf("with a change stream open: found %v", got)
+	for _, f := range violations {
+		counts[f.Name] = f.Count
 	}
-	if got := found(true); len(got) != 1 {
-		t.Errorf("after a kill: found %v, want nothing said of streams", got)
-	}
+	return counts
+}
+
+// holdOf takes a session of a subscription, and keeps it.
+func (s *stage) holdOf(t *testing.T, subscription string) {
+	t.Helper()
 	client, err := azservicebus.NewClientFromConnectionString(s.endpoints.ServiceBus, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close(context.WithoutCancel(t.Context()))
-	if _, err := client.AcceptSessionForSubscription(t.Context(), s.names.Topic, s.names.Subscription, "held", nil); err != nil {
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	if _, err := client.AcceptSessionForSubscription(t.Context(), s.names.Topic, subscription, "held", nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := lookOnce(t, s); got != 1 {
-		t.Errorf("with a session held: found %d locked", got)
+}
+
+// elsewhere is a client of another program.
+func (s *stage) elsewhere(t *testing.T) *mongo.Client {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(s.endpoints.MongoURI).SetAppName("a relay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return client
+}
+
+// A lock that nobody renews ends by itself, so that whoever looks for long enough finds none.
+func TestAtStop_FindsLockedSessionsBeforeTheirLocksEnd(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	if got := s.atStop(t, time.Time{}); got[SessionsLocked] != 0 || len(got) != 3 {
+		t.Errorf("with nothing left: found %v", got)
+	}
+	s.holdOf(t, s.names.Subscription)
+	if got := s.atStop(t, time.Time{}); got[SessionsLocked] != 1 {
+		t.Errorf("with a session held: found %v, want it", got)
 	}
 	of := s.names.Subscription
 	s.Witness.names.Subscription, s.subscriptions = s.names.Observer, nil
 	s.AwaitBeside(of)
-	if got := lookOnce(t, s); got != 1 {
-		t.Errorf("with a session of another subscription held: found %d locked", got)
+	if got, err := s.locked(t.Context()); err != nil || got != 1 {
+		t.Errorf("with a session of another subscription held: found %d, %v", got, err)
+	}
+}
+
+// A stream on several collections is one on their database, and a publisher's resends and
+// copies read the source with cursors that are no streams.
+func TestAtStop_FindsCursorsThatOthersLeaveOpen(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	insert(t, s.Client.Database(s.names.SourceDatabase).Collection(s.names.SourceCollection), bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 3}})
+	own, err := s.Client.Database(s.names.SourceDatabase).Watch(t.Context(), bson.A{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Close(context.Background()) })
+	if got := s.atStop(t, time.Time{}); got[CursorsOpen] != 0 {
+		t.Errorf("with a stream of the witness: found %v, want none", got)
+	}
+	count := func(since time.Time) int {
+		t.Helper()
+		found, err := s.openCursors(t.Context(), since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Count
+	}
+	client := s.elsewhere(t)
+	events := client.Database(s.names.SourceDatabase).Collection(s.names.SourceCollection)
+	open := func(what string, cursor interface{ Close(context.Context) error }, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := count(time.Time{}); got != 1 {
+			t.Errorf("%s: found %d, want it", what, got)
+		}
+		if got := count(time.Now()); got != 0 {
+			t.Errorf("%s, from before a kill: found %d, want none", what, got)
+		}
+		if err := cursor.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := events.Watch(t.Context(), bson.A{})
+	open("a stream on the collection", stream, err)
+	stream, err = events.Database().Watch(t.Context(), bson.A{})
+	open("a stream on its database", stream, err)
+	cursor, err := events.Find(t.Context(), bson.D{}, options.Find().SetBatchSize(1))
+	open("a cursor", cursor, err)
+	stream, err = client.Database(s.names.StateDatabase).Collection(leases).Watch(t.Context(), bson.A{})
+	open("a stream on leases", stream, err)
+	_, err = events.Find(t.Context(), bson.D{}, options.Find().SetBatchSize(1))
+	if got := s.atStop(t, time.Time{}); err != nil || got[CursorsOpen] != 1 {
+		t.Errorf("after a stop: found %v, %v, want the cursor that is left", got, err)
+	}
+}
+
+func TestAtStop_FindsLeasesThatAreStillHeld(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	insert(t, s.State().Collection(leases), bson.D{{Key: "_id", Value: "given back"}, {Key: "leaderId", Value: ""}}, bson.D{{Key: "_id", Value: "held"}, {Key: "leaderId", Value: "publisher-1"}})
+	if got := s.atStop(t, time.Time{}); got[LeasesHeld] != 1 {
+		t.Errorf("got %v, want the one that is held", got)
+	}
+}
+
+// sending is a source whose events are sent as soon as they are written.
+type sending struct{ *azservicebus.Sender }
+
+func (s sending) Insert(ctx context.Context, events []orders.Event) error {
+	for _, e := range events {
+		if err := s.SendMessage(ctx, &azservicebus.Message{SessionID: &e.Aggregate, PartitionKey: &e.Aggregate}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// At rest nobody holds anything that could be left behind.
+func TestStopAtWork_StopsOnceASessionIsHeld(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	client, err := azservicebus.NewClientFromConnectionString(s.endpoints.ServiceBus, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	var g errgroup.Group
+	g.Go(func() error {
+		_, err := client.AcceptNextSessionForSubscription(t.Context(), s.names.Topic, s.names.Subscription, nil)
+		return err
+	})
+	for _, err := range s.StopAtWork(t.Context(), sending{s.sender}) {
+		t.Error(err)
+	}
+	if locked, err := s.locked(t.Context()); err != nil || locked != 1 {
+		t.Errorf("after the stop: got %d sessions locked, %v, want the one that there is work for", locked, err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -63,17 +177,7 @@ func TestAtRest_ASubscriptionThatIsNotThereIsNotEmpty(t *testing.T) {
 	if n, err := s.queued(t.Context()); err == nil {
 		t.Errorf("queued: got %d, want an error", n)
 	}
-	if sessions, _, err := s.held(t.Context()); err == nil {
-		t.Errorf("locked: got %d, want an error", sessions.Count)
+	if locked, err := s.locked(t.Context()); err == nil {
+		t.Errorf("locked: got %d, want an error", locked)
 	}
-}
-
-// lookOnce looks without waiting for the locked sessions to be free.
-func lookOnce(t *testing.T, s *stage) int {
-	t.Helper()
-	sessions, _, err := s.held(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sessions.Count
 }

@@ -172,7 +172,7 @@ func OpenSettling(ctx context.Context, endpoints cluster.Endpoints, names cluste
 }
 
 func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names, projection Projection, mode observe.Mode) (*Witness, error) {
-	client, err := mongo.Connect(options.Client().ApplyURI(endpoints.MongoURI))
+	client, err := mongo.Connect(options.Client().ApplyURI(endpoints.MongoURI).SetAppName(application))
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}

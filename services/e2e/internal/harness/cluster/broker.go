@@ -26,6 +26,8 @@ type Entity struct {
 type Cursor struct {
 	Namespace    string `json:"namespace"`
 	ChangeStream bool   `json:"change_stream"`
+	Application  string `json:"application"` // of the client, as it calls itself
+	AgeSeconds   int64  `json:"age_seconds"`
 }
 
 // SandboxStatus is what the sandbox says of itself.

@@ -238,9 +238,8 @@ func (c *Cluster) Close() {
 	}
 }
 
-// UnlockTime bounds how long a session stays locked whose holder was killed: the longest
-// lock that the service has is shorter.
-const UnlockTime = 6 * time.Minute
+// StopTime bounds the stop of all services in good order, with the look at what they leave.
+const StopTime = 3 * time.Minute
 
 // Stop asks the nodes to stop, all at once, waits for them, and returns an error
 // for each that did not end in good order, with status 0.

@@ -23,6 +23,8 @@ type CursorReport struct {
 	// InUse tells that a command is reading it, or waiting for it.
 	InUse       bool  `json:"in_use"`
 	IdleSeconds int64 `json:"idle_seconds"`
+	// AgeSeconds is how long ago it was opened.
+	AgeSeconds int64 `json:"age_seconds"`
 }
 
 // report lists cursors, change streams first.
@@ -33,6 +35,7 @@ func (s *cursors) report(now time.Time) []CursorReport {
 	for _, c := range s.byID {
 		r := CursorReport{
 			Namespace: c.NS, ChangeStream: c.Streams, Application: c.appName, User: c.user.Name, InUse: c.busy,
+			AgeSeconds: int64(now.Sub(c.opened).Seconds()),
 		}
 		if !c.busy {
 			r.IdleSeconds = int64(now.Sub(c.lastUse).Seconds())

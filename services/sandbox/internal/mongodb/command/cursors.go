@@ -49,6 +49,8 @@ type Cursor struct {
 	Limited bool
 	// kept is a document that did not fit into the last batch.
 	kept bson.Raw
+	// opened is when it was made known.
+	opened time.Time
 
 	// Guarded by cursors.mu.
 	busy    bool
@@ -88,6 +90,7 @@ func (s *cursors) Add(c *Cursor) {
 		c.ID = rand.Int64()
 	}
 	c.lastUse = time.Now()
+	c.opened = c.lastUse
 	s.byID[c.ID] = c
 	if c.Lsid != "" {
 		s.sessions[c.Lsid] = c.lastUse

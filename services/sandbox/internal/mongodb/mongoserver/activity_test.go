@@ -3,7 +3,9 @@ package mongoserver_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -38,7 +40,7 @@ func TestActivity_TheReportShowsCursorsAndTransactions(t *testing.T) {
 		{Namespace: "test.things", ChangeStream: true, Application: "shop"}, {Namespace: "test.things", Application: "shop"},
 	}
 	for i := range report.OpenCursors {
-		report.OpenCursors[i].IdleSeconds = 0
+		report.OpenCursors[i].IdleSeconds, report.OpenCursors[i].AgeSeconds = 0, 0
 	}
 	if !slices.Equal(report.OpenCursors, want) {
 		t.Errorf("got cursors %+v, want %+v", report.OpenCursors, want)
@@ -49,6 +51,21 @@ func TestActivity_TheReportShowsCursorsAndTransactions(t *testing.T) {
 	must(t, session.AbortTransaction(t.Context()))
 	if txns := h.server.Report().Transactions; len(txns) != 0 {
 		t.Errorf("got transactions %+v after the abort, want none", txns)
+	}
+}
+
+// A cursor that is read again and again is never idle for long, and its age tells who left it.
+func TestActivity_TheReportSaysHowOldCursorsAre(t *testing.T) {
+	t.Parallel()
+	later := atomic.Int64{}
+	h := start(t, engine.Config{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
+	things := h.connect(t, options.Client()).Database("test").Collection("things")
+	stream, err := things.Watch(t.Context(), mongo.Pipeline{})
+	must(t, err)
+	defer stream.Close(t.Context())
+	later.Store(int64(time.Hour))
+	if cursors := h.server.Report().OpenCursors; len(cursors) != 1 || cursors[0].AgeSeconds < 3600 {
+		t.Errorf("got cursors %+v, want one that was opened an hour ago", cursors)
 	}
 }
 

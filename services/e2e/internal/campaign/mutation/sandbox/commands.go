@@ -126,5 +126,13 @@ func Commands() []guard.Guard {
 			Package: server,
 			Tests:   []string{"TestCollation_IsThatOfEveryStageOfAPipeline"},
 		},
+		{
+			Name:    "sandbox: a cursor that is read keeps its age",
+			File:    mongodb + "command/activity.go",
+			Cut:     "now.Sub(c.opened)",
+			With:    "time.Since(c.lastUse)",
+			Package: server,
+			Tests:   []string{"TestActivity_TheReportSaysHowOldCursorsAre"},
+		},
 	}
 }
