@@ -195,11 +195,7 @@ func (l *Lease) Watch(ctx context.Context, changed func()) error {
 	if err != nil {
 		return fmt.Errorf("watch lease %q: %w", l.name, err)
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = stream.Close(closing) // the server forgets the cursor by itself, too
-	}()
+	defer l.forget(ctx, stream, stream.ID())
 	changed()
 	for ctx.Err() == nil {
 		if l.poll(ctx, stream) {
@@ -213,6 +209,19 @@ func (l *Lease) Watch(ctx context.Context, changed func()) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// forget frees a watch's cursor, also when ctx has ended.
+func (l *Lease) forget(ctx context.Context, stream *mongo.ChangeStream, cursor int64) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	// A poll that its context cuts off has the driver forget the cursor: it tries to
+	// close it with the same context.
+	forgotten := stream.ID() == 0
+	_ = stream.Close(closing) // a cursor that is not closed times out on the server
+	if forgotten {
+		l.records.Database().RunCommand(closing, bson.D{{Key: "killCursors", Value: l.records.Name()}, {Key: "cursors", Value: bson.A{cursor}}})
+	}
 }
 
 func (l *Lease) poll(ctx context.Context, stream *mongo.ChangeStream) bool {

@@ -116,5 +116,13 @@ func leaseGuards() []guard.Guard {
 			Package: mongostate,
 			Tests:   []string{"TestMajority_EveryCommandOnTheStateAsksForAMajority"},
 		},
+		{
+			Name:    "lease: a watch that is cut off leaves no cursor",
+			File:    mongostate + "/lease.go",
+			Cut:     "forgotten := stream.ID() == 0",
+			With:    "forgotten := cursor == 0",
+			Package: mongostate,
+			Tests:   []string{"TestLease_AWatchThatEndsLeavesNoCursorOnTheServer"},
+		},
 	}
 }
