@@ -3,6 +3,7 @@ package liars
 import (
 	"os/exec"
 	"path"
+	"slices"
 	"testing"
 
 	"changerelay/services/e2e/internal/check/validate"
@@ -60,5 +61,14 @@ func TestLies_EachHasItsPlace(t *testing.T) {
 		if len(lie.Finds) == 0 {
 			t.Errorf("%s: nothing is to be found", lie.Name)
 		}
+	}
+}
+
+// A relay that lies is tried beside one that does not, in the same campaign.
+func TestTruths_AreOfAllThatLiesAreTriedIn(t *testing.T) {
+	t.Parallel()
+	repairs := func(l Lie) bool { return l.Repairs }
+	if !slices.ContainsFunc(truths(ofRepairs()), repairs) || slices.ContainsFunc(truths(ofEvents()), repairs) {
+		t.Error("want operators who repair read models with the lies about these, and with no others")
 	}
 }

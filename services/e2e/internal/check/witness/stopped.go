@@ -84,9 +84,9 @@ func (w *Witness) StopAtWork(ctx context.Context, to load.Inserter, nodes ...*cl
 }
 
 // AtStop looks at what is left once all services have stopped in good order. Whoever was
-// killed or cut off leaves cursors, too, until the server drops them: of these only those count
-// that were opened after the last time it happened, or all where since is zero and it never
-// did. Servers that are no sandbox do not tell.
+// killed or cut off leaves cursors and leases, too: only those count that were opened, or
+// renewed, after the last time it happened, or all where since is zero and it never did.
+// Servers that are no sandbox do not tell.
 func (w *Witness) AtStop(ctx context.Context, since time.Time) ([]Violation, error) {
 	if w.endpoints.SandboxStatusURL == "" {
 		return nil, nil
@@ -112,7 +112,7 @@ func (w *Witness) left(ctx context.Context, since time.Time) (sessions, cursors,
 		cursors, err = w.openCursors(ctx, since)
 	}
 	if err == nil {
-		leases, err = w.held(ctx)
+		leases, err = w.held(ctx, since)
 	}
 	return sessions, cursors, leases, err
 }
@@ -151,13 +151,16 @@ func (w *Witness) openCursors(ctx context.Context, since time.Time) (found valid
 	return found, nil
 }
 
-// held finds leases with a holder.
-func (w *Witness) held(ctx context.Context) (found validate.Findings, err error) {
+// held finds leases with a holder: all, or those that were renewed since then.
+func (w *Witness) held(ctx context.Context, since time.Time) (found validate.Findings, err error) {
 	var all []struct {
 		Name   string `bson:"_id"`
 		Holder string `bson:"leaderId"`
 	}
-	cursor, err := w.State().Collection(leases).Find(ctx, bson.D{{Key: "leaderId", Value: bson.D{{Key: "$nin", Value: bson.A{nil, ""}}}}})
+	cursor, err := w.State().Collection(leases).Find(ctx, bson.D{
+		{Key: "leaderId", Value: bson.D{{Key: "$nin", Value: bson.A{nil, ""}}}},
+		{Key: "heartbeatAt", Value: bson.D{{Key: "$gt", Value: since}}},
+	})
 	if err == nil {
 		err = cursor.All(ctx, &all)
 	}

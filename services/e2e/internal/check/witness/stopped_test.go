@@ -127,9 +127,16 @@ func TestAtStop_FindsCursorsThatOthersLeaveOpen(t *testing.T) {
 func TestAtStop_FindsLeasesThatAreStillHeld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	insert(t, s.State().Collection(leases), bson.D{{Key: "_id", Value: "given back"}, {Key: "leaderId", Value: ""}}, bson.D{{Key: "_id", Value: "held"}, {Key: "leaderId", Value: "publisher-1"}})
-	if got := s.atStop(t, time.Time{}); got[LeasesHeld] != 1 {
-		t.Errorf("got %v, want the one that is held", got)
+	killed := time.Now()
+	lease := func(id, leader string, renewed time.Time) bson.D {
+		return bson.D{{Key: "_id", Value: id}, {Key: "leaderId", Value: leader}, {Key: "heartbeatAt", Value: renewed}}
+	}
+	insert(t, s.State().Collection(leases), lease("given back", "", killed.Add(time.Minute)), lease("held", "publisher-1", killed.Add(time.Minute)), lease("of the dead", "publisher-2", killed.Add(-time.Minute)))
+	if got, err := s.held(t.Context(), killed); err != nil || got.Count != 1 {
+		t.Errorf("after a kill: got %v, %v, want the one that was renewed since", got, err)
+	}
+	if got := s.atStop(t, time.Time{}); got[LeasesHeld] != 2 {
+		t.Errorf("got %v, want both that have a holder", got)
 	}
 }
 

@@ -256,8 +256,16 @@ func Judging() []guard.Guard {
 		{
 			Name:    "witness: a lease that is still held is found",
 			File:    witness + "/stopped.go",
-			Cut:     "leases, err = w.held(ctx)",
-			With:    "_, err = w.held(ctx)",
+			Cut:     "leases, err = w.held(ctx, since)",
+			With:    "_, err = w.held(ctx, since)",
+			Package: witness,
+			Tests:   []string{"TestAtStop_FindsLeasesThatAreStillHeld"},
+		},
+		{
+			Name:    "witness: a lease of a service that was killed counts for nothing",
+			File:    witness + "/stopped.go",
+			Cut:     "{Key: \"$gt\", Value: since}",
+			With:    "{Key: \"$gt\", Value: since.Add(-24 * time.Hour)}",
 			Package: witness,
 			Tests:   []string{"TestAtStop_FindsLeasesThatAreStillHeld"},
 		},
