@@ -81,6 +81,7 @@ func (s *Sandbox) SetWorld(w World) {
 	s.engine.SetPace(engine.Pace{
 		Majority:        time.Duration(w.MongoDB.Majority),
 		JournalInterval: time.Duration(w.MongoDB.JournalInterval),
+		Lag:             time.Duration(w.MongoDB.Lag),
 		ResumePerEntry:  time.Duration(w.MongoDB.ResumePerEntry),
 	})
 	s.broker.Allow(allowance(w.ServiceBus))

@@ -22,6 +22,7 @@ var sources = []struct{ field, what, source string }{
 	{"mongodb.bytes_per_second", "bandwidth of a connection, each way", "guess"},
 	{"mongodb.majority", "majority write", "guess: round trip of the members and two flushes"},
 	{"mongodb.journal_interval", "change event of a write that nobody waits for", "`storage.journal.commitIntervalMs`; measured as 106 ms (meteor PR 14444)"},
+	{"mongodb.lag", "lag of the member that a majority needs", "none of the named; flow control holds it at 10 s or less (`flowControlTargetLagSeconds`)"},
 	{"mongodb.resume_per_entry", "resume, for each oplog entry", "measured as 2.1–2.3 µs (PeerDB PR 4213); 20 µs was seen once on a busy server (monstache 721)"},
 	{"mongodb.max_connections", "connections", "Atlas M10 and M30"},
 	{"service_bus.round_trip", "round trip", "as above; emulator: guess"},

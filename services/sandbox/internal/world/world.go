@@ -79,6 +79,8 @@ type MongoDB struct {
 	Majority Duration `json:"majority"`
 	// JournalInterval is how long a change may take to be seen by change streams when no writer waits for a majority.
 	JournalInterval Duration `json:"journal_interval"`
+	// Lag is how far the member that a majority needs is behind: how much later a majority has what was written.
+	Lag Duration `json:"lag"`
 	// ResumePerEntry is how long a change stream that is resumed takes for each entry of the oplog it passes.
 	ResumePerEntry Duration `json:"resume_per_entry"`
 	MaxConnections int64    `json:"max_connections"`

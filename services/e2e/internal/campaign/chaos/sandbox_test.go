@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"changerelay/services/e2e/internal/harness/cluster"
 )
@@ -68,7 +70,7 @@ func TestChangeWorld_PutsBackTheWorldThatThereWas(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	what, undo, err := changeWorld(t.Context(), c, rng)
-	if err != nil || what != "world wan" {
+	if err != nil || !strings.HasPrefix(what, "world wan") {
 		t.Fatalf("change: got %q, %v", what, err)
 	}
 	if _, _, err := changeWorld(t.Context(), c, rng); !errors.Is(err, errNobody) {
@@ -77,10 +79,37 @@ func TestChangeWorld_PutsBackTheWorldThatThereWas(t *testing.T) {
 	if err := undo(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"GET /world", "PUT /world/wan", "PUT /world " + before}; !slices.Equal(asked, want) {
+	_, drawn := drawWorld([]string{"wan"}, rand.New(rand.NewPCG(1, 1)))
+	if want := []string{"GET /world", "PUT /world " + drawn, "PUT /world " + before}; !slices.Equal(asked, want) {
 		t.Errorf("the sandbox was asked %q, want %q", asked, want)
 	}
 	if _, _, err := changeWorld(t.Context(), c, rng); err != nil {
 		t.Errorf("change again: %v", err)
+	}
+}
+
+func TestDrawWorld_AMemberLagsInSome(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	lags := 0
+	for range 300 {
+		what, body := drawWorld([]string{"datacenter", "wan"}, rng)
+		var world struct {
+			Base    string
+			MongoDB struct{ Lag string }
+		}
+		if err := json.Unmarshal([]byte(body), &world); err != nil || !strings.HasPrefix(what, "world "+world.Base) {
+			t.Fatalf("got %q and %q: %v", what, body, err)
+		}
+		if world.MongoDB.Lag == "" {
+			continue
+		}
+		lags++
+		if lag, err := time.ParseDuration(world.MongoDB.Lag); err != nil || lag < 200*time.Millisecond || lag > longestLag || !strings.Contains(what, lag.String()) {
+			t.Errorf("got %q with a lag of %s and %v", what, lag, err)
+		}
+	}
+	if lags < 60 || lags > 140 {
+		t.Errorf("got a lag in %d of 300 worlds, want it in about a third", lags)
 	}
 }

@@ -100,7 +100,18 @@ func (s *Server) run(ctx context.Context, conn *conn, request *mongowire.Request
 		r = c.failed(failure)
 	}
 	s.Profiler.note(ctx, c, len(r.Doc))
-	return r.finish(s.Engine.OperationTime()), c.More && failure == nil, nil
+	return c.finish(r), c.More && failure == nil, nil
+}
+
+// finish ends the reply. The time of a read of a majority is that which a majority
+// has.
+func (c *Call) finish(r *Reply) bson.Raw {
+	now := c.Server.Engine.OperationTime()
+	operation := now
+	if c.Streaming || c.Generic.ReadConcern.Level == "majority" {
+		operation = c.Server.Engine.CommittedTime()
+	}
+	return r.finish(now, operation)
 }
 
 // prepare finds out what is to be run.
@@ -209,6 +220,9 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 		return ErrTimedOut()
 	}
 	c.Server.Counters.add(c)
+	if err := c.awaitRead(ctx); err != nil {
+		return timedOut(ctx, err)
+	}
 	c.begun = true
 	ctx, c.work = interrupt.New(ctx)
 	defer c.work.End()
@@ -223,10 +237,7 @@ func (c *Call) runInSession(ctx context.Context, r *Reply) error {
 		c.Abort()
 		return timedOut(ctx, err)
 	}
-	if err := c.awaitMajority(ctx); err != nil {
-		return timedOut(ctx, err)
-	}
-	return nil
+	return c.awaitMajority(ctx, r)
 }
 
 // begin finds the transaction or retryable write that the command is part of.
@@ -280,9 +291,6 @@ func (c *Call) View(ns oplog.Namespace) (*engine.View, error) {
 	if !c.Generic.ReadConcern.majority() || c.Txn != nil {
 		return c.Server.Engine.View(c.Txn, ns)
 	}
-	if c.Generic.ReadConcern.Level != "majority" || c.Generic.ReadConcern.after != nil {
-		c.Server.Engine.Settle() // these wait for it
-	}
 	view := c.Server.Engine.MajorityView(ns)
 	return view, c.Server.Engine.Durable()
 }
@@ -291,14 +299,14 @@ func (c *Call) View(ns oplog.Namespace) (*engine.View, error) {
 // so unless told otherwise.
 func (c *Call) majority() bool {
 	w := c.Generic.writeConcern
-	return w.majority() || !w.given && c.Server.Version.Has(5)
+	return w.mode == "majority" || !w.given && c.Server.Version.Has(5)
 }
 
 // Write is in whose name the command's statements run. What they do is durable before
 // the command is answered.
 func (c *Call) Write() engine.Write {
 	c.wrote = true
-	w := engine.Write{Txn: c.Txn, Retry: c.Retry, Majority: c.majority(), Deferred: true}
+	w := engine.Write{Txn: c.Txn, Retry: c.Retry, Majority: c.majority() || c.Generic.writeConcern.journaled(), Deferred: true}
 	if c.Server.FailPoints.TransactionalWrite.armed() {
 		w.Fault = c.failWrite
 	}

@@ -45,7 +45,7 @@ func (s *Server) Local(ctx context.Context, who Caller, body bson.Raw) (bson.Raw
 	} else if err != nil {
 		return nil, err
 	}
-	return r.finish(s.Engine.OperationTime()), nil
+	return c.finish(r), nil
 }
 
 // Authorizes tells that clients have to say who they are.

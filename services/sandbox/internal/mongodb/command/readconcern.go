@@ -1,6 +1,8 @@
 package command
 
 import (
+	"context"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
@@ -147,6 +149,21 @@ func (c *Call) reached() error {
 	}
 	if at := c.Generic.ReadConcern.at; at != nil && *at < now {
 		return mongoerr.New(mongoerr.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", *at)
+	}
+	return nil
+}
+
+// awaitRead waits until a majority has what the command is to show: all that was
+// written where it is linearizable, or what was written up to a time.
+func (c *Call) awaitRead(ctx context.Context) error {
+	rc, e := c.Generic.ReadConcern, c.Server.Engine
+	switch {
+	case !rc.majority() || c.Generic.InTransaction():
+		return nil
+	case rc.Level == "linearizable":
+		return e.AwaitTime(ctx, e.OperationTime())
+	case rc.after != nil:
+		return e.AwaitTime(ctx, *rc.after)
 	}
 	return nil
 }

@@ -141,8 +141,9 @@ func (r *Reply) Append(doc bson.Raw) {
 }
 
 // finish adds what every reply ends with
-// (https://www.mongodb.com/docs/manual/reference/command/#response).
-func (r *Reply) finish(now oplog.Timestamp) bson.Raw {
+// (https://www.mongodb.com/docs/manual/reference/command/#response): the time of
+// the cluster, and that which the command has read or written.
+func (r *Reply) finish(now, operation oplog.Timestamp) bson.Raw {
 	r.Double("ok", r.ok)
 	r.OpenDocument("$clusterTime")
 	r.Timestamp("clusterTime", now)
@@ -151,7 +152,7 @@ func (r *Reply) finish(now oplog.Timestamp) bson.Raw {
 	r.Int64("keyId", 0)
 	r.Close()
 	r.Close()
-	r.Timestamp("operationTime", now)
+	r.Timestamp("operationTime", operation)
 	r.Close()
 	return r.Doc
 }

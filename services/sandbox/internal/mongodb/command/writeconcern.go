@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -128,15 +130,38 @@ func (w writeConcern) silent() bool {
 	return w.given && w.mode == "" && w.number == 0 && !w.journal && !w.fsync
 }
 
-// majority reports that a write is acknowledged when a majority has it, or when
-// it is in the journal, which is the same for one member.
-func (w writeConcern) majority() bool { return w.mode == "majority" || w.journal || w.fsync }
+// journaled reports that a write is acknowledged when it is in the journal.
+func (w writeConcern) journaled() bool { return w.journal || w.fsync }
 
-// awaitMajority waits for a majority where the client of a write does; within a transaction, only its end waits, and an aggregate only
-// where it writes.
-func (c *Call) awaitMajority(ctx context.Context) error {
-	if !c.command.Waits || c.Txn != nil || !c.majority() || c.Name == "aggregate" && !c.writesOut() {
+// errWaitedEnough ends the wait for a write concern with a wtimeout.
+var errWaitedEnough = errors.New("wtimeout has passed")
+
+// awaitMajority waits for a majority, or for the journal, where the client of a write does; within a transaction, only its end waits,
+// and an aggregate only where it writes. A wait that is given up is an error of the write concern: the write is done.
+func (c *Call) awaitMajority(ctx context.Context, r *Reply) error {
+	w := c.Generic.writeConcern
+	await := c.Server.Engine.AwaitMajority
+	if !c.majority() {
+		await = c.Server.Engine.AwaitJournal
+	}
+	if !c.command.Waits || c.Txn != nil || !c.majority() && !w.journaled() || c.Name == "aggregate" && !c.writesOut() {
 		return nil
 	}
-	return c.Server.Engine.AwaitMajority(ctx)
+	waiting := ctx
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(ctx, time.Duration(w.timeout)*time.Millisecond, errWaitedEnough)
+		defer cancel()
+	}
+	err := timedOut(ctx, await(waiting))
+	switch {
+	case errors.Is(err, errWaitedEnough):
+		r.writeConcernError(mongoerr.New(mongoerr.WriteConcernFailed, "waiting for replication timed out").
+			WithExtra("errInfo", append(bson.D{{Key: "wtimeout", Value: true}}, w.info()...)))
+	case mongoerr.Is(err, mongoerr.MaxTimeMSExpired):
+		r.writeConcernError(mongoerr.From(err))
+	default:
+		return err
+	}
+	return nil
 }

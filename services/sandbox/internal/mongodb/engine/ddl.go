@@ -50,6 +50,7 @@ func (e *Engine) create(txn *Txn, ns oplog.Namespace, options CollectionOptions)
 	if txn != nil {
 		return txn.create(coll, c)
 	}
+	e.retainName(ns)
 	e.install(coll)
 	e.logChange(c)
 	return nil
@@ -101,6 +102,7 @@ func (e *Engine) Drop(ctx context.Context, ns oplog.Namespace) (int, error) {
 
 // drop needs mu.
 func (e *Engine) drop(coll *collection) {
+	e.retainName(coll.ns)
 	delete(e.collections, coll.ns)
 	e.log(oplog.Entry{Operation: oplog.OpDrop, NS: coll.ns, UUID: coll.uuid})
 }
@@ -158,6 +160,8 @@ func (e *Engine) Rename(ctx context.Context, from, to oplog.Namespace, dropTarge
 				return err
 			}
 		}
+		e.retainName(from)
+		e.retainName(to)
 		delete(e.collections, from)
 		coll.ns = to
 		e.install(coll)

@@ -182,11 +182,11 @@ func (e *Engine) housekeep() {
 	now := e.config.Now()
 	e.abortOldTransactions(now)
 	e.forgetSessions(now)
-	e.settleOld(now)
+	e.giveUpOld()
 	if e.following.Load() {
 		return
 	}
-	_, last := e.oplog.End()
+	_, last := e.oplog.Applied()
 	if now.Sub(time.Unix(int64(last.Seconds()), 0)) >= e.config.NoopInterval {
 		e.note("periodic noop")
 	}
@@ -264,8 +264,14 @@ func (e *Engine) flush() {
 // Now is the server's clock.
 func (e *Engine) Now() time.Time { return e.config.Now() }
 
-// OperationTime is the cluster time of the last write that readers can see.
+// OperationTime is the cluster time of the last write that is durable.
 func (e *Engine) OperationTime() oplog.Timestamp {
+	_, t := e.oplog.Applied()
+	return t
+}
+
+// CommittedTime is the cluster time of the last write that a majority has.
+func (e *Engine) CommittedTime() oplog.Timestamp {
 	_, t := e.oplog.End()
 	return t
 }

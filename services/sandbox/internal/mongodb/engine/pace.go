@@ -14,21 +14,32 @@ type Pace struct {
 	// JournalInterval is how often the journal is written, for which change streams and reads of a majority wait; majority.go
 	// says more.
 	JournalInterval time.Duration
+	// Lag is how far the member that a majority needs is behind: how much later a majority has what is in the journal.
+	Lag time.Duration
 	// ResumePerEntry is how long a change stream that is resumed takes for each entry that it passes.
 	ResumePerEntry time.Duration
 }
 
-// pacer keeps entries that are durable from the readers of the oplog until a majority has them.
+// hides reports whether a majority does not have at once what is written.
+func (p Pace) hides() bool { return p.JournalInterval > 0 || p.Lag > 0 }
+
+// pacer writes the journal when its interval is over.
 type pacer struct {
 	pace atomic.Pointer[Pace]
 
 	mu    sync.Mutex
-	end   uint64 // after the last entry that is durable
 	timer *time.Timer
 }
 
-// SetPace changes the pace.
-func (e *Engine) SetPace(p Pace) { e.pacer.pace.Store(&p) }
+// SetPace changes the pace, for what is written already as well.
+func (e *Engine) SetPace(p Pace) {
+	e.pacer.pace.Store(&p)
+	if !p.hides() {
+		e.settleAll()
+		return
+	}
+	e.commitDue()
+}
 
 func (p *pacer) now() Pace {
 	if pace := p.pace.Load(); pace != nil {
@@ -37,32 +48,30 @@ func (p *pacer) now() Pace {
 	return Pace{}
 }
 
-// show lets readers of the oplog see the entries below end, at the next write of the journal.
+// show tells that the entries below end are durable. A majority has them at once, or some time after the journal is written
+// next.
 func (e *Engine) show(end uint64) {
-	interval := e.pacer.now().JournalInterval
-	if interval == 0 {
+	pace := e.pacer.now()
+	if !pace.hides() {
 		e.oplog.Advance(end)
+		return
+	}
+	e.oplog.Apply(end)
+	if pace.JournalInterval == 0 {
+		e.WriteJournal()
 		return
 	}
 	p := &e.pacer
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end = max(p.end, end)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(interval, func() {
+		p.timer = time.AfterFunc(pace.JournalInterval, func() {
 			p.mu.Lock()
 			p.timer = nil
 			p.mu.Unlock()
-			e.Settle()
+			e.WriteJournal()
 		})
 	}
-}
-
-// durable is the end of what is durable, of which readers of the oplog may not see all.
-func (p *pacer) durable() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.end
 }
 
 // AwaitScan waits as long as a resumed stream takes to find its first events, of which enough fill a batch. It fails when

@@ -58,7 +58,7 @@ func TestPace_StreamsAndReadsOfAMajorityWaitForOneJournal(t *testing.T) {
 		e.SetPace(Pace{JournalInterval: time.Minute})
 		s := watch(t, e, StreamOptions{NS: things})
 		e.mustInsert(t, Write{Majority: true}, doc(t, "_id", 0))
-		e.Settle()
+		must(t, e.AwaitMajority(t.Context()))
 		seenAfter(t, s)
 		e.mustInsert(t, Write{}, doc(t, "_id", 1))
 		time.Sleep(time.Second)

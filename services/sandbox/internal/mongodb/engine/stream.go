@@ -25,7 +25,7 @@ type StreamOptions struct {
 	// Resume begins after an event or high-water mark; nil for none.
 	Resume *oplog.ResumeToken
 	// StartAt begins with the first event at or after a time; 0 for none.
-	// Without Resume and StartAt a stream begins with what comes next.
+	// Without Resume and StartAt a stream begins with what is written next.
 	StartAt oplog.Timestamp
 	// UpdateLookup adds the present document to update events, PostImage that
 	// right after the update.
@@ -93,7 +93,7 @@ func (e *Engine) Watch(o StreamOptions) (*Stream, error) {
 		s.seen = oplog.HighWaterMark(o.StartAt)
 	default:
 		var last oplog.Timestamp
-		s.next, last = e.oplog.End()
+		s.next, last = e.oplog.Applied()
 		s.from = last + 1
 		s.seen = oplog.HighWaterMark(s.from)
 		return s, nil
@@ -281,20 +281,22 @@ func (s *Stream) Durable() error {
 	return s.engine.Durable()
 }
 
-// lookup gives the present version of an event's document, nil if it is gone.
+// lookup gives the version of an event's document that a majority has at present, nil
+// if it is gone.
 func (s *Stream) lookup(e *oplog.Entry) bson.Raw {
 	s.looked = true
 	id, _ := bsonkit.Get(e.Key, "_id")
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
-	coll := s.engine.collections[e.NS]
-	if coll == nil || coll.uuid != e.UUID {
+	table := s.engine.majorityTable(e.NS, e.UUID)
+	if table == nil {
 		return nil
 	}
-	record, ok := coll.table.Indexes[0].Keys.Get(string(bsonkit.AppendKey(nil, coll.options.Collation.Fold(id))))
+	ids := table.Indexes[0]
+	record, ok := ids.Keys.Get(string(bsonkit.AppendKey(nil, ids.Spec.Collation.Fold(id))))
 	if !ok {
 		return nil
 	}
-	rec, _ := coll.table.Records.Get(record)
+	rec, _ := table.Records.Get(record)
 	return rec.Doc
 }

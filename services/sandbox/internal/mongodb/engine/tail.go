@@ -68,7 +68,7 @@ func (t *Tail) Next() (bson.Raw, error) {
 
 // look takes a new snapshot and goes to the record that was looked at last.
 func (t *Tail) look() error {
-	t.end, _ = t.engine.oplog.End()
+	t.end, _ = t.engine.oplog.Applied()
 	t.engine.mu.Lock()
 	defer t.engine.mu.Unlock()
 	coll := t.engine.collections[t.ns]
@@ -85,7 +85,7 @@ func (t *Tail) look() error {
 }
 
 // Wait returns when there may be more, or ctx ends.
-func (t *Tail) Wait(ctx context.Context) error { return t.engine.oplog.Wait(ctx, t.end) }
+func (t *Tail) Wait(ctx context.Context) error { return t.engine.oplog.WaitApplied(ctx, t.end) }
 
 // Empty reports that no document has been looked at.
 func (t *Tail) Empty() bool { return t.last == 0 }

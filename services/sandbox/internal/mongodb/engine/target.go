@@ -129,11 +129,11 @@ func (t *target) remove(id int64, before storage.Record) error {
 	return nil
 }
 
-// retain keeps the collection for reads of a majority, unless the client waits
-// for that anyway.
+// retain keeps the collection for reads of a majority. Without a Pace it does not
+// where the client waits for that, which takes no time.
 func (t *target) retain() {
-	if !t.write.Majority {
-		t.engine.retain(t.coll)
+	if !t.write.Majority || t.engine.pacer.now().hides() {
+		t.engine.retain(t.coll.ns)
 	}
 }
 

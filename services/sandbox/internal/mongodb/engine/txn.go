@@ -245,8 +245,10 @@ func (txn *Txn) commit() error {
 	}
 	index := uint32(0)
 	for _, op := range txn.ops {
-		if op.Operation != oplog.OpCreate {
-			e.retain(op.coll)
+		if op.Operation == oplog.OpCreate {
+			e.retainName(op.coll.ns)
+		} else {
+			e.retain(op.coll.ns)
 		}
 		txn.apply(op)
 		c := op.Change

@@ -7,6 +7,38 @@ func Commands() []guard.Guard {
 	const data, schema = mongodb + "commands/data", mongodb + "commands/schema"
 	return []guard.Guard{
 		{
+			Name:    "sandbox: a client waits for its write no longer than it says",
+			File:    command + "/writeconcern.go",
+			Cut:     "if w.timeout > 0 {",
+			With:    "if w.timeout > 1<<40 {",
+			Package: server,
+			Tests:   []string{"TestLag_AWriteThatIsNotWaitedForIsDoneAndSaysSo"},
+		},
+		{
+			Name:    "sandbox: a write that was not waited for long enough is answered as done",
+			File:    command + "/writeconcern.go",
+			Cut:     "case mongoerr.Is(err, mongoerr.MaxTimeMSExpired):",
+			With:    "case false:",
+			Package: server,
+			Tests:   []string{"TestLag_AWriteThatIsNotWaitedForIsDoneAndSaysSo"},
+		},
+		{
+			Name:    "sandbox: a read of a majority waits for the time that it is to include",
+			File:    command + "/readconcern.go",
+			Cut:     "return e.AwaitTime(ctx, *rc.after)",
+			With:    "return nil",
+			Package: server,
+			Tests:   []string{"TestLag_ReadsOfAMajorityAreBehindAndSaySo"},
+		},
+		{
+			Name:    "sandbox: the time of a read of a majority is that of a majority",
+			File:    command + "/call.go",
+			Cut:     `if c.Streaming || c.Generic.ReadConcern.Level == "majority" {`,
+			With:    `if c.Streaming {`,
+			Package: server,
+			Tests:   []string{"TestLag_ReadsOfAMajorityAreBehindAndSaySo"},
+		},
+		{
 			Name:    "sandbox: the statements of a command wait for the disk together",
 			File:    command + "/call.go",
 			Cut:     ", Deferred: true}",

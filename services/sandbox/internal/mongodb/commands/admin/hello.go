@@ -11,6 +11,7 @@ import (
 	"changerelay/services/sandbox/internal/mongodb/bsonkit"
 	"changerelay/services/sandbox/internal/mongodb/command"
 	"changerelay/services/sandbox/internal/mongodb/election"
+	"changerelay/services/sandbox/internal/mongodb/engine/oplog"
 	"changerelay/services/sandbox/internal/mongodb/mongoerr"
 	"changerelay/services/sandbox/internal/mongodb/mongowire"
 )
@@ -156,15 +157,19 @@ func describeAuthentication(c *command.Call, r *command.Reply, a helloArguments)
 }
 
 func lastWrite(c *command.Call, r *command.Reply, now election.Standing) {
-	at := c.Server.Engine.OperationTime()
+	at, majority := c.Server.Engine.OperationTime(), c.Server.Engine.CommittedTime()
 	r.OpenDocument("lastWrite")
-	for _, name := range []string{"opTime", "majorityOpTime"} {
-		r.OpenDocument(name)
-		r.Timestamp("ts", at)
-		r.Int64("t", now.Term)
-		r.Close()
-	}
+	opTime(r, "opTime", at, now.Term)
+	opTime(r, "majorityOpTime", majority, now.Term)
 	r.Date("lastWriteDate", int64(at.Seconds())*1000)
-	r.Date("majorityWriteDate", int64(at.Seconds())*1000)
+	r.Date("majorityWriteDate", int64(majority.Seconds())*1000)
+	r.Close()
+}
+
+// opTime writes the place of an entry of the oplog.
+func opTime(r *command.Reply, name string, at oplog.Timestamp, term int64) {
+	r.OpenDocument(name)
+	r.Timestamp("ts", at)
+	r.Int64("t", term)
 	r.Close()
 }

@@ -110,7 +110,7 @@ func writeLoad(r *command.Reply, s *command.Server) {
 const maxConnections = 51_200
 
 func replSetGetStatus(_ context.Context, c *command.Call, r *command.Reply) error {
-	at, now := c.Server.Engine.OperationTime(), c.Server.Election.Now()
+	at, majority, now := c.Server.Engine.OperationTime(), c.Server.Engine.CommittedTime(), c.Server.Election.Now()
 	state, stateName := int32(1), "PRIMARY"
 	if !now.Primary {
 		state, stateName = 2, "SECONDARY"
@@ -123,12 +123,10 @@ func replSetGetStatus(_ context.Context, c *command.Call, r *command.Reply) erro
 	r.Int32("majorityVoteCount", 1)
 	r.Int32("writeMajorityCount", 1)
 	r.OpenDocument("optimes")
-	for _, name := range []string{"lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"} {
-		r.OpenDocument(name)
-		r.Timestamp("ts", at)
-		r.Int64("t", now.Term)
-		r.Close()
-	}
+	opTime(r, "lastCommittedOpTime", majority, now.Term)
+	opTime(r, "readConcernMajorityOpTime", majority, now.Term)
+	opTime(r, "appliedOpTime", at, now.Term)
+	opTime(r, "durableOpTime", at, now.Term)
 	r.Close()
 	r.OpenArray("members")
 	r.OpenDocument("0")
@@ -138,10 +136,7 @@ func replSetGetStatus(_ context.Context, c *command.Call, r *command.Reply) erro
 	r.Int32("state", state)
 	r.Text("stateStr", stateName)
 	r.Int32("uptime", int32(time.Since(c.Server.Started).Seconds()))
-	r.OpenDocument("optime")
-	r.Timestamp("ts", at)
-	r.Int64("t", now.Term)
-	r.Close()
+	opTime(r, "optime", at, now.Term)
 	r.Date("optimeDate", int64(at.Seconds())*1000)
 	r.Int32("configVersion", 1)
 	r.Boolean("self", true)

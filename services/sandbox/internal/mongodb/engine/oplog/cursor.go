@@ -8,8 +8,8 @@ import (
 )
 
 // Cursor gives the oplog's entries as documents, as local.oplog.rs shows
-// them. It covers what was there when it was opened. A transaction shows as
-// one entry for each of its writes.
+// them. It covers what was there when it was opened, whether a majority has it or
+// not. A transaction shows as one entry for each of its writes.
 type Cursor struct {
 	log        *Log
 	next, last uint64
@@ -21,7 +21,7 @@ type Cursor struct {
 func (l *Log) Cursor(reverse bool, term int64) *Cursor {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return &Cursor{log: l, next: l.first, last: l.visible, reverse: reverse, term: term}
+	return &Cursor{log: l, next: l.first, last: l.applied, reverse: reverse, term: term}
 }
 
 // Next gives the next entry, nil at the end.
@@ -36,9 +36,9 @@ func (c *Cursor) Next() (bson.Raw, error) {
 	} else {
 		c.next++
 	}
-	entries, _, err := c.log.Read(nil, n, 1)
-	if err != nil || len(entries) == 0 {
-		return nil, err
+	entries, _ := c.log.ReadOldest(nil, n, n+1, 1)
+	if len(entries) == 0 {
+		return nil, ErrHistoryLost()
 	}
 	return entries[0].document(c.term), nil
 }

@@ -24,13 +24,15 @@ type Log struct {
 	// base is the number of the first place in chunks, first that of the oldest
 	// entry, next that of the one to come.
 	base, first, next uint64
-	// visible bounds what readers see: entries below it are durable.
-	visible     uint64
-	visibleTime Timestamp
-	bytes       int
+	// applied is the end of what is durable, visible that of what a majority has,
+	// which bounds what change streams see; their times are those of the last entry
+	// below.
+	applied, visible         uint64
+	appliedTime, visibleTime Timestamp
+	bytes                    int
 	// cut is the time of the last entry given up, 0 before the first.
 	cut Timestamp
-	// grown is closed, and forgotten, when more becomes visible.
+	// grown is closed, and forgotten, when more is applied or visible.
 	grown chan struct{}
 }
 
@@ -40,8 +42,8 @@ func New(maxEntries, maxBytes int) *Log {
 	return &Log{maxEntries: maxEntries, maxBytes: maxBytes}
 }
 
-// Append adds entries, which readers see when advance is called. It returns
-// the number after the last.
+// Append adds entries, which readers see when Apply or Advance is called. It
+// returns the number after the last.
 func (l *Log) Append(entries ...Entry) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,17 +90,41 @@ func (l *Log) giveUp(oldest *Entry) {
 	}
 }
 
-// Advance lets readers see the entries below a number.
+// Apply tells that the entries below a number are durable.
+func (l *Log) Apply(to uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(to)
+}
+
+func (l *Log) apply(to uint64) {
+	if to <= l.applied {
+		return
+	}
+	l.applied = to
+	if to > l.first {
+		l.appliedTime = l.at(to - 1).Time
+	}
+	l.tell()
+}
+
+// Advance tells that a majority has the entries below a number, which are durable then.
 func (l *Log) Advance(to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if to <= l.visible {
 		return
 	}
+	l.apply(to)
 	l.visible = to
 	if to > l.first {
 		l.visibleTime = l.at(to - 1).Time
 	}
+	l.tell()
+}
+
+// tell wakes those that wait for more.
+func (l *Log) tell() {
 	if l.grown != nil {
 		close(l.grown)
 		l.grown = nil
@@ -119,19 +145,11 @@ func (l *Log) Read(dst []Entry, n uint64, most int) ([]Entry, uint64, error) {
 	if n < l.first {
 		return dst, n, ErrHistoryLost()
 	}
-	for ; n < l.visible && most > 0; most-- {
-		dst = append(dst, *l.at(n))
-		n++
-	}
+	dst, n = l.read(dst, n, l.visible, most)
 	return dst, n, nil
 }
 
-// ReadOldest gives up to most entries between the numbers from and end, leaving
-// out those that have been given up, and the number after them.
-func (l *Log) ReadOldest(dst []Entry, from, end uint64, most int) ([]Entry, uint64) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	n := max(from, l.first)
+func (l *Log) read(dst []Entry, n, end uint64, most int) ([]Entry, uint64) {
 	for ; n < end && most > 0; most-- {
 		dst = append(dst, *l.at(n))
 		n++
@@ -139,11 +157,24 @@ func (l *Log) ReadOldest(dst []Entry, from, end uint64, most int) ([]Entry, uint
 	return dst, n
 }
 
+// ReadOldest gives up to most entries between the numbers from and end, leaving
+// out those that have been given up, and the number after them.
+func (l *Log) ReadOldest(dst []Entry, from, end uint64, most int) ([]Entry, uint64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.read(dst, max(from, l.first), end, most)
+}
+
 // Wait returns when an entry numbered n or above is visible, or ctx ends.
-func (l *Log) Wait(ctx context.Context, n uint64) error {
+func (l *Log) Wait(ctx context.Context, n uint64) error { return l.wait(ctx, n, &l.visible) }
+
+// WaitApplied returns when an entry numbered n or above is applied, or ctx ends.
+func (l *Log) WaitApplied(ctx context.Context, n uint64) error { return l.wait(ctx, n, &l.applied) }
+
+func (l *Log) wait(ctx context.Context, n uint64, reached *uint64) error {
 	for {
 		l.mu.Lock()
-		if l.visible > n {
+		if *reached > n {
 			l.mu.Unlock()
 			return nil
 		}
@@ -182,6 +213,13 @@ func (l *Log) End() (uint64, Timestamp) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.visible, l.visibleTime
+}
+
+// Applied gives the number after the last entry that is durable, and its time.
+func (l *Log) Applied() (uint64, Timestamp) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.applied, l.appliedTime
 }
 
 // Passed counts the visible entries from number n on, up to the one with which enough are covered.
@@ -225,7 +263,7 @@ func (l *Log) Stats() Stats {
 	defer l.mu.RUnlock()
 	s := Stats{
 		Entries: int(l.next - l.first), Bytes: l.bytes, MaxEntries: l.maxEntries, MaxBytes: l.maxBytes,
-		Last: l.visibleTime, Cut: l.cut,
+		Last: l.appliedTime, Cut: l.cut,
 	}
 	if l.next > l.first {
 		s.First = l.at(l.first).Time
