@@ -24,8 +24,12 @@
 //     process; and a tenure, new with each take. A renewal or release names all
 //     three and never creates the record, so a late one neither revives nor frees
 //     anybody's lease.
-//   - One goroutine, Run, owns the lease: it alone takes, renews and releases,
-//     one call at a time. The release comes after the led work has returned.
+//   - One goroutine, Run, owns the lease: it alone has it taken, renewed and
+//     released. Renewals may overlap: one that is not answered soon is followed by
+//     another. The release comes after the led work has returned.
+//   - A lease is kept as long as a majority of the store has a renewal before the
+//     deadline: within RenewDeadline less the latest Heartbeat. Takes are given as
+//     much time where they have come to need it.
 //
 // What is not promised: mutual exclusion. A process may be paused between the
 // check and the act, so whatever the leader writes must be fenced by a term

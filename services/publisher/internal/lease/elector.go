@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/patience"
 )
 
 // Elector stands for election on behalf of one process.
@@ -21,9 +22,10 @@ type Elector struct {
 	watcher Watcher
 	log     zerolog.Logger
 
-	tenure   int64         // of the last take; owned by Run
-	changed  chan struct{} // holds one token when the record may have changed
-	watching atomic.Bool   // whether changed can be relied on
+	tenure   int64             // of the last take; owned by Run
+	writes   patience.Patience // of takes, renewals and releases; owned by Run
+	changed  chan struct{}     // holds one token when the record may have changed
+	watching atomic.Bool       // whether changed can be relied on
 
 	mu    sync.Mutex
 	state State // guarded by mu
@@ -38,6 +40,7 @@ func New(config Config, store Store, watcher Watcher, log zerolog.Logger) *Elect
 	return &Elector{
 		config:  config,
 		store:   store,
+		writes:  patience.Patience{Least: config.attempt(), Most: config.longest()},
 		watcher: watcher,
 		log:     log.With().Str("lease", config.Name).Logger(),
 		changed: make(chan struct{}, 1),
@@ -133,9 +136,7 @@ func (e *Elector) eligible() bool { return e.config.Eligible == nil || e.config.
 // readOrTake reads the record, and takes the lease where it may be taken. The
 // record names holder as its holder only when this call took it.
 func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
-	attempt, cancel := context.WithTimeout(ctx, e.config.attempt())
-	defer cancel()
-	record, err := e.store.Read(attempt)
+	record, err := e.read(ctx)
 	if err != nil {
 		return Record{}, fmt.Errorf("read lease %q: %w", e.config.Name, err)
 	}
@@ -145,17 +146,37 @@ func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
 		return record, nil
 	}
 	e.tenure++
-	record, err = e.store.Take(attempt, Claim{
-		Holder:    e.holder(),
-		TTL:       e.config.TTL,
-		Subject:   e.config.Subject,
-		OverOwnID: e.config.OwnIDUnique,
+	err = e.write(ctx, e.config.longest(), func(attempt context.Context) (err error) {
+		record, err = e.store.Take(attempt, Claim{
+			Holder:    e.holder(),
+			TTL:       e.config.TTL,
+			Subject:   e.config.Subject,
+			OverOwnID: e.config.OwnIDUnique,
+		})
+		return err
 	})
 	if err != nil {
 		return Record{}, fmt.Errorf("take lease %q: %w", e.config.Name, err)
 	}
 	e.stored(record)
 	return record, nil
+}
+
+func (e *Elector) read(ctx context.Context) (Record, error) {
+	attempt, cancel := context.WithTimeout(ctx, e.config.attempt())
+	defer cancel()
+	return e.store.Read(attempt)
+}
+
+// write makes one call that changes the record, within what such calls have come to
+// take and within most: a majority may be behind.
+func (e *Elector) write(ctx context.Context, most time.Duration, call func(context.Context) error) error {
+	attempt, cancel := context.WithTimeout(ctx, min(e.writes.Bound(), most))
+	defer cancel()
+	sentAt := time.Now()
+	err := call(attempt)
+	e.writes.Note(time.Since(sentAt), err)
+	return err
 }
 
 // standbyWait is how long a live lease of another leaves nothing to do.

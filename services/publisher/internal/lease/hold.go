@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -47,53 +48,89 @@ func (e *Elector) hold(ctx context.Context, deadline time.Time, lead Lead) error
 	return led
 }
 
+// renewal is one call to renew, and what became of it.
+type renewal struct {
+	sentAt time.Time
+	record Record
+	err    error
+}
+
 // renewWhile renews until ctx ends with the led work, then returns nil; or
 // until the record names another holder, then it ends the work and says who.
 // That the local deadline passes is the tenure's own affair.
+//
+// A renewal that is not answered soon is followed by another, and may be answered
+// all the same until the deadline: a call that hangs costs no leadership, and
+// neither does a majority that takes its time.
 func (e *Elector) renewWhile(ctx context.Context, tenure *Tenure, end context.CancelCauseFunc) error {
-	next := time.NewTimer(e.nextHeartbeat())
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	answers := make(chan renewal)
+	next := time.NewTimer(e.untilHeartbeat(tenure))
 	defer next.Stop()
-	for {
+	// When the latest call was sent, zero once one succeeds, and when the latest that succeeded was.
+	var awaited, good time.Time
+	for tenure.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-next.C:
+			if !awaited.IsZero() {
+				e.renewFailed(fmt.Errorf("renew lease %q: no answer within %s", e.config.Name, time.Since(awaited)))
+			}
+			sentAt := time.Now()
+			awaited = sentAt
+			calls.Go(func() { e.renew(ctx, tenure, sentAt, answers) })
+			next.Reset(e.writes.Bound())
+		case answer := <-answers:
+			err := e.renewed(tenure, answer)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err == nil:
+				awaited, good = time.Time{}, answer.sentAt
+				next.Reset(e.untilHeartbeat(tenure))
+			case errors.Is(err, errGone):
+				err = e.displacement(ctx)
+				end(err)
+				return err
+			case answer.sentAt.After(good):
+				awaited = time.Time{}
+				e.renewFailed(err)
+				next.Reset(e.config.renewRetry()/2 + rand.N(e.config.renewRetry()/2+1))
+			}
 		}
-		err := e.renew(ctx, tenure)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			next.Reset(e.nextHeartbeat())
-		case errors.Is(err, errGone):
-			err = e.displacement(ctx)
-			end(err)
-			return err
-		default:
-			e.renewFailed(err)
-			next.Reset(e.config.renewRetry()/2 + rand.N(e.config.renewRetry()/2+1))
-		}
-		if tenure.Err() != nil {
-			return nil
-		}
+	}
+	return nil
+}
+
+// renew makes one attempt, which ends when the lease can be trusted no longer unless
+// another succeeds.
+func (e *Elector) renew(ctx context.Context, tenure *Tenure, sentAt time.Time, answers chan<- renewal) {
+	attempt, cancel := context.WithDeadline(ctx, tenure.Deadline())
+	defer cancel()
+	record, err := e.store.Renew(attempt, e.holder(), e.config.TTL)
+	select {
+	case answers <- renewal{sentAt, record, err}:
+	case <-ctx.Done():
 	}
 }
 
-// renew makes one attempt, which ends before the lease can be trusted no longer.
-func (e *Elector) renew(ctx context.Context, tenure *Tenure) error {
-	sentAt := time.Now()
-	attempt, cancel := context.WithTimeout(ctx, min(e.config.attempt(), time.Until(tenure.Deadline())))
-	defer cancel()
-	record, err := e.store.Renew(attempt, e.holder(), e.config.TTL)
+// renewed makes what it can of an answer.
+func (e *Elector) renewed(tenure *Tenure, answer renewal) error {
+	took := time.Since(answer.sentAt)
 	switch {
-	case err != nil:
-		return fmt.Errorf("renew lease %q: %w", e.config.Name, err)
-	case record.Holder != e.holder():
+	case answer.err != nil:
+		return fmt.Errorf("renew lease %q: %w", e.config.Name, answer.err)
+	case answer.record.Holder != e.holder():
 		return errGone
-	case !tenure.extend(sentAt.Add(e.config.RenewDeadline)):
-		return fmt.Errorf("renew lease %q: answered after %s, too late", e.config.Name, time.Since(sentAt))
+	case !tenure.extend(answer.sentAt.Add(e.config.RenewDeadline)):
+		return fmt.Errorf("renew lease %q: answered after %s, too late", e.config.Name, took)
 	}
-	e.stored(record)
+	e.writes.Note(took, nil)
+	e.stored(answer.record)
 	e.trust(tenure.Deadline())
 	return nil
 }
@@ -101,9 +138,7 @@ func (e *Elector) renew(ctx context.Context, tenure *Tenure) error {
 // displacement finds out who took the lease: ErrDisplaced when it was taken
 // under our own id, else an error that wraps ErrLost.
 func (e *Elector) displacement(ctx context.Context) error {
-	attempt, cancel := context.WithTimeout(ctx, e.config.attempt())
-	defer cancel()
-	record, err := e.store.Read(attempt)
+	record, err := e.read(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLost, errGone)
 	}
@@ -117,9 +152,11 @@ func (e *Elector) displacement(ctx context.Context) error {
 // release frees the lease so that another need not wait for its end. It is not
 // worth more than one attempt: a lost release costs the rest of the lease.
 func (e *Elector) release(ctx context.Context) {
-	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.attempt())
-	defer cancel()
-	released, err := e.store.Release(attempt, e.holder())
+	var released bool
+	err := e.write(context.WithoutCancel(ctx), e.config.longest(), func(attempt context.Context) (err error) {
+		released, err = e.store.Release(attempt, e.holder())
+		return err
+	})
 	switch {
 	case err != nil:
 		e.releaseFailed()
@@ -129,6 +166,9 @@ func (e *Elector) release(ctx context.Context) {
 	}
 }
 
-func (e *Elector) nextHeartbeat() time.Duration {
-	return e.config.Heartbeat + rand.N(e.config.latestHeartbeat()-e.config.Heartbeat+1)
+// untilHeartbeat is the time until the next renewal, which is counted, as the trust is,
+// from before the last good one was sent.
+func (e *Elector) untilHeartbeat(tenure *Tenure) time.Duration {
+	heartbeat := e.config.Heartbeat + rand.N(e.config.latestHeartbeat()-e.config.Heartbeat+1)
+	return time.Until(tenure.Deadline()) - e.config.RenewDeadline + heartbeat
 }

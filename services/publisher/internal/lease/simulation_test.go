@@ -63,7 +63,7 @@ func (s *simulation) fault() leasetest.Fault {
 	if !s.faulty.Load() {
 		return leasetest.Fault{}
 	}
-	switch s.faults.IntN(8) {
+	switch s.faults.IntN(9) {
 	case 0:
 		return leasetest.Fault{Err: leasetest.ErrInjected}
 	case 1:
@@ -72,6 +72,8 @@ func (s *simulation) fault() leasetest.Fault {
 		return leasetest.Fault{Hang: true}
 	case 3: // late, perhaps long after the caller has given up
 		return leasetest.Fault{Delay: time.Duration(s.faults.Int64N(int64(20 * time.Second)))}
+	case 4: // a majority has it late
+		return leasetest.Fault{Lag: time.Duration(s.faults.Int64N(int64(8 * time.Second)))}
 	default:
 		return leasetest.Fault{Delay: time.Duration(s.faults.Int64N(int64(50 * time.Millisecond)))}
 	}

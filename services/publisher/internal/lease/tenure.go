@@ -57,8 +57,12 @@ func startTenure(stopping <-chan struct{}, deadline time.Time, end func()) *Tenu
 	return t
 }
 
-// extend trusts the lease until deadline. It returns false when it was too late.
+// extend trusts the lease until deadline, if that is not earlier than before. It
+// returns false when it was too late.
 func (t *Tenure) extend(deadline time.Time) bool {
+	if deadline.Before(t.Deadline()) {
+		return t.Err() == nil
+	}
 	if !t.expiry.Stop() {
 		return false
 	}

@@ -33,6 +33,8 @@ type Fault struct {
 	// Delay comes before the change and the answer. A call that is given up
 	// meanwhile is still applied when the delay is over.
 	Delay time.Duration
+	// Lag comes after a change and before its answer: a majority has it then.
+	Lag time.Duration
 }
 
 // ErrInjected is a fault's usual error.
@@ -193,7 +195,17 @@ func (s *Store) call(ctx context.Context, op Op, holder lease.Holder, step func(
 	if err := ctx.Err(); err != nil {
 		return lease.Record{}, err
 	}
-	return s.apply(step, fault), fault.Err
+	record := s.apply(step, fault)
+	if fault.Lag > 0 && op != Read {
+		timer := time.NewTimer(fault.Lag)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return lease.Record{}, ctx.Err()
+		}
+	}
+	return record, fault.Err
 }
 
 func (s *Store) apply(step func() (lease.Record, bool), fault Fault) lease.Record {
