@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"golang.org/x/sync/errgroup"
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
@@ -102,7 +103,8 @@ func (p *Process) beat(ctx context.Context, belongs func(context.Context) error)
 	defer cancel()
 	silent := p.Silent() != nil
 	asked := time.Now()
-	if err := p.say(ctx, false); err != nil {
+	said, err := p.say(ctx)
+	if err != nil {
 		return err
 	}
 	if silent {
@@ -111,7 +113,7 @@ func (p *Process) beat(ctx context.Context, belongs func(context.Context) error)
 		}
 	}
 	p.heardAt(asked)
-	return nil
+	return p.findDead(ctx, said, false)
 }
 
 func (p *Process) heardAt(at time.Time) { p.heard.Store(int64(at.Sub(p.began))) }
@@ -163,46 +165,68 @@ func (p *Process) WhileHeard(ctx context.Context) (heard context.Context, end fu
 // first one takes a live process of the same instance for dead.
 func (p *Process) Beat(ctx context.Context, first bool) error {
 	asked := time.Now()
-	if err := p.say(ctx, first); err != nil {
+	said, err := p.say(ctx)
+	if err != nil {
 		return err
 	}
 	p.heardAt(asked)
-	return nil
+	return p.findDead(ctx, said, first)
 }
 
-func (p *Process) say(ctx context.Context, first bool) error {
-	processes := p.store.own(projection.Processes)
+// say says that the process lives, and returns when that was by the server's clock. It
+// waits for a majority once, which may take long: what it writes is on its way together.
+func (p *Process) say(ctx context.Context) (time.Time, error) {
+	var before, at time.Time
+	group, together := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		before, at, err = p.sayLives(together)
+		return err
+	})
+	group.Go(func() error { return p.sayNoting(together) })
+	if err := group.Wait(); err != nil {
+		return time.Time{}, err
+	}
+	// A majority had the last beat.
+	if before.Before(p.beaten) {
+		p.store.config.WentBack()
+		p.wentBack = true
+	}
+	p.beaten = at
+	if p.wentBack {
+		if err := p.store.wentBack(ctx); err != nil {
+			return time.Time{}, err
+		}
+		p.wentBack = false
+	}
+	return at, nil
+}
+
+// sayLives returns when the beat was, and when the one before was as far as the database
+// has it.
+func (p *Process) sayLives(ctx context.Context) (before, at time.Time, err error) {
 	var me struct {
 		HeartbeatAt time.Time `bson:"heartbeatAt"`
-		// Before is that of the beat before, as far as the database has it.
-		Before time.Time `bson:"beatBefore"`
+		Before      time.Time `bson:"beatBefore"`
 	}
 	progress := []Progress{}
 	if p.Progress != nil {
 		progress = p.Progress()
 	}
-	err := processes.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id}},
+	err = p.store.own(projection.Processes).FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id}},
 		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "works", Value: literal(p.Works)}, {Key: "progress", Value: literal(progress)}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&me)
 	if err != nil {
-		return fmt.Errorf("say that the process lives: %w", err)
+		return before, at, fmt.Errorf("say that the process lives: %w", err)
 	}
-	// A majority had the last beat.
-	if me.Before.Before(p.beaten) {
-		p.store.config.WentBack()
-		p.wentBack = true
-	}
-	p.beaten = me.HeartbeatAt
-	if p.wentBack {
-		if err := p.store.wentBack(ctx); err != nil {
-			return err
-		}
-		p.wentBack = false
-	}
-	if err := p.sayNoting(ctx); err != nil {
-		return err
-	}
-	silent := bson.D{{Key: "heartbeatAt", Value: bson.D{{Key: "$lt", Value: me.HeartbeatAt.Add(-deadAfter)}}}}
+	return me.Before, me.HeartbeatAt, nil
+}
+
+// findDead looks for others that have died until this process said that it lives. It
+// writes only where it finds one, since a write that changes nothing waits for a majority
+// as well.
+func (p *Process) findDead(ctx context.Context, said time.Time, first bool) error {
+	processes := p.store.own(projection.Processes)
+	silent := bson.D{{Key: "heartbeatAt", Value: bson.D{{Key: "$lt", Value: said.Add(-deadAfter)}}}}
 	dead := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "$ne", Value: p.id}}},
 		{Key: "stoppedAt", Value: nil},
@@ -213,10 +237,14 @@ func (p *Process) say(ctx context.Context, first bool) error {
 	} else {
 		dead = append(dead, silent...)
 	}
-	if _, err := processes.UpdateMany(ctx, dead, bson.D{{Key: "$set", Value: bson.D{{Key: "diedAt", Value: me.HeartbeatAt}}}}); err != nil {
+	err := processes.FindOne(ctx, dead).Err()
+	if err == nil {
+		_, err = processes.UpdateMany(ctx, dead, bson.D{{Key: "$set", Value: bson.D{{Key: "diedAt", Value: said}}}})
+	}
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return fmt.Errorf("look for processes that have died: %w", err)
 	}
-	err = processes.FindOne(ctx, bson.D{{Key: "diedAt", Value: bson.D{{Key: "$gt", Value: me.HeartbeatAt.Add(-noteTime)}}}}).Err()
+	err = processes.FindOne(ctx, bson.D{{Key: "diedAt", Value: bson.D{{Key: "$gt", Value: said.Add(-noteTime)}}}}).Err()
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return fmt.Errorf("look for processes that have died: %w", err)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
@@ -203,4 +205,41 @@ func TestProcess_WhatItHasBegunEndsBeforeOthersTakeItForDead(t *testing.T) {
 			t.Errorf("41 s after it was heard again: got %v, want it to have ended", err)
 		}
 	})
+}
+
+// A majority that is behind is waited for with each write, also with one that changes
+// nothing. One after another, a few of them are longer than the time between two beats.
+func TestProcess_ABeatWaitsForAMajorityOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var writes []string // guarded by mu
+	noting := make(chan struct{})
+	var once sync.Once
+	client, database := servers.Mongo(t, &event.CommandMonitor{Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+		if e.CommandName != "findAndModify" && e.CommandName != "update" {
+			return
+		}
+		mu.Lock()
+		writes = append(writes, e.CommandName)
+		mu.Unlock()
+		if e.CommandName == "update" {
+			once.Do(func() { close(noting) })
+			return
+		}
+		select { // the other is on its way before this one is
+		case <-noting:
+		case <-ctx.Done():
+		case <-t.Context().Done():
+		}
+	}})
+	p := readmodel.New(client, readmodel.Config{Database: database, OnGap: "wait"}).Process("p-1", "p")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := p.Beat(ctx, true)
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(writes)
+	if want := []string{"findAndModify", "update"}; err != nil || !slices.Equal(writes, want) {
+		t.Errorf("a beat: got the writes %v and %v, want %v together", writes, err, want)
+	}
 }

@@ -452,3 +452,22 @@ func TestFailure_TheWindowIsBoundedInCountAndBytes(t *testing.T) {
 		})
 	}
 }
+
+// TestSave_ASaveThatComesToTakeLongerHasTheTimeForIt has a state database whose majority
+// is behind by more than a save usually takes.
+func TestSave_ASaveThatComesToTakeLongerHasTheTimeForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.checkpoint.Takes = 4500 * time.Millisecond
+		r.add(1, 100, each)
+		r.start(t)
+		time.Sleep(time.Minute)
+		if got := r.Status().Unsaved; r.checkpoint.Last() != 100 || got.Err != nil {
+			t.Errorf("after a minute the checkpoint is at %d, and %v is not saved; want 100 and nothing", r.checkpoint.Last(), got.Err)
+		}
+		if err := r.stop(); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/backoff"
+	"changerelay/services/publisher/internal/patience"
 )
 
 // changeOverhead is what one change in flight costs beside its bytes: the
@@ -169,23 +170,22 @@ func (r *Relay) park(ctx context.Context, parked Parked) error {
 const longestPark = time.Hour
 
 // insist tries to keep a change until that is done, or ctx ends. An attempt may take as
-// long as bound. Each one that takes longer doubles it for the next, which begins anew:
-// over a link that is narrower than expected, no other would ever end.
+// long as bound. After each one that takes longer the next, which begins anew, has twice
+// the time: over a link that is narrower than expected, no other would ever end.
 func (r *Relay) insist(ctx context.Context, parked Parked, bound time.Duration, try func(context.Context) error) error {
 	retry := backoff.Backoff{Initial: firstPause, Max: longestPause}
+	attempts := patience.Patience{Least: bound, Most: longestPark}
 	what := string(parked.Change.Position)
 	defer r.saves.note(what, nil)
 	for {
-		attempt, cancel := context.WithTimeout(ctx, bound)
+		began := time.Now()
+		attempt, cancel := context.WithTimeout(ctx, attempts.Bound())
 		err := try(attempt)
-		late := attempt.Err() != nil
 		cancel()
 		if err == nil {
 			return nil
 		}
-		if late {
-			bound = min(2*bound, longestPark)
-		}
+		attempts.Note(time.Since(began), err)
 		r.saves.note(what, fmt.Errorf("park the change at position %s: %w", what, err))
 		r.log.Warn().Err(err).Str("position", string(parked.Change.Position)).Msg("change not parked, trying again")
 		if err := retry.Wait(ctx); err != nil {

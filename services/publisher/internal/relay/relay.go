@@ -11,6 +11,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/patience"
 )
 
 // errDrain is the cause that ends a drain which takes too long.
@@ -86,9 +87,12 @@ type Relay struct {
 	proof     proof
 	saves     saves
 
-	given      uint64        // changes that the source gave; owned by the reader, then by Run
-	parking    chan struct{} // held by the changes that are being parked
-	savedMoves uint64        // the watermark as last saved; owned by the saver, then by Run
+	given   uint64        // changes that the source gave; owned by the reader, then by Run
+	parking chan struct{} // held by the changes that are being parked
+
+	// Owned by the saver, then by Run: the watermark as last saved, and how long a save may take.
+	savedMoves uint64
+	saving     patience.Patience
 }
 
 // New returns a relay that has not begun.
@@ -103,6 +107,7 @@ func New(config Config, deps Deps) *Relay {
 		turns:     newTurns(config.Mixed),
 		breaker:   newBreaker(config.SendTimeout),
 		parking:   make(chan struct{}, max(config.ParkAtOnce, 1)),
+		saving:    patience.Patience{Least: saveTimeout, Most: max(saveTimeout, config.DrainTimeout)},
 	}
 }
 

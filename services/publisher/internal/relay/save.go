@@ -13,7 +13,7 @@ const (
 	// idleSaveInterval is the least time between saves that only an empty read
 	// calls for: they keep the token young, which takes no hurry.
 	idleSaveInterval = 10 * time.Second
-	// saveTimeout bounds one save.
+	// saveTimeout bounds one save, until saves have come to take longer.
 	saveTimeout = 3 * time.Second
 )
 
@@ -64,9 +64,12 @@ func (r *Relay) saveLast(ctx context.Context) error {
 }
 
 func (r *Relay) save(ctx context.Context, now progress) error {
-	save, cancel := context.WithTimeout(ctx, saveTimeout)
+	save, cancel := context.WithTimeout(ctx, r.saving.Bound())
 	defer cancel()
-	if err := r.deps.Checkpoint.Move(save, checkpoint.Place{Token: now.Token, Position: now.Position, Event: now.Event}); err != nil {
+	began := time.Now()
+	err := r.deps.Checkpoint.Move(save, checkpoint.Place{Token: now.Token, Position: now.Position, Event: now.Event})
+	r.saving.Note(time.Since(began), err)
+	if err != nil {
 		return fmt.Errorf("save the checkpoint: %w", err)
 	}
 	r.savedMoves = now.moves

@@ -13,8 +13,13 @@ import (
 	"changerelay/services/publisher/internal/mongostate"
 )
 
-// claimTimeout bounds a claim, which asks for several things one after another.
-const claimTimeout = 3 * config.AttemptTimeout
+const (
+	// claimTimeout bounds a claim, which asks for several things one after another, until
+	// claims have come to take longer: most of it waits for a majority, each time.
+	claimTimeout = 3 * config.AttemptTimeout
+	// longestClaim is how long a claim may take at most.
+	longestClaim = 12 * claimTimeout
+)
 
 // lookInterval is the time between looks for an operator's decision.
 const lookInterval = time.Second
@@ -29,8 +34,15 @@ func halt(reason changestream.Reason, format string, args ...any) *changestream.
 // new stream starts. Whatever does not go together halts the stream, and
 // nothing is made anew in its place.
 func (s *Stream) claim(ctx context.Context, topic marker) (*checkpoint.Claimed, error) {
-	attempt, cancel := context.WithTimeout(ctx, claimTimeout)
+	attempt, cancel := context.WithTimeout(ctx, s.claims.Bound())
 	defer cancel()
+	began := time.Now()
+	claimed, err := s.claimWithin(attempt, topic)
+	s.claims.Note(time.Since(began), err)
+	return claimed, err
+}
+
+func (s *Stream) claimWithin(attempt context.Context, topic marker) (*checkpoint.Claimed, error) {
 	found, err := s.read(attempt)
 	if err != nil {
 		return nil, err

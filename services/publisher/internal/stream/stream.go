@@ -19,6 +19,7 @@ import (
 	"changerelay/services/publisher/internal/lease"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/partition"
+	"changerelay/services/publisher/internal/patience"
 	"changerelay/services/publisher/internal/redact"
 	"changerelay/services/publisher/internal/relay"
 	"changerelay/services/publisher/internal/servicebus"
@@ -55,9 +56,10 @@ type Stream struct {
 	// partition this is.
 	whole, wholeLease string
 
-	// These belong to the leading loop: the record of the stream as of the last
+	// These belong to the leading loop: how long a claim may take; the record of the stream as of the last
 	// claim, when an operator had last decided, the term that was confirmed then,
 	// or claimed since: a halt is none of a later one; and what was seen of resends.
+	claims    patience.Patience
 	record    checkpoint.Record
 	decidedAt time.Time
 	judged    int64
@@ -91,6 +93,7 @@ func (s *Stream) Partition(i int) *Stream {
 
 // stand makes what the stream takes part in the election with, and what it shows.
 func (s *Stream) stand() {
+	s.claims = patience.Patience{Least: claimTimeout, Most: longestClaim}
 	election := s.config.LeaseConfig()
 	election.Eligible = func() bool { return s.tracker.Aside() == nil }
 	s.holder = election.Holder

@@ -212,12 +212,8 @@ type Parks struct {
 
 // Park implements relay.Parker.
 func (p *Parks) Park(ctx context.Context, parked relay.Parked) error {
-	if p.Takes > 0 {
-		select {
-		case <-time.After(p.Takes):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := take(ctx, p.Takes); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,6 +226,19 @@ func (p *Parks) Park(ctx context.Context, parked relay.Parked) error {
 		p.kept = append(p.kept, parked)
 	}
 	return nil
+}
+
+// take takes so long, or until ctx ends.
+func take(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Waits implements relay.Parker.
@@ -263,6 +272,8 @@ func (p *Parks) Has(n int) bool {
 type Checkpoint struct {
 	// Fault is asked before each call with the change's number; nil means none.
 	Fault func(n int) error
+	// Takes is how long a save takes.
+	Takes time.Duration
 
 	mu    sync.Mutex
 	saves []int
@@ -281,6 +292,9 @@ func (c *Checkpoint) Move(ctx context.Context, to checkpoint.Place) error {
 		if err := c.Fault(n); err != nil {
 			return err
 		}
+	}
+	if err := take(ctx, c.Takes); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

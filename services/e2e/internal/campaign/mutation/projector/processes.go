@@ -10,10 +10,26 @@ func processGuards() []guard.Guard {
 		{
 			Name:    "processes: a read database restored from before is found",
 			File:    readmodel + "/process.go",
-			Cut:     "\tp.beaten = me.HeartbeatAt\n",
+			Cut:     "\tp.beaten = at\n",
 			With:    "",
 			Package: app,
 			Tests:   []string{"TestProjector_FindsTheReadDatabaseRestoredFromBefore"},
+		},
+		{
+			Name:    "processes: a beat waits for a majority once",
+			File:    readmodel + "/process.go",
+			Cut:     "group.Go(func() error { return p.sayNoting(together) })\n\tif err := group.Wait(); err != nil {",
+			With:    "if err := errors.Join(group.Wait(), p.sayNoting(ctx)); err != nil {",
+			Package: readmodel,
+			Tests:   []string{"TestProcess_ABeatWaitsForAMajorityOnce"},
+		},
+		{
+			Name:    "processes: a beat that finds nobody dead writes nothing more",
+			File:    readmodel + "/process.go",
+			Cut:     "\terr := processes.FindOne(ctx, dead).Err()\n",
+			With:    "\tvar err error\n",
+			Package: readmodel,
+			Tests:   []string{"TestProcess_ABeatWaitsForAMajorityOnce"},
 		},
 		{
 			Name:    "processes: a read database is compared with the last beat",

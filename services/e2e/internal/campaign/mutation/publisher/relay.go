@@ -63,10 +63,18 @@ func relayGuards() []guard.Guard {
 		{
 			Name:    "relay: an attempt to park that took too long gives the next more time",
 			File:    relay + "/intake.go",
-			Cut:     "bound = min(2*bound, longestPark)",
-			With:    "bound = min(bound, longestPark)",
+			Cut:     "attempts.Note(time.Since(began), err)",
+			With:    "_ = began",
 			Package: relay,
 			Tests:   []string{"TestPark_AnAttemptHasTimeForItsSize"},
+		},
+		{
+			Name:    "relay: a save has the time that a majority has come to need",
+			File:    relay + "/save.go",
+			Cut:     "context.WithTimeout(ctx, r.saving.Bound())",
+			With:    "context.WithTimeout(ctx, saveTimeout)",
+			Package: relay,
+			Tests:   []string{"TestSave_ASaveThatComesToTakeLongerHasTheTimeForIt"},
 		},
 		{
 			Name:    "relay: a refused save ends the term",
