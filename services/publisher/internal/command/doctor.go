@@ -19,6 +19,7 @@ import (
 	"changerelay/services/publisher/internal/config"
 	"changerelay/services/publisher/internal/credential"
 	"changerelay/services/publisher/internal/doctor"
+	"changerelay/services/publisher/internal/majority"
 	"changerelay/services/publisher/internal/management"
 	"changerelay/services/publisher/internal/mongostate"
 	"changerelay/services/publisher/internal/redact"
@@ -31,6 +32,9 @@ const ordinaryMessage = 256 << 10
 
 // doctorTimeout bounds the whole examination.
 const doctorTimeout = time.Minute
+
+// longestLag is how long a majority of the source is waited for at most.
+const longestLag = 10 * time.Second
 
 // examine looks at the real entities with an operator's rights, and says what is
 // wrong with them.
@@ -197,6 +201,8 @@ func (e *examination) databases(ctx context.Context) error {
 		if st.Lost, err = stream.MissingParked(ctx, state, e.config.StreamName); err != nil && st.Refusal == "" {
 			st.Refusal = e.secrets.Text(err.Error())
 		}
+		st.LeaseLag = e.config.LeaseConfig().Longest()
+		st.Lag, _ = state.MajorityLag(ctx, st.LeaseLag) // as above
 		e.found = append(e.found, doctor.JudgeState(st)...)
 		return nil
 	})
@@ -234,6 +240,8 @@ func (e *examination) readSource(ctx context.Context, client *mongo.Client) doct
 	if read.Emptied, err = e.config.Emptied(ctx, client); err != nil {
 		read.Refusal = cmp.Or(read.Refusal, e.secrets.Text(err.Error()))
 	}
+	// Where it cannot be asked nothing is known to be wrong with it.
+	read.Lag, _ = majority.Lag(ctx, client, longestLag)
 	now, err := changestream.Now(ctx, client)
 	oldest, oldestErr := changestream.Oldest(ctx, client)
 	if err == nil && oldestErr == nil {

@@ -89,9 +89,14 @@ const (
 	history = 24 * time.Hour
 	// clockSkew is how far clocks may be apart.
 	clockSkew = 10 * time.Second
+	// slowMajority is how long a majority takes at least that is told of.
+	slowMajority = time.Second
 	// fullAbove is the part of the topic's quota above which it counts as filling up.
 	fullAbove = 0.8
 )
+
+// mendLag is what to do about a majority that is behind.
+const mendLag = "look at rs.printSecondaryReplicationInfo() and rs.status(): bring a member back that is down, and mend or replace the one that lags"
 
 // JudgeTopic judges the topic and its subscriptions.
 func JudgeTopic(t Topic, s Settings) []Finding {
@@ -138,6 +143,8 @@ type Source struct {
 	HistoryUncut bool
 	// Refusal is why the change stream could not be opened; empty when it could.
 	Refusal string
+	// Lag is how long a majority takes until it has a write.
+	Lag time.Duration
 	// WithoutImages are the collections that keep no pre-images.
 	WithoutImages []string
 	// Emptied says that no event would have a payload; empty where some would.
@@ -153,6 +160,8 @@ func JudgeSource(src Source, s Settings) []Finding {
 	f.add(src.HistoryKnown && !src.HistoryUncut && src.History < history, Warning,
 		fmt.Sprintf("keeps %s of changes; a publisher that is down for longer loses its place", src.History.Round(time.Minute)),
 		"raise the size of the operation log (replSetResizeOplog), or its storage.oplogMinRetentionHours")
+	f.add(src.Lag >= slowMajority, Warning,
+		fmt.Sprintf("has a majority that takes %s or longer until it has a write: changes are published as much later", seconds(src.Lag)), mendLag)
 	f.add(s.Images && len(src.WithoutImages) > 0, Fault,
 		fmt.Sprintf("keeps no pre-images in %q, which FULL_DOCUMENT_BEFORE_CHANGE requires", src.WithoutImages),
 		"run collMod with changeStreamPreAndPostImages: {enabled: true} on them")
@@ -195,6 +204,9 @@ type State struct {
 	Missing []string
 	// Lost says of parked changes that they are gone, and what to do.
 	Lost []string
+	// Lag is how long a majority takes until it has a write, and LeaseLag how long it may
+	// take where a lease is to be kept.
+	Lag, LeaseLag time.Duration
 }
 
 // JudgeState judges the state database.
@@ -202,12 +214,20 @@ func JudgeState(st State) []Finding {
 	f := &findings{subject: fmt.Sprintf("state database %q", st.Name)}
 	f.add(st.Refusal != "", Fault, "cannot be used: "+st.Refusal, "grant find, insert, update and changeStream on it")
 	f.add(len(st.Missing) > 0, Warning, fmt.Sprintf("lacks indexes on %q, so it is not tidied", st.Missing), "run publisher setup with a role that may create indexes")
+	f.add(st.Lag >= st.LeaseLag && st.LeaseLag > 0, Fault,
+		fmt.Sprintf("has a majority that takes %s or longer until it has a write, and a lease is kept only below %s: nobody leads", seconds(st.LeaseLag), seconds(st.LeaseLag)),
+		mendLag+"; where it is so by nature, raise LEASE_TTL, LEASE_RENEW_DEADLINE and LEASE_HEARTBEAT together")
+	f.add(st.Lag >= slowMajority && st.Lag < st.LeaseLag, Warning,
+		fmt.Sprintf("has a majority that takes %s until it has a write: checkpoints and takeovers take as long, several times", seconds(st.Lag)), mendLag)
 	for _, lost := range st.Lost {
 		problem, fix, _ := strings.Cut(lost, ": ")
 		f.add(true, Fault, "lacks "+problem, fix)
 	}
 	return f.all
 }
+
+// seconds is a time to a tenth of a second.
+func seconds(d time.Duration) time.Duration { return d.Round(time.Second / 10) }
 
 // JudgeClock judges how far this machine's clock is ahead of the source's. No
 // lease depends on it.

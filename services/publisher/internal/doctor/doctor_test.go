@@ -25,7 +25,7 @@ func TestDoctor_WhatIsWellIsNotFound(t *testing.T) {
 	found := doctor.JudgeTopic(healthyTopic(), settings)
 	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: time.Minute, HistoryUncut: true, WithoutImages: []string{"a"}}, settings)...)
 	found = append(found, doctor.JudgeSource(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"a"}}, settings)...)
-	found = append(found, doctor.JudgeState(doctor.State{})...)
+	found = append(found, doctor.JudgeState(doctor.State{Lag: 999 * time.Millisecond, LeaseLag: 4 * time.Second})...)
 	found = append(found, doctor.JudgeClock(9*time.Second)...)
 	if len(found) != 0 {
 		t.Errorf("found %+v, want nothing", found)
@@ -68,6 +68,9 @@ func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"no pre-images":                {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, WithoutImages: []string{"orders"}}), "changeStreamPreAndPostImages"},
 		"a state out of reach":         {doctor.JudgeState(doctor.State{Refusal: "no"}), "grant find"},
 		"a clock that is wrong":        {doctor.JudgeClock(-time.Hour), "differs from the source's by -1h0m0s"},
+		"a source that is behind":      {source(doctor.Source{HistoryKnown: true, History: 48 * time.Hour, Lag: time.Second}), "published as much later"},
+		"a state that is behind":       {doctor.JudgeState(doctor.State{Lag: 4400 * time.Millisecond, LeaseLag: 4500 * time.Millisecond}), "takes 4.4s until it has a write"},
+		"a state that is far behind":   {doctor.JudgeState(doctor.State{Lag: 4500 * time.Millisecond, LeaseLag: 4500 * time.Millisecond}), "nobody leads"},
 		"missing indexes":              {doctor.JudgeState(doctor.State{Missing: []string{"leader_leases"}}), "publisher setup"},
 	} {
 		t.Run(name, func(t *testing.T) {

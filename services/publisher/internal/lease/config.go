@@ -51,14 +51,14 @@ func (c Config) latestHeartbeat() time.Duration {
 	return c.Heartbeat + time.Duration(heartbeatJitter*float64(c.Heartbeat))
 }
 
-// longest is how long one call to the store may take at most: the time that a leader
+// Longest is how long one call to the store may take at most: the time that a leader
 // has from its latest heartbeat to its deadline. A lease that takes longer to renew
 // cannot be kept.
-func (c Config) longest() time.Duration { return c.RenewDeadline - c.latestHeartbeat() }
+func (c Config) Longest() time.Duration { return c.RenewDeadline - c.latestHeartbeat() }
 
 // attempt is how long one call may take that is answered as soon as usual: a third of
 // the longest leaves room for more.
-func (c Config) attempt() time.Duration { return c.longest() / 3 }
+func (c Config) attempt() time.Duration { return c.Longest() / 3 }
 
 // retry is the pause after a failed call of a standby, and between its reads
 // where no watch tells of changes.

@@ -40,7 +40,7 @@ func New(config Config, store Store, watcher Watcher, log zerolog.Logger) *Elect
 	return &Elector{
 		config:  config,
 		store:   store,
-		writes:  patience.Patience{Least: config.attempt(), Most: config.longest()},
+		writes:  patience.Patience{Least: config.attempt(), Most: config.Longest()},
 		watcher: watcher,
 		log:     log.With().Str("lease", config.Name).Logger(),
 		changed: make(chan struct{}, 1),
@@ -146,7 +146,7 @@ func (e *Elector) readOrTake(ctx context.Context) (Record, error) {
 		return record, nil
 	}
 	e.tenure++
-	err = e.write(ctx, e.config.longest(), func(attempt context.Context) (err error) {
+	err = e.write(ctx, e.config.Longest(), func(attempt context.Context) (err error) {
 		record, err = e.store.Take(attempt, Claim{
 			Holder:    e.holder(),
 			TTL:       e.config.TTL,

@@ -153,7 +153,7 @@ func (e *Elector) displacement(ctx context.Context) error {
 // worth more than one attempt: a lost release costs the rest of the lease.
 func (e *Elector) release(ctx context.Context) {
 	var released bool
-	err := e.write(context.WithoutCancel(ctx), e.config.longest(), func(attempt context.Context) (err error) {
+	err := e.write(context.WithoutCancel(ctx), e.config.Longest(), func(attempt context.Context) (err error) {
 		released, err = e.store.Release(attempt, e.holder())
 		return err
 	})

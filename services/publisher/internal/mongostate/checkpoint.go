@@ -13,6 +13,7 @@ import (
 
 	"changerelay/pkg/contract"
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/majority"
 )
 
 // Checkpoints implements checkpoint.Store.
@@ -204,7 +205,7 @@ func (c *Checkpoints) Save(ctx context.Context, stream string, term int64, progr
 	}
 	result, err := c.documents.UpdateOne(ctx, mine, update)
 	if err != nil {
-		return err
+		return majority.Explain(ctx, c.documents.Database().Client(), err)
 	}
 	if result.MatchedCount == 1 {
 		return nil
@@ -236,7 +237,7 @@ func (c *Checkpoints) find(ctx context.Context, held bson.D) (checkpoint.Checkpo
 func (c *Checkpoints) modify(ctx context.Context, filter bson.D, update any, o *options.FindOneAndUpdateOptionsBuilder) (checkpoint.Checkpoint, error) {
 	var after checkpointDocument
 	err := c.documents.FindOneAndUpdate(ctx, filter, update, o.SetReturnDocument(options.After)).Decode(&after)
-	return after.checkpoint(), err
+	return after.checkpoint(), majority.Explain(ctx, c.documents.Database().Client(), err)
 }
 
 func byStream(stream string) bson.D { return bson.D{{Key: "_id", Value: stream}} }

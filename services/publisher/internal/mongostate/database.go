@@ -8,11 +8,16 @@
 package mongostate
 
 import (
+	"context"
+	"time"
+
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"changerelay/services/publisher/internal/majority"
 )
 
 // Names of the collections in the state database.
@@ -35,6 +40,11 @@ const leaseTidySeconds = 24 * 60 * 60
 // Database is the state database.
 type Database struct {
 	db *mongo.Database
+}
+
+// MajorityLag is majority.Lag.
+func (d *Database) MajorityLag(ctx context.Context, most time.Duration) (time.Duration, error) {
+	return majority.Lag(ctx, d.db.Client(), most)
 }
 
 // New returns the state database of the given name.

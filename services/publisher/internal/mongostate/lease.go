@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/lease"
+	"changerelay/services/publisher/internal/majority"
 )
 
 // watchAwait is how long the server holds back an empty answer to a watch.
@@ -110,7 +111,7 @@ func (l *Lease) Take(ctx context.Context, claim lease.Claim) (lease.Record, erro
 		return l.Read(ctx) // somebody else inserted the record first
 	}
 	if err != nil {
-		return lease.Record{}, err
+		return lease.Record{}, majority.Explain(ctx, l.records.Database().Client(), err)
 	}
 	// How much is left of another's lease was judged by the server, but is not in
 	// the answer: a standby reads again at once.
@@ -135,7 +136,7 @@ func (l *Lease) Renew(ctx context.Context, holder lease.Holder, ttl time.Duratio
 		return lease.Record{}, nil
 	}
 	if err != nil {
-		return lease.Record{}, err
+		return lease.Record{}, majority.Explain(ctx, l.records.Database().Client(), err)
 	}
 	return after.record(ttl), nil
 }
@@ -180,7 +181,7 @@ func byHolder(name string, holder lease.Holder) bson.D {
 
 func (l *Lease) say(ctx context.Context, which, update bson.D) error {
 	if _, err := l.records.UpdateOne(ctx, which, update); err != nil {
-		return fmt.Errorf("note in lease %q whether its holder waits: %w", l.name, err)
+		return fmt.Errorf("note in lease %q whether its holder waits: %w", l.name, majority.Explain(ctx, l.records.Database().Client(), err))
 	}
 	return nil
 }

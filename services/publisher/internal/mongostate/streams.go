@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/publisher/internal/checkpoint"
+	"changerelay/services/publisher/internal/majority"
 )
 
 // ErrNoStream is returned where there is no record of a stream, or where it is
@@ -146,7 +147,7 @@ func (g *Gaps) Begun(ctx context.Context) (bool, error) {
 // Open adds a record unless there is one, and returns the one that is there.
 func (s *Streams) Open(ctx context.Context, record checkpoint.Record) (checkpoint.Record, error) {
 	if _, err := s.records.InsertOne(ctx, streamOf(record)); err != nil && !mongo.IsDuplicateKeyError(err) {
-		return checkpoint.Record{}, fmt.Errorf("open the record of stream %q: %w", record.Stream, err)
+		return checkpoint.Record{}, fmt.Errorf("open the record of stream %q: %w", record.Stream, majority.Explain(ctx, s.records.Database().Client(), err))
 	}
 	return s.Read(ctx, record.Stream)
 }
@@ -159,7 +160,7 @@ func (s *Streams) Raise(ctx context.Context, stream string, above int64) (checkp
 	err := s.records.FindOneAndUpdate(ctx, append(byStream(stream), inUse()), mongo.Pipeline{{{Key: "$set", Value: bson.D{
 		{Key: "term", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$max", Value: bson.A{"$term", "$confirmed", above}}}, int64(1)}}}},
 	}}}}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&after)
-	return s.read(after, stream, err)
+	return s.read(after, stream, majority.Explain(ctx, s.records.Database().Client(), err))
 }
 
 // Kept is what a leader keeps of its stream in the record.
@@ -255,7 +256,7 @@ func (s *Streams) Decide(ctx context.Context, stream string, d Decision) (bool, 
 // update changes a record that is there; it makes none.
 func (s *Streams) update(ctx context.Context, which, update bson.D) error {
 	if _, err := s.records.UpdateOne(ctx, which, update); err != nil {
-		return fmt.Errorf("keep the record of stream %q: %w", which[0].Value, err)
+		return fmt.Errorf("keep the record of stream %q: %w", which[0].Value, majority.Explain(ctx, s.records.Database().Client(), err))
 	}
 	return nil
 }
