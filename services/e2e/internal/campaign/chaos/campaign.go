@@ -249,7 +249,7 @@ func (c *campaign) play(ctx context.Context) error {
 	c.began = time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
-	g.Go(func() error { c.witness.Probe(ctx, c.answeredLate); return nil })
+	g.Go(func() error { return c.witness.Probe(ctx, c.answeredLate) })
 	if c.repairs != nil {
 		g.Go(func() error { c.read(ctx); return nil })
 	}

@@ -20,8 +20,8 @@ type effect struct {
 	takes bool
 	// shared says that all services suffer it.
 	shared bool
-	// for how long after it is undone.
-	after time.Duration
+	// since how long before it, and for how long after it is undone.
+	before, after time.Duration
 }
 
 // effects are those of the faults that have some, by their names.
@@ -37,7 +37,7 @@ var effects = map[string]effect{
 	"reset connection":                  {delays: true, takes: true},
 	"wrong clock of a publisher":        {delays: true, after: steadyClock}, // then it jumps
 	"wrong clock of a projector":        {takes: true, after: steadyClock},
-	serversClock:                        {delays: true, takes: true, shared: true, after: serversWrong},
+	serversClock:                        {delays: true, takes: true, shared: true, before: serversWrong, after: serversWrong},
 	"SIGSTOP of the servers":            {delays: true, takes: true, shared: true},
 	"SIGKILL of the servers, data kept": {takes: true, shared: true},
 	"full disk of the servers":          {takes: true, shared: true},
@@ -107,7 +107,7 @@ func (c *campaign) troubles(has func(effect) bool) []validate.Trouble {
 			s.nodes = []string{""}
 		}
 		for _, node := range s.nodes {
-			all = append(all, validate.Trouble{Node: node, From: s.from, To: s.to.Add(of.after)})
+			all = append(all, validate.Trouble{Node: node, From: s.from.Add(-of.before), To: s.to.Add(of.after)})
 		}
 	}
 	return all
@@ -127,8 +127,12 @@ func (c *campaign) clockRight(after time.Time) time.Time {
 	return right
 }
 
-// inHand bounds how long a hold works on what it has received.
-const inHand = 5 * time.Second
+const (
+	// inFlight bounds how long what was held up takes to arrive.
+	inFlight = 5 * time.Second
+	// inHand bounds how long a hold works on what it has received.
+	inHand = 5 * time.Second
+)
 
 // histories are what faults can explain the oddities of.
 type histories struct {
@@ -145,7 +149,7 @@ func (c *campaign) explained(kind string, h histories) (by report.Figure, unexpl
 	case witness.OverlappingTerms:
 		// A leader that is frozen between asking its lease and sending sends late.
 		// That is harmless: docs/guarantees.md, G2.
-		caused, unexplained = validate.LateSends(h.sends, h.claims, c.troubles(func(e effect) bool { return e.delays }), c.cfg.Lease)
+		caused, unexplained = validate.LateSends(h.sends, h.claims, c.troubles(func(e effect) bool { return e.delays }), c.cfg.Lease, inFlight)
 		by = report.Figure{Name: "messages " + kind, Note: "allowed: a fault held up their leader, or what it had sent"}
 	case witness.WorkedOnAtOnce:
 		// Session locks are taken from holders who cannot know: what they have in

@@ -152,7 +152,7 @@ func TestTroubles_AWrongClockOfTheServersLastsUntilTheyStartAgain(t *testing.T) 
 		{kind: "SIGKILL of the servers, data kept", from: at(6), to: at(7)},
 	}}
 	got := c.troubles(func(e effect) bool { return e.delays && e.takes && e.after > 0 })
-	want := []validate.Trouble{{From: at(0), To: at(5).Add(serversWrong)}}
+	want := []validate.Trouble{{From: at(0).Add(-serversWrong), To: at(5).Add(serversWrong)}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -177,6 +177,8 @@ func (c *campaign) layOutBeside(ctx context.Context, root string) error {
 
 const (
 	leaseTTL = 3 * time.Second
+	// inFlight bounds how long what was held up takes to arrive.
+	inFlight = 5 * time.Second
 	// rate is how many events are written a second.
 	rate = 400
 	// stepTime bounds the wait for a step, and for the work to go on after a kill.
@@ -224,8 +226,7 @@ func (c *campaign) play(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.witness.Run(ctx) })
 	g.Go(func() error {
-		c.witness.Probe(ctx, func(from, to time.Time) { c.slow = append(c.slow, validate.Trouble{From: from, To: to}) })
-		return nil
+		return c.witness.Probe(ctx, func(from, to time.Time) { c.slow = append(c.slow, validate.Trouble{From: from, To: to}) })
 	})
 	g.Go(func() error {
 		if err := c.killAll(ctx); err != nil {

@@ -100,7 +100,7 @@ func (c *campaign) judgeFound(r *report.Report, v witness.Verdict, left []witnes
 		case witness.OverlappingTerms:
 			// What a leader had handed to the network when it was killed arrives after it;
 			// so does what waits for servers that have no processor.
-			late, unexplained := validate.LateSends(v.Sends, claims, slices.Concat(c.killed, c.slow), leaseTTL)
+			late, unexplained := validate.LateSends(v.Sends, claims, slices.Concat(c.killed, c.slow), leaseTTL, inFlight)
 			r.Figures = append(r.Figures, report.Figure{Name: "messages " + f.Name, Value: float64(late.Count), Unit: report.Count, Note: "allowed: their leader was killed, or the servers answered late"})
 			f.Findings = unexplained
 		case witness.ParkedChanges:

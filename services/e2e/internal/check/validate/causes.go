@@ -13,25 +13,29 @@ type Trouble struct {
 	From, To time.Time
 }
 
-// suffered says whether a service was in trouble at some time between two.
-func suffered(troubles []Trouble, node string, from, to time.Time) bool {
+// explained says whether a service was in trouble that explains what it did at a time, after
+// another had taken over: the trouble had begun by the takeover, was not over by the time
+// before it, and what it did is no more than the time after behind both.
+func explained(troubles []Trouble, node string, takeover, at time.Time, before, after time.Duration) bool {
 	return slices.ContainsFunc(troubles, func(t Trouble) bool {
-		return (t.Node == "" || t.Node == node) && !t.To.Before(from) && !t.From.After(to)
+		concerns := (t.Node == "" || t.Node == node) && !t.From.After(takeover) && !t.To.Before(takeover.Add(-before))
+		return concerns && (!at.After(takeover.Add(after)) || !at.After(t.To.Add(after)))
 	})
 }
 
 // LateSends finds what OverlappingTerms finds, and tells what has a cause from the rest. A
-// cause is trouble of whoever claimed the old term, not over a lease before the higher term
-// first sent, and begun before the late message: for so long the old term can have been
-// asked for, and found to last. The troubles are those that hold up what is sent.
-func LateSends(sends []Send, claims []Checkpoint, troubles []Trouble, lease time.Duration) (caused, uncaused Findings) {
+// cause is trouble of whoever claimed the old term, begun when the higher term first sent,
+// and not over a lease before: for so long the old term can have been asked for, and found
+// to last. What was held up arrives by the time inFlight after both. The troubles are those
+// that hold up what is sent.
+func LateSends(sends []Send, claims []Checkpoint, troubles []Trouble, lease, inFlight time.Duration) (caused, uncaused Findings) {
 	owners := make(map[term]string)
 	for _, c := range claims {
 		owners[term{c.Stream, c.Term}] = c.Owner
 	}
 	overlapping(sends, func(s *Send, next time.Time) {
 		owner, into := owners[termOf(s)], &uncaused
-		if suffered(troubles, owner, next.Add(-lease), s.Enqueued) {
+		if explained(troubles, owner, next, s.Enqueued, lease, inFlight) {
 			into = &caused
 		}
 		into.Add("term %d of %q sent %s version %d at %s, %v after a higher term had begun", s.Term, owner, s.Aggregate, s.Version, s.Enqueued.Format(millisecond), s.Enqueued.Sub(next))
@@ -43,14 +47,15 @@ func LateSends(sends []Send, claims []Checkpoint, troubles []Trouble, lease time
 const millisecond = "15:04:05.000"
 
 // LateWrites finds what Interleaved finds, and tells what has a cause from the rest. A
-// cause is trouble of the writer, not over by the time inHand before another hold took
-// over, and begun before the write: for so long a hold that does not know that its session
-// was taken writes what it has in hand. The troubles are those that take sessions from
-// holders at work.
+// cause is trouble of the writer, begun when another hold took over, and not over by the
+// time inHand before. For so long after both a hold that does not know that its session was
+// taken writes what it has in hand. The troubles are those that take sessions from holders
+// at work.
 func LateWrites(applies []Apply, troubles []Trouble, inHand time.Duration) (caused, uncaused Findings) {
 	interleaved(applies, func(a Apply, last string, since int64) {
 		into := &uncaused
-		if suffered(troubles, writer(a.Hold), time.Unix(since, 0).Add(-inHand), time.Unix(a.At+1, 0)) {
+		// The times are whole seconds: another took over before the end of that one.
+		if explained(troubles, writer(a.Hold), time.Unix(since+1, 0), time.Unix(a.At, 0), inHand+time.Second, inHand) {
 			into = &caused
 		}
 		into.Add("%s was written to version %d by %s at %s, after %s had taken over", a.Document, a.Version, a.Hold, time.Unix(a.At, 0).Format(time.TimeOnly), last)
