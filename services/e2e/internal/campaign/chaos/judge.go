@@ -10,7 +10,6 @@ import (
 
 	"changerelay/services/e2e/internal/check/report"
 	"changerelay/services/e2e/internal/check/validate"
-	"changerelay/services/e2e/internal/check/watch"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 )
@@ -47,7 +46,6 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 		{Name: "events written", Value: float64(written), Unit: report.Count},
 		{Name: "messages accepted", Value: float64(len(v.Sends)), Unit: report.Count, Note: "repeats within the broker's window of duplicates are dropped and not counted"},
 		{Name: "events in the read model", Value: float64(v.Applied), Unit: report.Count},
-		{Name: "aggregates with events whose order a write hides", Value: float64(v.Hidden), Unit: report.Count, Note: fmt.Sprintf("it applied more than the %d that its document names", watch.Named)},
 		{Name: "terms of leadership", Value: float64(terms(v)), Unit: report.Count},
 		{Name: "recovery and drain after the last fault", Value: c.recovery.Seconds(), Unit: report.Seconds},
 		{Name: "longest restart of the servers", Value: c.restarting.Seconds(), Unit: report.Seconds},

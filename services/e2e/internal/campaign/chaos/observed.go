@@ -1,10 +1,13 @@
 package chaos
 
-import "changerelay/services/e2e/internal/check/witness"
+import (
+	"changerelay/services/e2e/internal/check/watch"
+	"changerelay/services/e2e/internal/check/witness"
+)
 
 // How many events documents name: those of shadow.yaml, and of orders.yaml.
 const (
-	tailKept    = 64
+	tailKept    = watch.Named
 	historyKept = 10
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"changerelay/services/e2e/internal/check/report"
 	"changerelay/services/e2e/internal/check/validate"
-	"changerelay/services/e2e/internal/check/watch"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 )
@@ -33,7 +32,6 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	r.Figures = append(r.Figures,
 		report.Figure{Name: "events written", Value: float64(written), Unit: report.Count},
 		report.Figure{Name: "messages accepted", Value: float64(len(v.Sends)), Unit: report.Count},
-		report.Figure{Name: "aggregates with events whose order a write hides", Value: float64(v.Hidden), Unit: report.Count, Note: fmt.Sprintf("it applied more than the %d that its document names", watch.Named)},
 		report.Figure{Name: "kills", Value: float64(len(c.faults)), Unit: report.Count},
 	)
 	var missing validate.Findings

@@ -13,9 +13,8 @@ type Tally struct {
 	Events, Sum int64
 	// Order is a hash over the versions in the order in which they were applied.
 	Order uint64
-	// Unseen is how many of them nobody saw being applied, one by one, Hidden how many of
-	// these since one write applied more than its document names.
-	Unseen, Hidden int64
+	// Unseen is how many of them nobody saw being applied, one by one.
+	Unseen int64
 }
 
 // Add takes the next version in.
@@ -41,19 +40,15 @@ func TallyOf(versions []int64) Tally {
 }
 
 // Unordered finds aggregates of which all events were applied, and in which order nobody
-// saw, so that Misapplied says nothing of it. Those of which some writes merely applied more
-// than they name are hidden.
-func Unordered(source Source, applied map[string]Tally) (f Findings, hidden int) {
+// saw, so that Misapplied says nothing of it.
+func Unordered(source Source, applied map[string]Tally) Findings {
+	var f Findings
 	for _, aggregate := range slices.Sorted(maps.Keys(applied)) {
-		switch got := applied[aggregate]; {
-		case got.Events != int64(len(source[aggregate])) || got.Unseen == 0:
-		case got.Unseen == got.Hidden:
-			hidden++
-		default:
-			f.Add("%s: of its %d events %d were not seen being applied", aggregate, got.Events, got.Unseen-got.Hidden)
+		if got := applied[aggregate]; got.Events == int64(len(source[aggregate])) && got.Unseen > 0 {
+			f.Add("%s: of its %d events %d were not seen being applied", aggregate, got.Events, got.Unseen)
 		}
 	}
-	return f, hidden
+	return f
 }
 
 // Misapplied finds aggregates whose events were applied in another order than

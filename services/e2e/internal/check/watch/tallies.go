@@ -18,9 +18,9 @@ const (
 	latestApplied = "tail"
 )
 
-// Named is how many events a shadow document names, the latest ones: of a write that
-// applies more nobody sees those before.
-const Named = 64
+// Named is how many events a shadow document names, the latest ones. It is more than a
+// projector applies at once: of a write that applies more, nobody would see those before.
+const Named = 128
 
 // Tallies watches documents that count their events, and gathers from each write
 // which events it applied. Its methods are safe for concurrent use.
@@ -71,11 +71,7 @@ func (t *Tallies) add(c change) {
 	for _, v := range versions {
 		tally.Add(v)
 	}
-	unseen := fresh - int64(len(versions))
-	tally.Unseen += unseen
-	if len(versions) == Named {
-		tally.Hidden += unseen
-	}
+	tally.Unseen += fresh - int64(len(versions))
 	tally.Events = count
 	t.of[c.id()] = tally
 	t.moves++

@@ -1,7 +1,10 @@
 package watch
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -33,7 +36,6 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 		then   func(t *testing.T) change
 		want   validate.Tally
 		unseen int64
-		hidden int64
 	}{
 		{name: "by their places", want: in(1, 2, 3, 4), then: func(t *testing.T) change {
 			t.Helper()
@@ -51,7 +53,7 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 			t.Helper()
 			return write(t, "update", updated(d{{Key: "events", Value: 5}, {Key: "tail", Value: array(9)}}))
 		}},
-		{name: "more than a document names", want: in(append([]int64{1, 2}, many...)...), unseen: 3, hidden: 3, then: func(t *testing.T) change {
+		{name: "more than a document names", want: in(append([]int64{1, 2}, many...)...), unseen: 3, then: func(t *testing.T) change {
 			t.Helper()
 			return write(t, "update", updated(d{{Key: "events", Value: 5 + Named}, {Key: "tail", Value: array(many...)}}))
 		}},
@@ -68,8 +70,8 @@ func TestTallies_GatherWhatEachWriteAppended(t *testing.T) {
 			tallies.add(first(t))
 			tallies.add(tt.then(t))
 			got := tallies.Tallies()["a"]
-			if got.Order != tt.want.Order || got.Sum != tt.want.Sum || got.Unseen != tt.unseen || got.Hidden != tt.hidden || got.Events != tt.want.Events+tt.unseen {
-				t.Errorf("tally: got %+v, want %+v with %d unseen, %d of them hidden", got, tt.want, tt.unseen, tt.hidden)
+			if got.Order != tt.want.Order || got.Sum != tt.want.Sum || got.Unseen != tt.unseen || got.Events != tt.want.Events+tt.unseen {
+				t.Errorf("tally: got %+v, want %+v with %d unseen", got, tt.want, tt.unseen)
 			}
 			if !slices.Contains(told, got.Events) || tallies.Writes() != len(told) {
 				t.Errorf("told of %v and %d writes, want the last to be %d", told, tallies.Writes(), got.Events)
@@ -106,5 +108,36 @@ func TestTallies_EventsWithoutVersionsAreKnownByTheirSequence(t *testing.T) {
 	want := validate.TallyOf([]int64{validate.Fingerprint("1.a"), validate.Fingerprint("1.b")})
 	if got := tallies.Tallies()["a"]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// numbers are those that a file of the repository gives where a pattern matches.
+func numbers(t *testing.T, file, pattern string) (all []int) {
+	t.Helper()
+	text, err := os.ReadFile("../../../../../" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+		n, err := strconv.Atoi(one[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// A shadow document names more events than a projector applies at once, so that the order of
+// all is seen.
+func TestNamed_IsMoreThanAProjectorAppliesAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"services/e2e/shadow.yaml", "services/e2e/documents_shadow.yaml"} {
+		if got := slices.Compact(numbers(t, file, `last: (\d+)`)); !slices.Equal(got, []int{Named}) {
+			t.Errorf("%s: got documents that name %v events, want %d", file, got, Named)
+		}
+	}
+	if got := numbers(t, "docs/configuration.md", "`BATCH_SIZE` \\| `(\\d+)` \\| most messages received"); len(got) != 1 || got[0] >= Named {
+		t.Errorf("a projector applies %v events at once, want less than %d", got, Named)
 	}
 }

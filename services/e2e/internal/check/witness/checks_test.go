@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"changerelay/services/e2e/internal/check/report"
+	"changerelay/services/e2e/internal/check/watch"
 )
 
 // failing judges, and returns the checks that fail, by their names.
@@ -51,11 +52,18 @@ func TestJudge_TellsOfWhatTheOrderWasNotSeen(t *testing.T) {
 	s.write(t, "a", 1)
 	s.write(t, "a", 2)
 	insert(t, s.ReadModel().Collection("shadow"), bson.D{{Key: "_id", Value: "a"}, {Key: "events", Value: int64(2)}, {Key: "sum", Value: int64(3)}, {Key: "tail", Value: bson.A{int64(2)}}})
+	tail, sum := bson.A{}, int64(0)
+	for n := int64(1); n <= watch.Named+1; n++ {
+		s.write(t, "many", n)
+		tail, sum = append(tail, n), sum+n
+	}
+	tail[1], tail[2] = tail[2], tail[1] // behind a first one that is not named any more
+	insert(t, s.ReadModel().Collection("shadow"), bson.D{{Key: "_id", Value: "many"}, {Key: "events", Value: int64(len(tail))}, {Key: "sum", Value: sum}, {Key: "tail", Value: tail[1:]}})
 	v, err := s.Judge(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := v.Violation(OrderUnseen); f.Count != 1 {
-		t.Errorf("orders that nobody saw: got %d %q, want the one of a", f.Count, f.Samples)
+	if f := v.Violation(OrderUnseen); f.Count != 2 {
+		t.Errorf("orders that nobody saw: got %d %q, want those of a and many", f.Count, f.Samples)
 	}
 }

@@ -100,7 +100,7 @@ func (w *Witness) judgeBeside(ctx context.Context, truth *record) ([]Violation, 
 			counts[aggregate] = t.Events
 		}
 		missing, extra := validate.Counted(truth.events, counts)
-		others, unordered, _ := w.misapplied(truth.marks, s, seen)
+		others, unordered := w.misapplied(truth.marks, s, seen)
 		misapplied.Findings = misapplied.And(missing).And(extra).And(others).And(unordered)
 		wrong.Findings = wrong.And(validate.Differences(truth.shadowOf(), s.documents)).And(validate.Misplaced(truth.positions(), s.positions)).And(validate.Halted(s.positions))
 	}
@@ -158,21 +158,19 @@ func (r *record) shadowOf() map[string]map[string]any {
 
 // misapplied finds aggregates whose events were applied in another order, or
 // others in their place: the shadow says how many and their sum, and whoever saw
-// each write of it knows the order. Those of which nobody did are unordered, or hidden.
-func (w *Witness) misapplied(events validate.Source, s shadow, tallies *watch.Tallies) (wrong, unordered validate.Findings, hidden int) {
+// each write of it knows the order. Those of which nobody did are unordered.
+func (w *Witness) misapplied(events validate.Source, s shadow, tallies *watch.Tallies) (wrong, unordered validate.Findings) {
 	if tallies == nil {
-		return wrong, unordered, 0
+		return wrong, unordered
 	}
 	seen := tallies.Tallies()
 	applied := make(map[string]validate.Tally, len(s.tallies))
 	for aggregate, t := range s.tallies {
-		t.Hidden = seen[aggregate].Hidden
 		t.Order, t.Unseen = seen[aggregate].Order, seen[aggregate].Unseen+max(0, t.Events-seen[aggregate].Events)
 		t.Sum = w.summed(events[aggregate], t.Sum)
 		applied[aggregate] = t
 	}
-	unordered, hidden = validate.Unordered(events, applied)
-	return validate.Misapplied(events, applied), unordered, hidden
+	return validate.Misapplied(events, applied), validate.Unordered(events, applied)
 }
 
 // summed is the sum that a shadow document has: of events without versions it has none,

@@ -69,9 +69,6 @@ type Verdict struct {
 	Applied int
 	// Forgiven is how many events need not have come.
 	Forgiven int
-	// Hidden is how many aggregates have events of which nobody saw the order, since one
-	// write applied more than its shadow document names.
-	Hidden int
 	// Violations has one entry for every kind, found or not.
 	Violations []Violation
 	// Unseen are the kinds of which nothing can be found, as their history has no entry.
@@ -116,8 +113,8 @@ func (w *Witness) Judge(ctx context.Context) (Verdict, error) {
 	accepted := validate.EventsOf(v.Sends)
 	missing, extra := validate.Counted(events, truth.counts(model, shadow.tallies))
 	v.Applied = events.Len() - missing.Count
-	misapplied, unordered, hidden := w.misapplied(truth.marks, shadow, w.tallies)
-	v.Unseen, v.Hidden = w.unseen(v.Sends), hidden
+	misapplied, unordered := w.misapplied(truth.marks, shadow, w.tallies)
+	v.Unseen = w.unseen(v.Sends)
 	v.Violations = []Violation{
 		{LostAtSource, w.lostAtSource(events, truth.forgiven)},
 		{LostBeforeTopic, w.lost(truth.owing, v.Sends)},

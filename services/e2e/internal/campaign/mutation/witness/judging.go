@@ -129,8 +129,8 @@ func Judging() []guard.Guard {
 		{
 			Name:    "witness: an order that nobody saw is told",
 			File:    validate + "/shadow.go",
-			Cut:     "|| got.Unseen == 0:",
-			With:    "|| got.Unseen >= 0:",
+			Cut:     "&& got.Unseen > 0 {",
+			With:    "&& got.Unseen < 0 {",
 			Package: witness,
 			Tests:   []string{"TestJudge_TellsOfWhatTheOrderWasNotSeen"},
 		},
@@ -332,10 +332,9 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestNoneOf_ASearchThatFailedHasNotFoundNothing"},
 		},
 		{
-			Name:    "witness: only an order that a write hides is excused",
+			Name:    "witness: a write that applies more than it names hides an order",
 			File:    watch + "/tallies.go",
-			Cut:     "if len(versions) == Named {",
-			With:    "if len(versions) <= Named {",
+			Cut:     "\ttally.Unseen += fresh - int64(len(versions))\n",
 			Package: watch,
 			Tests:   []string{"TestTallies_GatherWhatEachWriteAppended"},
 		},
