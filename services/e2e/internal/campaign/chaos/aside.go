@@ -15,7 +15,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"changerelay/services/e2e/internal/check/validate"
+	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/orders"
 	"changerelay/services/e2e/internal/harness/poll"
@@ -92,14 +92,6 @@ func tooLarge() string {
 		text.WriteString(cryptorand.Text())
 	}
 	return text.String()
-}
-
-// giveUp notes that an operator leaves an event of an order out: a message, or the
-// parked change of that id.
-func (c *campaign) giveUp(aggregate string, version int64, change string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.leftOut[validate.Event{Aggregate: aggregate, Version: version}] = change
 }
 
 // isClosed notes that an order is dealt with.
@@ -196,7 +188,7 @@ func (c *campaign) giveUpParked(ctx context.Context, o *odd) {
 		ID string `bson:"_id"`
 	}
 	if err := c.witness.State().Collection(parkedChanges).FindOne(ctx, c.changeOf(o)).Decode(&parked); err == nil {
-		c.giveUp(o.aggregate, wrongVersion, parked.ID)
+		c.giveUpChange(o, parked.ID)
 	}
 }
 
@@ -258,7 +250,7 @@ func (c *campaign) discard(ctx context.Context, n *cluster.Node, o *odd, event s
 		c.say("%s: %s", o.aggregate, firstLine(output))
 	}
 	for _, a := range c.asidesIn(output) {
-		c.giveUp(o.aggregate, a.Version, "")
+		c.giveUp(n.Settings()[readModelGroup], o.aggregate, a.Version, witness.Leaving{})
 	}
 }
 
@@ -293,7 +285,7 @@ func (c *campaign) deleteParked(ctx context.Context) (int, error) {
 		if err == nil {
 			aggregate, _ := k.ID.Document().Lookup("aggregateId").StringValueOK()
 			event, _ := k.ID.Document().Lookup("eventId").StringValueOK()
-			c.giveUp(aggregate, max(k.Version, c.witness.VersionOf(event)), "")
+			c.giveUp(ownGroup, aggregate, max(k.Version, c.witness.VersionOf(event)), witness.Leaving{Deleted: true})
 			_, err = c.witness.ReadModel().Collection(parkedMessages).DeleteOne(ctx, bson.D{{Key: "_id", Value: k.ID}})
 		}
 	}

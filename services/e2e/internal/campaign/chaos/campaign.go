@@ -57,10 +57,11 @@ type campaign struct {
 	// odd are the orders that operators deal with, open those that are not dealt with yet.
 	odd  []*odd        // guarded by mu
 	open map[*odd]bool // guarded by mu
-	// leftOut are the events that operators have given up, with the ids of those that
-	// were parked as changes.
-	leftOut map[validate.Event]string // guarded by mu
-	broken  validate.Findings         // guarded by mu: commands that have not done what they promise
+	// done by operators: what they have given up, by their groups, and the commands about
+	// checkpoints that they have run.
+	leftOut map[string]witness.LeftOut // guarded by mu
+	moves   []witness.Move             // guarded by mu
+	broken  validate.Findings          // guarded by mu: commands that have not done what they promise
 	// restored is the earliest backup that the read database was put back to, until that is
 	// repaired; lacking is what it lacked before. Both are nil where it was not.
 	restored *backup // guarded by mu
@@ -83,7 +84,7 @@ func Run(ctx, enough context.Context, cfg Config, out io.Writer) (*report.Report
 		stop: enough,
 		cfg:  cfg, out: out, http: &http.Client{Timeout: 2 * time.Second},
 		network: newNetwork(), taken: make(map[string]bool), done: make(map[string]int), began: time.Now(),
-		open: make(map[*odd]bool), leftOut: make(map[validate.Event]string),
+		open: make(map[*odd]bool), leftOut: make(map[string]witness.LeftOut),
 	}
 	r := &report.Report{Title: "Change Relay chaos", Started: c.began.UTC(), Setup: []report.Fact{
 		{Name: "seed", Text: fmt.Sprint(cfg.Seed)},

@@ -21,7 +21,7 @@ var operatorsMay = []string{witness.CheckpointsWentBack, witness.TermsShared, wi
 // judge writes the verdict into the report.
 func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	if c.cfg.Operators != "" {
-		gaps, ofNobody, err := c.witness.Forgive(ctx, c.leftOut)
+		gaps, ofNobody, err := c.witness.Forgive(ctx, c.doings())
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (c *campaign) judge(ctx context.Context, r *report.Report) error {
 	if c.cfg.Operators != "" {
 		r.Figures = append(r.Figures,
 			report.Figure{Name: "events that a ledger names", Value: float64(v.Forgiven), Unit: report.Count},
-			report.Figure{Name: "events that operators have left out", Value: float64(len(c.leftOut)), Unit: report.Count},
+			report.Figure{Name: "events that operators have left out", Value: float64(c.given()), Unit: report.Count},
 			report.Figure{Name: "commands that were not refused", Value: float64(len(c.mistakes)), Unit: report.Count})
 	}
 	if c.lacking != nil {

@@ -181,7 +181,7 @@ func command(who pick, env []string, args func() []string) act {
 	return func(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(context.Context) error, error) {
 		n := who(ctx, c, rng)
 		said, env := args(), c.cfg.notOurs(env)
-		output, err := n.CommandIn(ctx, env, said...)
+		output, err := c.decide(ctx, n, env, said...)
 		what := strings.TrimSpace(strings.Join(slices.Concat(env, []string{n.Program()}, said), " "))
 		if err != nil {
 			return what + ": refused: " + firstLine(output), nil, nil
@@ -305,7 +305,7 @@ func (c *campaign) followAdvice(ctx context.Context) error {
 			}
 			return c.drainBeside(ctx)
 		}
-		output, err := node.CommandIn(ctx, nil, advice...)
+		output, err := c.decide(ctx, node, nil, advice...)
 		c.remedied(advised, "as advised: "+node.Program()+" "+strings.Join(advice, " "), firstLine(output))
 		if err != nil {
 			c.say("the advice was refused: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
 	"changerelay/services/e2e/internal/harness/poll"
 )
@@ -42,7 +43,7 @@ func (c *campaign) redrive(ctx context.Context, n *cluster.Node, o *odd) (output
 	output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate)
 	if err != nil && strings.Contains(output, acceptLost) {
 		for _, a := range c.messages(ctx, n, o) {
-			c.giveUp(o.aggregate, a.Version, "")
+			c.giveUp(ownGroup, o.aggregate, a.Version, witness.Leaving{}) // where it was overtaken
 		}
 		output, err = n.CommandIn(ctx, nil, "parked", "redrive", o.aggregate, acceptLost)
 	}
@@ -75,7 +76,7 @@ func (c *campaign) purge(ctx context.Context, n *cluster.Node, o *odd) bool {
 	}
 	for _, a := range c.asidesIn(output) {
 		if whole, err := n.CommandIn(ctx, nil, "parked", "show", a.ID); err == nil && strings.Contains(whole, fmt.Sprintf("%q", o.aggregate)) {
-			c.giveUp(o.aggregate, wrongVersion, a.ID)
+			c.giveUpChange(o, a.ID)
 			_, _ = n.CommandIn(ctx, nil, "parked", "discard", a.ID) // it may be discarded already
 		}
 	}

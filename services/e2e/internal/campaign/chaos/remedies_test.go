@@ -44,7 +44,7 @@ func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &campaign{
-		out: io.Discard, witness: w, done: make(map[string]int), open: make(map[*odd]bool), leftOut: make(map[validate.Event]string),
+		out: io.Discard, witness: w, done: make(map[string]int), open: make(map[*odd]bool), leftOut: make(map[string]witness.LeftOut),
 		cluster: cluster.New(cluster.Config{
 			Binaries: cluster.Binaries{Projector: binary}, Dir: t.TempDir(), Backend: &servers, Names: names, Projectors: 1,
 		}),
@@ -77,7 +77,7 @@ func TestGiveUpEarly_WhatCameFromBeforeTheBeginningAlone(t *testing.T) {
 	if len(c.faults) > 0 || len(c.remedies) != 2 {
 		t.Errorf("got %v as faults, and %v as remedies, want two remedies and nothing else", c.faults, c.remedies)
 	}
-	given := slices.SortedFunc(maps.Keys(c.leftOut), func(a, b validate.Event) int { return int(a.Version - b.Version) })
+	given := slices.SortedFunc(maps.Keys(c.leftOut[ownGroup]), func(a, b validate.Event) int { return int(a.Version - b.Version) })
 	if got := fmt.Sprint(given); got != "[{early 1} {early 2}]" {
 		t.Errorf("given up: got %s, want versions 1 and 2", got)
 	}

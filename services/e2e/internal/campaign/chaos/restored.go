@@ -157,7 +157,7 @@ func (c *campaign) putBackRightly(ctx context.Context) (bool, error) {
 		return false, context.Cause(ctx)
 	}
 	args := []string{"checkpoint", "set", from.at.Add(-slack).UTC().Format(time.RFC3339), "--why", "chaos: the read database was restored"}
-	output, err := c.cluster.Publishers[0].CommandIn(ctx, nil, args...)
+	output, err := c.decide(ctx, c.cluster.Publishers[0], nil, args...)
 	if err != nil {
 		c.wrong("%q: %s", args, firstLine(output))
 	}

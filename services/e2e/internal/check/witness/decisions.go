@@ -3,6 +3,7 @@ package witness
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,18 +29,24 @@ func leavesOut(command string) bool {
 	return slices.Contains([]string{"parked discard", "dlq discard"}, command) || strings.Contains(command, acceptingLost)
 }
 
-// decided is what the ledgers say that operators have left out.
+// decided is what the projectors' ledger says that operators of a group have left out.
 type decided struct {
-	events     map[validate.Event]bool
-	aggregates map[string]bool // of which messages are gone, nobody knows which
-	unsent     []string        // texts that name changes that were never sent
+	// events are those that it names.
+	events map[validate.Event]bool
+	// aggregates are those of which messages are gone, nobody knows which. The event at which
+	// one was halted, or one that was taken away, is named without a version.
+	aggregates  map[string]bool
+	unversioned map[validate.Event]bool
 }
 
-// decided reads what a line of the projectors' ledger names, and what the
-// publishers' ledger says of changes that were discarded and purged, or are gone.
-// What is not among the names of its line is not named.
-func (w *Witness) decided(ctx context.Context, gaps []Gap) (decided, error) {
+// ownGroup is the name of the first group.
+const ownGroup = ""
+
+// decided reads what the lines of the projectors' ledger name, by the groups. What is not
+// among the names of its line is not named.
+func (w *Witness) decided(ctx context.Context) (map[string]decided, error) {
 	var lines []struct {
+		Group   string `bson:"group"`
 		Command string `bson:"command"`
 		About   []struct {
 			Aggregate string `bson:"aggregate"`
@@ -47,51 +54,106 @@ func (w *Witness) decided(ctx context.Context, gaps []Gap) (decided, error) {
 			Event     string `bson:"event"`
 		} `bson:"about"`
 	}
-	d := decided{events: make(map[validate.Event]bool), aggregates: make(map[string]bool)}
 	cursor, err := w.ReadModel().Collection(decisionsLedger).Find(ctx, bson.D{})
 	if err == nil {
 		err = cursor.All(ctx, &lines)
 	}
 	if err != nil {
-		return d, fmt.Errorf("read the ledger of decisions: %w", err)
+		return nil, fmt.Errorf("read the ledger of decisions: %w", err)
 	}
+	groups := make(map[string]decided)
 	for _, line := range lines {
+		if !leavesOut(line.Command) {
+			continue
+		}
+		d, there := groups[line.Group]
+		if !there {
+			d = decided{events: make(map[validate.Event]bool), aggregates: make(map[string]bool), unversioned: make(map[validate.Event]bool)}
+			groups[line.Group] = d
+		}
+		accepts := strings.Contains(line.Command, acceptingLost)
 		for _, n := range line.About {
-			version := w.VersionOf(n.Event)
+			this := validate.Event{Aggregate: n.Aggregate, Version: w.VersionOf(n.Event)}
 			switch {
-			case !leavesOut(line.Command):
 			case n.Version != nil:
 				d.events[validate.Event{Aggregate: n.Aggregate, Version: *n.Version}] = true
-			case strings.Contains(line.Command, acceptingLost):
-				d.aggregates[n.Aggregate] = true
-			case version > 0:
-				d.events[validate.Event{Aggregate: n.Aggregate, Version: version}] = true
+			case accepts:
+				d.aggregates[n.Aggregate], d.unversioned[this] = true, true
+			case this.Version > 0:
+				d.events[this] = true
 			}
 		}
 	}
-	for _, g := range gaps {
-		if g.Decision == discarded || g.Decision == lost {
-			d.unsent = append(d.unsent, g.Error)
-		}
-	}
-	return d, nil
+	return groups, nil
 }
 
-// names says whether a line names an event that was left out: of the projectors where
-// it came to the topic, of the publishers by the id of the parked change where not.
-func (d decided) names(e validate.Event, change string, came bool) bool {
-	if came {
-		return d.events[e] || d.aggregates[e.Aggregate]
-	}
-	return change != "" && slices.ContainsFunc(d.unsent, func(text string) bool { return strings.Contains(text, change) })
+// names says whether a line names an event of which an operator says how it was left out.
+func (d decided) names(e validate.Event, how Leaving) bool {
+	return d.events[e] || d.unversioned[e] || how.Deleted && d.aggregates[e.Aggregate]
 }
 
-// ofNobody finds what the projectors' ledger names, and nobody says to have left out.
-func (d decided) ofNobody(leftOut map[validate.Event]string) validate.Findings {
+// ofNobody finds what the lines name, and nobody says to have left out.
+func (d decided) ofNobody(known LeftOut) validate.Findings {
 	var found validate.Findings
 	for e := range d.events {
-		if _, known := leftOut[e]; !known {
+		if _, there := known[e]; !there {
 			found.Add("event %d of %s", e.Version, e.Aggregate)
+		}
+	}
+	some := known.aggregates()
+	for aggregate := range d.aggregates {
+		if !some[aggregate] {
+			found.Add("messages of %s that are gone", aggregate)
+		}
+	}
+	return found
+}
+
+// goneIDs are the ids of parked changes that were never sent, as the publishers' ledger has
+// them: purged, or gone from the state database.
+type goneIDs map[string]bool
+
+// listed match where lines of the ledger list such ids.
+var (
+	listedDiscarded = regexp.MustCompile(`never sent: (.*)`)
+	listedLost      = regexp.MustCompile(`gone from parked_changes \(([^)]*)\)`)
+)
+
+// goneIn are those that lines of the ledger name.
+func goneIn(gaps []Gap) goneIDs {
+	ids := make(goneIDs)
+	add := func(list []string, separator string) {
+		if list == nil {
+			return
+		}
+		for _, one := range strings.Split(list[1], separator) {
+			id, _, _ := strings.Cut(one, " ") // what follows is for people
+			ids[id] = true
+		}
+	}
+	for _, g := range gaps {
+		switch g.Decision {
+		case discarded:
+			add(listedDiscarded.FindStringSubmatch(g.Error), "; ")
+		case lost:
+			add(listedLost.FindStringSubmatch(g.Error), ", ")
+		}
+	}
+	return ids
+}
+
+// name says whether a line names what an operator has left out as a change.
+func (ids goneIDs) name(how Leaving) bool {
+	return slices.ContainsFunc(how.Changes, func(id string) bool { return ids[id] })
+}
+
+// ofNobody finds changes that the lines name, and nobody says to have left out.
+func (ids goneIDs) ofNobody(known LeftOut) validate.Findings {
+	var found validate.Findings
+	some := known.changes()
+	for id := range ids {
+		if !some[id] {
+			found.Add("parked change %s", id)
 		}
 	}
 	return found
@@ -99,7 +161,7 @@ func (d decided) ofNobody(leftOut map[validate.Event]string) validate.Findings {
 
 // applied are the events of the aggregates of some that the shadow has among their
 // latest; none where there is no shadow.
-func (w *Witness) applied(ctx context.Context, events map[validate.Event]string) (map[validate.Event]bool, error) {
+func (w *Witness) applied(ctx context.Context, events LeftOut) (map[validate.Event]bool, error) {
 	there, of := make(map[validate.Event]bool), make(map[string]bool)
 	for e := range events {
 		of[e.Aggregate] = true

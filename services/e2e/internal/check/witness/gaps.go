@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -70,6 +71,12 @@ func (g Gap) passesOver() bool {
 	return false
 }
 
+// operators says whether the line is about a stretch that only a command leaves out, done
+// or not. What accepts settings, a leader may note again.
+func (g Gap) operators() bool {
+	return g.Decision == "accept" && g.To.After(g.From) || slices.Contains([]string{"now", "set", "reset"}, g.Decision)
+}
+
 // passedBy is the time before which the line's stream had dealt with all when the line was
 // written: the latest place that was saved before, as far as that time had come by then.
 func passedBy(history []validate.Checkpoint, g Gap) time.Time {
@@ -114,19 +121,20 @@ const (
 // of their aggregate, to the read model, which takes no steps back. It returns
 // the lines. What Archive took before is not forgiven.
 //
-// leftOut are the events that operators have given up, as they themselves know, with
-// the ids of those that were parked as changes, before they came to the topic. One of them need not come where a ledger names it; one that came all the same is judged
-// as any other. What a ledger alone names is not forgiven: it is a violation.
-func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string) ([]Gap, Violation, error) {
+// done is what operators have done. An event that they have given up need not come where a
+// ledger names it; one that came all the same is judged as any other. What a ledger alone
+// names, or says to be passed over, is not forgiven: it is a violation.
+func (w *Witness) Forgive(ctx context.Context, done Doings) ([]Gap, Violation, error) {
 	unknown := Violation{Name: LineOfNobody}
 	gaps, err := w.Gaps(ctx)
 	if err != nil {
 		return nil, unknown, err
 	}
-	d, err := w.decided(ctx, gaps)
+	lines, err := w.decided(ctx)
 	if err != nil {
 		return nil, unknown, err
 	}
+	own, leftOut := lines[ownGroup], done.LeftOut[ownGroup]
 	applied, err := w.applied(ctx, leftOut)
 	if err != nil {
 		return nil, unknown, err
@@ -134,7 +142,21 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 	if w.overtakenInKeyed, err = w.keyedOrder(ctx); err != nil {
 		return nil, unknown, err
 	}
-	unknown.Findings = d.ofNobody(leftOut)
+	changes := goneIn(gaps)
+	unknown.Findings = changes.ofNobody(leftOut)
+	for _, group := range slices.Sorted(maps.Keys(lines)) {
+		unknown.Findings = unknown.And(lines[group].ofNobody(done.LeftOut[group]))
+	}
+	var passed []Gap
+	for _, g := range gaps {
+		switch {
+		case !g.operators():
+		case made(g, done.Moves):
+			passed = append(passed, g)
+		default:
+			unknown.Findings.Add("%s to %s of %q (%s), by no command", g.From.Format(time.TimeOnly), g.To.Format(time.TimeOnly), g.Stream, g.Decision)
+		}
+	}
 	sent := sendsOf(validate.EventsOf(w.sends()))
 	w.gone = func(e source.Stored) pardon {
 		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
@@ -142,11 +164,11 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 		if !came {
 			how = unsent
 		}
-		if change, known := leftOut[this]; !came && known && d.names(this, change, false) {
+		if left, known := leftOut[this]; !came && known && changes.name(left) {
 			return unsent
 		}
 		at, slack, known := w.writtenAt(this)
-		if !known || !slices.ContainsFunc(gaps, func(g Gap) bool { return g.covers(e.Aggregate, at, slack) }) {
+		if !known || !slices.ContainsFunc(passed, func(g Gap) bool { return g.covers(e.Aggregate, at, slack) }) {
 			return due
 		}
 		return how
@@ -154,7 +176,7 @@ func (w *Witness) Forgive(ctx context.Context, leftOut map[validate.Event]string
 	w.forgiven = func(e source.Stored) pardon {
 		this := validate.Event{Aggregate: e.Aggregate, Version: e.Version}
 		_, came := sent[this]
-		if _, known := leftOut[this]; came && known && d.names(this, "", true) && !applied[this] {
+		if left, known := leftOut[this]; came && known && own.names(this, left) && !applied[this] {
 			return without
 		}
 		return w.gone(e)

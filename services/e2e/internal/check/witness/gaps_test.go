@@ -52,7 +52,7 @@ func TestForgive_TakesNothingThatACheckpointHadPassed(t *testing.T) {
 			t.Fatal(err)
 		}
 		insert(t, s.State().Collection(gapsLedger), tt.lines...)
-		if _, _, err := s.Forgive(t.Context(), nil); err != nil {
+		if _, _, err := s.Forgive(t.Context(), Doings{Moves: atAnyTime()}); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range tt.want {
@@ -69,5 +69,59 @@ func TestForgive_APlaceAheadOfItsTimePassesWhatWasWrittenByThen(t *testing.T) {
 	saved := validate.Checkpoint{Stream: "s", Position: "7fffffff00000001.82", At: 100}
 	if got, want := passedBy([]validate.Checkpoint{saved}, Gap{Stream: "s", At: time.Unix(200, 0)}), time.Unix(100, 0); !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// atAnyTime are commands that may have made any line of the ledger.
+func atAnyTime() (all []Move) {
+	for _, decision := range []string{"now", "set", "reset", "accept"} {
+		all = append(all, Move{Decision: decision, To: time.Now().Add(time.Hour)})
+	}
+	return all
+}
+
+// A line that says that something is passed over counts where somebody has run the command
+// for that, when the line says. The relay must not decide that by itself.
+func TestForgive_TakesNothingForALineOfNoCommand(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write(t, "a", 1)
+	now := time.Now().Truncate(time.Millisecond)
+	move := func(decision string, from, to time.Duration) []Move {
+		return []Move{{Decision: decision, From: now.Add(from), To: now.Add(to)}}
+	}
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name, line string
+		unfinished bool
+		moves      []Move
+		want       pardon
+		ofNobody   int
+	}{
+		{name: "the command that it is of", line: "reset", moves: move("reset", -ms, ms), want: unsent},
+		{name: "a command within the millisecond", line: "set", moves: move("set", ms/2, ms), want: unsent},
+		{name: "one of several", line: "accept", moves: append(move("set", 0, ms), move("accept", 0, ms)...), want: unsent},
+		{name: "no command", line: "reset", want: due, ofNobody: 1},
+		{name: "no command, and announced alone", line: "reset", unfinished: true, want: due, ofNobody: 1},
+		{name: "what no command decides", line: "now", moves: move("set", -ms, ms), want: due, ofNobody: 1},
+		{name: "another command", line: "reset", moves: move("set", -ms, ms), want: due, ofNobody: 1},
+		{name: "a command before", line: "reset", moves: move("reset", -2*ms, -ms), want: due, ofNobody: 1},
+		{name: "a command after", line: "reset", moves: move("reset", ms, 2*ms), want: due, ofNobody: 1},
+		{name: "none, and nothing is passed over", line: "begin", want: due},
+	} {
+		if _, err := s.State().Collection(gapsLedger).DeleteMany(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		insert(t, s.State().Collection(gapsLedger), bson.D{
+			{Key: "stream", Value: "s"}, {Key: "decision", Value: tt.line}, {Key: "at", Value: now}, {Key: "unfinished", Value: tt.unfinished},
+			{Key: "fromTime", Value: now.Add(-time.Hour)}, {Key: "toTime", Value: now.Add(time.Hour)},
+		})
+		_, ofNobody, err := s.Forgive(t.Context(), Doings{Moves: tt.moves})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.forgiven(source.Stored{Event: event("a", 1)}); got != tt.want || ofNobody.Count != tt.ofNobody {
+			t.Errorf("%s: forgiven %v, and lines of nobody %q, want %v and %d", tt.name, got, ofNobody.Samples, tt.want, tt.ofNobody)
+		}
 	}
 }

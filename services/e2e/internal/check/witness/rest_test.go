@@ -274,7 +274,7 @@ func TestForgive_TakesWhatALineOfTheLedgerNames(t *testing.T) {
 		if _, err := s.State().Collection(gapsLedger).InsertOne(t.Context(), line); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Forgive(t.Context(), nil); err != nil {
+		if _, _, err := s.Forgive(t.Context(), Doings{Moves: atAnyTime()}); err != nil {
 			t.Fatal(err)
 		}
 		covered := time.Since(to) < time.Minute
@@ -326,7 +326,7 @@ func TestForgive_TakesNothingForALineThatIsNoGap(t *testing.T) {
 			t.Fatal(err)
 		}
 		insert(t, s.State().Collection(gapsLedger), bson.D{{Key: "stream", Value: tt.stream}, {Key: "decision", Value: tt.decision}, {Key: "fromTime", Value: tt.from}, {Key: "toTime", Value: tt.to}})
-		if _, _, err := s.Forgive(t.Context(), nil); err != nil {
+		if _, _, err := s.Forgive(t.Context(), Doings{Moves: atAnyTime()}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.forgiven(source.Stored{Event: event("a", 1)}); got != tt.want {
@@ -350,7 +350,9 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 	s.write(t, "b", 3)
 	s.write(t, "gone", 1)
 	s.send(t, "gone", 1, 1)
-	err := poll.Until(t.Context(), "the messages", func(context.Context) (bool, string) { return s.Observer.Count() == 6, "not all" })
+	s.write(t, "gone", 2)
+	s.send(t, "gone", 2, 1)
+	err := poll.Until(t.Context(), "the messages", func(context.Context) (bool, string) { return s.Observer.Count() == 7, "not all" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,6 +362,8 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 	lines := []any{
 		line("parked discard", "a", int64(1)), line("halts resume", "a", int64(2)), line("parked discard", "a", int64(3)), line("parked discard", "a", int64(5)),
 		line("parked discard", "b", int64(1)), line("dlq discard", "a", nil), line("parked redrive --accept-lost", "gone", nil),
+		line("parked redrive --accept-lost", "there", nil),
+		append(line("parked discard", "a", int64(4)), bson.E{Key: "group", Value: "others"}), append(line("parked discard", "gone", int64(2)), bson.E{Key: "group", Value: "others"}),
 	}
 	now := time.Now()
 	purge := bson.D{{Key: "fromTime", Value: now}, {Key: "toTime", Value: now}, {Key: "decision", Value: "discarded"}, {Key: "error", Value: "2 changes were discarded and never sent: f00d; cafe"}}
@@ -367,16 +371,19 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 	lost := bson.D{{Key: "fromTime", Value: now}, {Key: "toTime", Value: now}, {Key: "decision", Value: "lost"}, {Key: "error", Value: "1 of 2 changes that \"s\" has parked are gone from parked_changes (beef)"}}
 	insert(t, s.State().Collection(gapsLedger), purge, lost)
 	insert(t, s.ReadModel().Collection("shadow"), bson.D{{Key: "_id", Value: "a"}, {Key: "tail", Value: bson.A{int64(4), int64(5)}}})
-	leftOut := map[validate.Event]string{
-		{Aggregate: "a", Version: 1}: "", {Aggregate: "a", Version: 2}: "", {Aggregate: "a", Version: 5}: "",
-		{Aggregate: "b", Version: 1}: "dead", {Aggregate: "b", Version: 2}: "cafe", {Aggregate: "b", Version: 3}: "beef", {Aggregate: "gone", Version: 1}: "",
+	change := func(id string) Leaving { return Leaving{Changes: []string{"first", id}} }
+	leftOut := LeftOut{
+		{Aggregate: "a", Version: 1}: {}, {Aggregate: "a", Version: 2}: {}, {Aggregate: "a", Version: 5}: {},
+		{Aggregate: "b", Version: 1}: change("dead"), {Aggregate: "b", Version: 2}: change("cafe"), {Aggregate: "b", Version: 3}: change("beef"),
+		{Aggregate: "gone", Version: 1}: {Deleted: true}, {Aggregate: "gone", Version: 2}: {},
 	}
-	_, ofNobody, err := s.Forgive(t.Context(), leftOut)
+	_, ofNobody, err := s.Forgive(t.Context(), Doings{LeftOut: map[string]LeftOut{ownGroup: leftOut, "others": {{Aggregate: "a", Version: 4}: {}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ofNobody.Count != 1 || ofNobody.Samples[0] != "event 3 of a" {
-		t.Errorf("lines of nobody: got %q, want the one of event 3", ofNobody.Samples)
+	slices.Sort(ofNobody.Samples)
+	if want := []string{"event 2 of gone", "event 3 of a", "messages of there that are gone", "parked change f00d"}; !slices.Equal(ofNobody.Samples, want) {
+		t.Errorf("lines of nobody: got %q, want %q", ofNobody.Samples, want)
 	}
 	for e, want := range map[validate.Event]pardon{
 		{Aggregate: "a", Version: 1}:    without, // named, and known
@@ -388,6 +395,7 @@ func TestForgive_TakesWhatAnOperatorHasLeftOut(t *testing.T) {
 		{Aggregate: "b", Version: 2}:    unsent, // discarded by the publisher
 		{Aggregate: "b", Version: 3}:    unsent, // gone from the state database
 		{Aggregate: "gone", Version: 1}: without,
+		{Aggregate: "gone", Version: 2}: due, // of another group, and not deleted here
 	} {
 		if got := s.forgiven(source.Stored{Event: event(e.Aggregate, e.Version)}); got != want {
 			t.Errorf("event %v: forgiven %v, want %v", e, got, want)

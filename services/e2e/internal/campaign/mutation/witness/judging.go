@@ -9,6 +9,7 @@ func Judging() []guard.Guard {
 		validate = "services/e2e/internal/check/validate"
 		expect   = "services/e2e/internal/check/expect"
 		read     = "services/e2e/internal/check/readmodel"
+		chaos    = "services/e2e/internal/campaign/chaos"
 		crash    = "services/e2e/internal/campaign/crashpoint"
 		watch    = "services/e2e/internal/check/watch"
 		report   = "services/e2e/internal/check/report"
@@ -95,10 +96,92 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestForgive_TakesNothingForALineThatIsNoGap"},
 		},
 		{
+			Name:    "witness: a line that no command has made forgives no loss",
+			File:    witness + "/gaps.go",
+			Cut:     "case made(g, done.Moves):",
+			With:    "case made(g, done.Moves), g.passesOver():",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingForALineOfNoCommand"},
+		},
+		{
+			Name:    "witness: a line that no command has made is found",
+			File:    witness + "/gaps.go",
+			Cut:     "\t\t\tunknown.Findings.Add(\"%s to %s of %q (%s), by no command\", g.From.Format(time.TimeOnly), g.To.Format(time.TimeOnly), g.Stream, g.Decision)\n",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingForALineOfNoCommand"},
+		},
+		{
+			Name:    "witness: a line is of the command that ran when it was made",
+			File:    witness + "/doings.go",
+			Cut:     " && !g.At.Before(m.From.Truncate(time.Millisecond)) && !g.At.After(m.To)",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingForALineOfNoCommand"},
+		},
+		{
+			Name:    "witness: a line is of the command that decides it",
+			File:    witness + "/doings.go",
+			Cut:     "m.Decision == g.Decision && ",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesNothingForALineOfNoCommand"},
+		},
+		{
+			Name:    "witness: a ledger's line about an aggregate forgives what was deleted alone",
+			File:    witness + "/decisions.go",
+			Cut:     "how.Deleted && d.aggregates",
+			With:    "d.aggregates",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
+		},
+		{
+			Name:    "witness: what another group leaves out is its own",
+			File:    witness + "/decisions.go",
+			Cut:     "d, there := groups[line.Group]",
+			With:    "d, there := groups[ownGroup]",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
+		},
+		{
+			Name:    "witness: a parked change that a line names is one that somebody has given up",
+			File:    witness + "/decisions.go",
+			Cut:     "\t\t\tfound.Add(\"parked change %s\", id)\n",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
+		},
+		{
+			Name:    "witness: an aggregate of which a line says that messages are gone is one of which some are",
+			File:    witness + "/decisions.go",
+			Cut:     "\t\t\tfound.Add(\"messages of %s that are gone\", aggregate)\n",
+			Package: witness,
+			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
+		},
+		{
+			Name:    "chaos: operators know which commands they have run about checkpoints",
+			File:    chaos + "/operators.go",
+			Cut:     "c.decide(ctx, n, env, said...)",
+			With:    "n.CommandIn(ctx, env, said...)",
+			Package: chaos,
+			Tests:   []string{"TestDecide_NotesWhenCommandsAboutCheckpointsRan"},
+		},
+		{
+			Name:    "chaos: what is discarded is given up by the group that has parked it",
+			File:    chaos + "/aside.go",
+			Cut:     "c.giveUp(n.Settings()[readModelGroup], ",
+			With:    "c.giveUp(ownGroup, ",
+			Package: chaos,
+			Tests:   []string{"TestDiscard_IsNotedOfTheGroupThatHasParkedIt"},
+		},
+		{
+			Name:    "chaos: how an event was given up is not forgotten",
+			File:    chaos + "/doings.go",
+			Cut:     "slices.Concat(before.Changes, how.Changes), Deleted: before.Deleted || how.Deleted",
+			With:    "slices.Concat(how.Changes, before.Changes[:0]), Deleted: how.Deleted",
+			Package: chaos,
+			Tests:   []string{"TestGiveUp_KeepsHowAnEventWasGivenUp"},
+		},
+		{
 			Name:    "witness: parked changes that are gone are forgiven by their names",
 			File:    witness + "/decisions.go",
-			Cut:     "if g.Decision == discarded || g.Decision == lost {",
-			With:    "if g.Decision == discarded {",
+			Cut:     "\t\tcase lost:\n\t\t\tadd(listedLost.FindStringSubmatch(g.Error), \", \")\n",
 			Package: witness,
 			Tests:   []string{"TestForgive_TakesWhatAnOperatorHasLeftOut"},
 		},
