@@ -273,7 +273,7 @@ func (c *campaign) injectAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	faults, over := context.WithCancel(ctx)
 	defer over()
-	work := workload{cfg: c.cfg, to: c.shop(faults.Done()), wrote: c.witness.Ledger.Wrote, counts: c.witness.Ledger.Counts, say: c.say}
+	work := workload{cfg: c.cfg, to: c.shop(faults.Done()), wrote: c.wrote, counts: c.witness.Ledger.Counts, say: c.say}
 	g.Go(func() error { return work.run(ctx, faults) })
 	g.Go(func() error {
 		defer over()

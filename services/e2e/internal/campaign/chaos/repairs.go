@@ -17,12 +17,13 @@ import (
 	"changerelay/services/e2e/internal/check/validate"
 	"changerelay/services/e2e/internal/check/witness"
 	"changerelay/services/e2e/internal/harness/cluster"
-	"changerelay/services/e2e/internal/harness/orders"
 )
 
 // repairs are what operators have done to read models that they repair, while faults go
 // on.
 type repairs struct {
+	// written is what was written, as resends select it.
+	written written
 	// publisher is a program that runs the publisher's command line, in a directory of its
 	// own, which is no part of what a run keeps.
 	publisher, dir string
@@ -59,7 +60,8 @@ type document struct{ view, id string }
 type resend struct {
 	id, group string
 	at        time.Time
-	selects   func(validate.Event) bool // nil where nobody can say
+	// selects says which events it is of, wherever it ends; nil where nobody can say.
+	selects func(validate.Event) bool
 }
 
 // repairKinds are what operators do to mend read models, and what there is to mend.
@@ -135,6 +137,7 @@ func resendSome(ctx context.Context, c *campaign, rng *rand.Rand) (string, func(
 		return "", nil, errNobody // there may be another one, or a fault
 	}
 	c.repairs.asked(resend{said.ID, group, at, selects})
+	c.witness.Selects(said.ID, at, selects)
 	then := []string{"", "", "resume", "cancel"}[rng.IntN(4)]
 	if then == "resume" {
 		_, _ = n.CommandIn(ctx, nil, "resend", "pause", "--why", "chaos")
@@ -184,29 +187,6 @@ func (r *repairs) asked(one resend) {
 	defer r.mu.Unlock()
 	r.resends = append(r.resends, one)
 }
-
-// selection draws what is sent again.
-func (c *campaign) selection(rng *rand.Rand) (args []string, selects func(validate.Event) bool) {
-	switch rng.IntN(4) {
-	case 0:
-		return []string{"--all"}, everything
-	case 1:
-		return []string{"--where", fmt.Sprintf(`{"type":%q}`, orders.Paid)}, nil
-	case 2:
-		return []string{"--since", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}, nil
-	}
-	chosen := make(map[string]bool)
-	for _, id := range c.witness.Ledger.Some(rng, 3) {
-		args, chosen[id] = append(args, "--aggregate", id), true
-	}
-	if args == nil {
-		return []string{"--all"}, everything
-	}
-	return args, func(e validate.Event) bool { return chosen[e.Aggregate] }
-}
-
-// everything selects all that there is.
-func everything(validate.Event) bool { return true }
 
 // resendSaid is what the publisher's command line prints of a resend.
 type resendSaid struct {

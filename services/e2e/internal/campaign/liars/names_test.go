@@ -41,6 +41,7 @@ var planted = map[string]string{
 	witness.ResentOutOfOrder:    "TestResent_EachResendIsInOrderByItself",
 	witness.ResentForNobody:     "TestResent_GroupsOfNobodyAreFound",
 	witness.NotResent:           "TestResent_WhatWasSelectedHasToCome",
+	witness.Unselected:          "TestResent_WhatWasNotSelectedIsFound",
 	witness.LedgerGaps:          "TestAtRest_FindsLinesOfTheLedger",
 	witness.OrderUnseen:         "TestJudge_TellsOfWhatTheOrderWasNotSeen",
 }

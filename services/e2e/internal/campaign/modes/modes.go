@@ -168,6 +168,7 @@ func (m Mode) Repaired() Mode {
 	m = m.OfEvents()
 	m.Repairs, m.Halted, m.Publisher, m.Projector = true, false, m.ofWholeEvents(), maps.Clone(m.Projector)
 	m = m.withEvery()
+	m.Publisher["HEAL_FIELD"] = "time" // no id of an event says when it was written
 	delete(m.Projector, "HALT_LIMIT")
 	return m
 }
@@ -197,6 +198,7 @@ func (m Mode) ofWholeEvents() map[string]string {
 	if settings == nil {
 		settings = make(map[string]string)
 	}
+	delete(settings, "HEAL_FIELD")
 	delete(settings, "DROP_FIELDS")
 	delete(settings, "MASK_FIELDS")
 	if settings["SOURCE_COLLECTIONS"] != "" {

@@ -45,6 +45,19 @@ type Asked struct {
 	Selected iter.Seq[Event]
 }
 
+// Unselected finds messages of resends that are of none of the events that these may send.
+// What resends may send of which nothing is said, nobody knows.
+func Unselected(may map[string]func(Event) bool, resent []Send) Findings {
+	var f Findings
+	for i := range resent {
+		s := &resent[i]
+		if allowed, known := may[s.Resend.ID]; known && !allowed(s.Event) {
+			f.Add("%s version %d came by resend %s, which was not asked for it", s.Aggregate, s.Version, s.Resend.ID)
+		}
+	}
+	return f
+}
+
 // NotResent finds events that a resend was to send, and did not.
 func NotResent(asked []Asked, resent []Send) Findings {
 	type one struct {

@@ -46,6 +46,17 @@ func TestResent_WhatWasSelectedHasToCome(t *testing.T) {
 	}
 }
 
+func TestResent_WhatWasNotSelectedIsFound(t *testing.T) {
+	t.Parallel()
+	may := map[string]func(Event) bool{"r": func(e Event) bool { return e.Version == 1 }}
+	if f := Unselected(may, []Send{again("a", 1, "r", ""), again("b", 1, "r", ""), again("a", 2, "s", "")}); f.Count != 0 {
+		t.Errorf("what was selected, and what came by a resend of which nothing is known: got %v", f)
+	}
+	if f := Unselected(may, []Send{again("a", 1, "r", ""), again("a", 2, "r", "")}); f.Count != 1 {
+		t.Errorf("an event that was not selected: got %v, want 1", f)
+	}
+}
+
 func TestResent_GroupsOfNobodyAreFound(t *testing.T) {
 	t.Parallel()
 	if f := ResentForNobody([]Send{again("a", 1, "r", ""), again("a", 1, "s", "x"), again("a", 1, "t", "y")}, map[string]bool{"": true, "x": true}); f.Count != 1 {

@@ -40,6 +40,8 @@ type repairs struct {
 	mu     sync.Mutex // guards what follows
 	groups map[string]bool
 	asked  []validate.Asked
+	// may are the events that resends may send, by the resends' ids.
+	may map[string]func(validate.Event) bool
 }
 
 // MayResend notes that an operator asks for something to be sent again for a group. It is
@@ -48,6 +50,18 @@ func (w *Witness) MayResend(group string) {
 	w.repairs.mu.Lock()
 	defer w.repairs.mu.Unlock()
 	w.repairs.groups[group] = true
+}
+
+// Selects notes which events a resend is of, wherever it ends: of those that were written
+// before it was asked for it may send no others. Later ones go along where they come to an
+// aggregate just as that is sent.
+func (w *Witness) Selects(id string, asked time.Time, selected func(validate.Event) bool) {
+	w.repairs.mu.Lock()
+	defer w.repairs.mu.Unlock()
+	w.repairs.may[id] = func(e validate.Event) bool {
+		at, known := w.Ledger.WrittenAt(e.Aggregate, e.Version)
+		return selected(e) || !known || !at.Before(asked)
+	}
 }
 
 // Resent notes that a resend is done which had to send what was selected of the events
@@ -75,6 +89,7 @@ func (w *Witness) judgeResent(truth *record, live []validate.Send) []Violation {
 		{ResentOutOfOrder, validate.ResentInOrder(resent)},
 		{ResentForNobody, validate.ResentForNobody(resent, w.repairs.groups)},
 		{NotResent, validate.NotResent(w.repairs.asked, resent)},
+		{Unselected, validate.Unselected(w.repairs.may, resent)},
 	}
 }
 

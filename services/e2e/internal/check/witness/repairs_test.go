@@ -98,6 +98,12 @@ func TestJudge_FindsWhatWasSentAgainWrong(t *testing.T) {
 	again(1, "changed", "g", func(m *azservicebus.Message) { m.Body = []byte(`{"n":{"$numberLong":"7"}}`) })
 	all := func(validate.Event) bool { return true }
 	s.Resent("disordered", "g", time.Now(), all)
+	s.Selects("disordered", time.Now(), all)
+	of := func(version int64) func(validate.Event) bool {
+		return func(e validate.Event) bool { return e.Version == version }
+	}
+	s.Selects("changed", time.Now(), of(2))
+	s.Selects("early", time.Now().Add(-time.Hour), of(1)) // what was written since goes along
 	err := poll.Until(t.Context(), "what was sent to be seen", func(context.Context) (bool, string) {
 		return s.Observer.Count() == 3 && s.Observer.CountResent() == 5, ""
 	})
@@ -114,6 +120,7 @@ func TestJudge_FindsWhatWasSentAgainWrong(t *testing.T) {
 		ResentOutOfOrder: "a version 1",
 		ResentForNobody:  "a version 1 came by resend nobody's",
 		NotResent:        "a version 3 was not sent by resend disordered",
+		Unselected:       "a version 1 came by resend changed",
 	} {
 		want(t, v.Violation(name), begins)
 	}

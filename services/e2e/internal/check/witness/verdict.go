@@ -49,6 +49,7 @@ const (
 	ResentOutOfOrder    = "sent again out of order"
 	ResentForNobody     = "sent again for a group that nobody has named"
 	NotResent           = "selected to be sent again, but not sent"
+	Unselected          = "sent again, but not selected"
 	WrongViews          = "documents that were built anew unlike the recomputation"
 	MisappliedBeside    = "aggregates of which another group has applied other events, or not once each"
 )

@@ -176,7 +176,7 @@ func open(ctx context.Context, endpoints cluster.Endpoints, names cluster.Names,
 	if err != nil {
 		return nil, fmt.Errorf("connect to MongoDB: %w", err)
 	}
-	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), beside: make(map[string]*watch.Tallies), joins: make(chan func(context.Context) error, 1), subscriptions: []string{names.Subscription}, repairs: &repairs{groups: make(map[string]bool)}}
+	w := &Witness{Client: client, Ledger: NewLedger(), names: names, endpoints: endpoints, projection: projection, archived: newRecord(projection), beside: make(map[string]*watch.Tallies), joins: make(chan func(context.Context) error, 1), subscriptions: []string{names.Subscription}, repairs: &repairs{groups: make(map[string]bool), may: make(map[string]func(validate.Event) bool)}}
 	if err := w.open(ctx, mode); err != nil {
 		w.Close(ctx)
 		return nil, err
