@@ -66,6 +66,7 @@ func TestExplained_OnlyByFaultsThatCan(t *testing.T) {
 		"the servers were frozen":               {"SIGSTOP of the servers", "SIGSTOP of the servers", 0, sends, true},
 		"the servers' clock is wrong, for good": {serversClock, "clock of the servers ahead by 2s, and after 12 s by 1s", time.Hour, sends, true},
 		"session locks were lost":               {"session locks lost", "servicebus.lose-session-locks (3 affected)", 0, sends, false},
+		"the servers were killed":               {"SIGKILL of the servers, data kept", "SIGKILL of the servers", 0, sends, false},
 		"the session was taken":                 {"session locks lost", "servicebus.lose-session-locks (3 affected)", 0, writes, true},
 		"it was taken long before":              {"session locks lost", "servicebus.lose-session-locks (3 affected)", time.Minute, writes, false},
 		"the holder was frozen":                 {"SIGSTOP of a projector", "SIGSTOP of projector-1", 0, writes, true},

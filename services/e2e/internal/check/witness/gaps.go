@@ -56,25 +56,20 @@ func (g Gap) covers(aggregate string, at time.Time, slack time.Duration) bool {
 	return g.passesOver() && validate.Carries(g.Stream, aggregate) && within
 }
 
-// passesOver says whether the line is about a stretch that is not sent. Others tell where
-// a stream began, what it is sent with, what is copied anew, or what was not done, as far
-// as anybody knows.
+// passesOver says whether the line is about a stretch that is not sent, as far as anybody
+// knows. One that leads back passes over nothing.
 func (g Gap) passesOver() bool {
-	switch {
-	case g.Unfinished:
-		return false
-	case slices.Contains([]string{"now", "set", "reset"}, g.Decision):
-		return !g.To.Before(g.From)
-	case g.Decision == "accept":
-		return g.To.After(g.From) // at one time, it is the settings that are accepted
-	}
-	return false
+	return g.operators() && !g.Unfinished && !g.To.Before(g.From)
 }
 
-// operators says whether the line is about a stretch that only a command leaves out, done
-// or not. What accepts settings, a leader may note again.
+// operators says whether the line is about a stretch that only a command leaves out, done or
+// not. Others tell where a stream began, what it is sent with, what is copied anew, or what
+// was not done. What accepts settings, at one time, a leader may note again.
 func (g Gap) operators() bool {
-	return g.Decision == "accept" && g.To.After(g.From) || slices.Contains([]string{"now", "set", "reset"}, g.Decision)
+	if g.Decision == "accept" {
+		return g.To.After(g.From)
+	}
+	return slices.Contains([]string{"now", "set", "reset"}, g.Decision)
 }
 
 // passedBy is the time before which the line's stream had dealt with all when the line was
