@@ -115,6 +115,7 @@ func TestCauses_AWriteOfAHoldThatIsOverNeedsOne(t *testing.T) {
 	tests := []struct {
 		name   string
 		held   Trouble
+		more   []Trouble
 		again  int64
 		caused int
 	}{
@@ -128,13 +129,17 @@ func TestCauses_AWriteOfAHoldThatIsOverNeedsOne(t *testing.T) {
 		{name: "what was in hand is written by then", held: trouble("p-1", 18, 18), again: 27},
 		{name: "minutes before the write", held: trouble("", 18, 18), again: 140},
 		{name: "over just before the write", held: trouble("p-1", 18, 138), again: 140, caused: 1},
+		{name: "held up by more trouble since", held: trouble("p-1", 18, 21), more: []Trouble{trouble("p-1", 23, 40), trouble("", 41, 60)}, again: 62, caused: 1},
+		{name: "out of trouble for too long between", held: trouble("p-1", 18, 21), more: []Trouble{trouble("p-1", 25, 40), trouble("", 43, 60)}, again: 62},
+		{name: "in trouble that is over at once all the time", held: trouble("p-1", 18, 21), more: []Trouble{trouble("", 23, 23), trouble("", 25, 25), trouble("", 27, 27)}, again: 28},
+		{name: "held up by the trouble of another", held: trouble("p-1", 18, 21), more: []Trouble{trouble("q-1", 23, 60)}, again: 62},
 		{name: "long over before the write", held: trouble("p-1", 18, 130), again: 140},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			applies := []Apply{at(10, "p-1-RANDOM/1"), at(20, "q-1-RANDOM/1"), at(tt.again, "p-1-RANDOM/1"), at(tt.again+2, "q-1-RANDOM/1")}
-			caused, uncaused := LateWrites(applies, []Trouble{tt.held}, 5*time.Second)
+			caused, uncaused := LateWrites(applies, append(tt.more, tt.held), 5*time.Second)
 			if caused.Count != tt.caused || uncaused.Count != 1-tt.caused {
 				t.Errorf("got %d with a cause %q and %d without %q, want %d and %d", caused.Count, caused.Samples, uncaused.Count, uncaused.Samples, tt.caused, 1-tt.caused)
 			}
