@@ -238,14 +238,21 @@ func discardOne(ctx context.Context, c *campaign, n *cluster.Node, o *odd) (stri
 // discardAll discards all that is parked of an order, while more comes.
 func discardAll(ctx context.Context, c *campaign, n *cluster.Node, o *odd) (string, error) {
 	err := c.goOn(ctx, o, 2)
-	c.discard(ctx, n, o, "--all")
+	c.discard(ctx, n, o, allParked)
 	return "all parked messages are discarded", err
 }
 
-// discard gives up one event of an order, or --all that is parked. What it prints it
+// allParked is every message that is parked of an order.
+const allParked = "--all"
+
+// discard gives up one event of an order, or all that is parked. What it prints it
 // has removed.
 func (c *campaign) discard(ctx context.Context, n *cluster.Node, o *odd, event string) {
-	output, err := n.CommandIn(ctx, nil, "parked", "discard", o.aggregate, event)
+	args := []string{"parked", "discard", "--", o.aggregate, event} // an id may begin with -
+	if event == allParked {
+		args = []string{"parked", "discard", o.aggregate, allParked}
+	}
+	output, err := n.CommandIn(ctx, nil, args...)
 	if err != nil {
 		c.say("%s: %s", o.aggregate, firstLine(output))
 	}

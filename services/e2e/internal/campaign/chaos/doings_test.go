@@ -58,12 +58,12 @@ func TestDecide_NotesWhenCommandsAboutCheckpointsRan(t *testing.T) {
 // What one group's operator discards another group has all the same.
 func TestDiscard_IsNotedOfTheGroupThatHasParkedIt(t *testing.T) {
 	t.Parallel()
-	c := deciding(t, `echo "{\"event_id\":\"$4\",\"version\":7}"`)
+	c := deciding(t, `[ "$3" = -- ] && echo "{\"event_id\":\"$5\",\"version\":7}"`)
 	other, err := c.cluster.Twin(c.cluster.Projectors[0], beside, readModelGroup+"="+beside)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.discard(t.Context(), other, &odd{aggregate: "a"}, "e")
+	c.discard(t.Context(), other, &odd{aggregate: "a"}, "--5-SI8yYI") // no flag
 	this := validate.Event{Aggregate: "a", Version: 7}
 	if _, own := c.doings().LeftOut[ownGroup][this]; own || c.given() != 1 {
 		t.Errorf("got %v, want nothing given up by the first group", c.doings().LeftOut)

@@ -22,6 +22,7 @@ import (
 // parking answers the commands of a projector that has parked versions 1, 2 and 4 of every
 // aggregate, and writes down what it is asked for.
 const parking = `#!/bin/sh
+[ "$3" != -- ] || set -- "$1" "$2" "$4" "$5"
 echo "$2 $3 $4" >> "$0.asked"
 case "$2" in
 list) for v in 1 2 4; do echo "{\"event_id\":\"e$v\",\"version\":$v,\"failed\":false}"; done;;

@@ -170,6 +170,14 @@ func Judging() []guard.Guard {
 			Tests:   []string{"TestDiscard_IsNotedOfTheGroupThatHasParkedIt"},
 		},
 		{
+			Name:    "chaos: an event whose id looks like a flag can be discarded",
+			File:    chaos + "/aside.go",
+			Cut:     "\"discard\", \"--\", o.aggregate, event}",
+			With:    "\"discard\", o.aggregate, event}",
+			Package: chaos,
+			Tests:   []string{"TestDiscard_IsNotedOfTheGroupThatHasParkedIt"},
+		},
+		{
 			Name:    "chaos: how an event was given up is not forgotten",
 			File:    chaos + "/doings.go",
 			Cut:     "slices.Concat(before.Changes, how.Changes), Deleted: before.Deleted || how.Deleted",
