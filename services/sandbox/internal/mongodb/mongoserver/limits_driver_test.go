@@ -110,7 +110,8 @@ func TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe(t *testing.
 				{Key: "from", Value: "none"}, {Key: "let", Value: variables}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "a"},
 			}),
 			"$merge": one("$merge", bson.D{
-				{Key: "into", Value: "merged"}, {Key: "let", Value: append(bson.D{{Key: "new", Value: "$$ROOT"}}, variables...)},
+				{Key: "into", Value: "merged"},
+				{Key: "let", Value: append(bson.D{{Key: "new", Value: "$$ROOT"}}, variables...)},
 				{Key: "whenMatched", Value: bson.A{one("$set", one("a", 1))}},
 			}),
 		} {
@@ -119,7 +120,8 @@ func TestLimits_TheVariablesOfALetAreTogetherNoLargerThanAValueMayBe(t *testing.
 			}
 		}
 		err := h.db.RunCommand(t.Context(), bson.D{
-			{Key: "find", Value: "c"}, {Key: "projection", Value: one("_id", 1)},
+			{Key: "find", Value: "c"},
+			{Key: "projection", Value: one("_id", 1)},
 			{Key: "let", Value: append(bson.D{{Key: "s", Value: strings.Repeat("x", 1<<20)}}, of("$$s", c.variables)...)},
 		}).Err()
 		if code(err) != c.code {
@@ -136,8 +138,10 @@ func TestLimits_TheStatementsOfACommandShareItsVariables(t *testing.T) {
 		var updates bson.A
 		for i := range statements {
 			updates = append(updates, bson.D{
-				{Key: "q", Value: one("_id", i)}, {Key: "u", Value: bson.A{one("$set", one("n", 1))}},
-				{Key: "c", Value: constants}, {Key: "upsert", Value: true},
+				{Key: "q", Value: one("_id", i)},
+				{Key: "u", Value: bson.A{one("$set", one("n", 1))}},
+				{Key: "c", Value: constants},
+				{Key: "upsert", Value: true},
 			})
 		}
 		command := bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: updates}, {Key: "let", Value: one("x", strings.Repeat("x", size))}}
@@ -172,7 +176,9 @@ func TestLimits_TheRegularExpressionsOfACommandAreBounded(t *testing.T) {
 	}
 	// The pipeline of a $lookup is compiled for each document.
 	joined := one("$lookup", bson.D{
-		{Key: "from", Value: "none"}, {Key: "let", Value: one("i", "$_id")}, {Key: "as", Value: "a"},
+		{Key: "from", Value: "none"},
+		{Key: "let", Value: one("i", "$_id")},
+		{Key: "as", Value: "a"},
 		{Key: "pipeline", Value: bson.A{one("$match", one("a", large))}},
 	})
 	cursor, err := coll.Aggregate(t.Context(), bson.A{joined, one("$count", "n")})
