@@ -74,13 +74,15 @@ func (e *entry) expired(now time.Time) bool {
 	return !e.expiresAt.IsZero() && !now.Before(e.expiresAt)
 }
 
-// size is what the marks take in the journal, without the source.
+// size is what the outcomes' part of the marks takes in the journal.
 func (m *marks) size() int64 {
 	if m == nil {
 		return 0
 	}
 	var w record.Encoder
-	w.Properties(m.modified)
+	if len(m.modified) > 0 {
+		w.Properties(m.modified)
+	}
 	return int64(len(m.deadReason) + len(m.deadDescription) + len(w.Buf))
 }
 
@@ -97,6 +99,9 @@ const marksRoom = 64 << 10
 // beside them. The old marks stay as they are: they may have been handed out
 // with a delivery.
 func (e *entry) modify(properties map[string]any, texts int) error {
+	if len(properties) == 0 && texts == 0 {
+		return nil
+	}
 	m := e.copyMarks()
 	if len(properties) > 0 {
 		modified := make(map[string]any, len(m.modified)+len(properties))
