@@ -28,7 +28,7 @@ func TestResend_OneThatCannotBeReadSaysWhyAndMakesWayForAnother(t *testing.T) {
 			{Key: "aggregateId", Value: aggregateID},
 			{Key: "version", Value: 1},
 			{Key: "type", Value: "OrderPlaced"},
-			{Key: "data", Value: strings.Repeat("x", size)},
+			{Key: "data", Value: bson.D{{Key: "text", Value: strings.Repeat("x", size)}}},
 		}
 	}
 	if _, err := source.InsertMany(t.Context(), []any{event("large", 1_800_000), event("small", 10)}); err != nil {
