@@ -20,6 +20,8 @@ type Database struct {
 	// Members are those of the replica set with data that answer, and Majority how
 	// many a write waits for; 0 is unknown.
 	Members, Majority int
+	// Lag is how long a majority takes until it has a write.
+	Lag time.Duration
 	// Lacking are the documented actions that the user has not, by collection.
 	Lacking []Lack
 	// WithoutIndex are the collections whose tidying index is not there, and
@@ -51,6 +53,9 @@ type Database struct {
 	Apart, Early int
 }
 
+// slowMajority is how long a majority takes at least that is told of.
+const slowMajority = time.Second
+
 // Lack is an action that a user has not on a collection.
 type Lack struct{ Action, Collection string }
 
@@ -65,6 +70,9 @@ func JudgeDatabase(d *Database, settings Settings) []Finding {
 	}
 	f.add(d.Majority > 0 && d.Members < d.Majority, Fault, "bring its members back",
 		"has %d members with data that answer, and a write waits for %d: no write is confirmed", d.Members, d.Majority)
+	f.add(d.Lag >= slowMajority, Warning, "look at rs.printSecondaryReplicationInfo() and rs.status(): bring a member back that is down, and mend or replace the one that lags",
+		"has a majority that takes %s or longer until it has a write: each write of a projector takes as long, and beyond READMODEL_TIMEOUT none is confirmed",
+		d.Lag.Round(time.Second/10))
 	f.add(len(d.Lacking) > 0, Fault, "grant what docs/security.md lists", "does not let the user %v", d.Lacking)
 	f.add(len(d.WithoutIndex) > 0, Warning, "run projector setup with a role that may create indexes",
 		"lacks indexes on %q, so it is not tidied", d.WithoutIndex)

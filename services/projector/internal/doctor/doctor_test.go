@@ -31,7 +31,7 @@ func TestDoctor_WhatIsSoundIsNotFound(t *testing.T) {
 	found := doctor.JudgeSubscription(&subscription, settings)
 	subscription.TimeToLive, subscription.Topic.TimeToLive, subscription.DeadLettersStale = doctor.Endless, doctor.Endless, false
 	found = append(found, doctor.JudgeSubscription(&subscription, settings)...)
-	found = append(found, doctor.JudgeDatabase(&doctor.Database{Members: 2, Majority: 2}, settings)...)
+	found = append(found, doctor.JudgeDatabase(&doctor.Database{Members: 2, Majority: 2, Lag: 999 * time.Millisecond}, settings)...)
 	found = append(found, doctor.JudgeDatabase(&doctor.Database{}, settings)...)
 	if len(found) != 0 {
 		t.Errorf("found %+v, want nothing", found)
@@ -81,6 +81,7 @@ func TestDoctor_EachThingThatIsWrongIsFoundWithItsFix(t *testing.T) {
 		"no duplicate detection":    {subscription(func(s *s) { s.Topic.Deduplicates = false }), doctor.Warning, `topic "changes"`},
 		"a short window":            {subscription(func(s *s) { s.Topic.Window = 59 * time.Second }), doctor.Warning, "59s"},
 		"a standalone server":       {database(doctor.Database{Standalone: true}), doctor.Fault, "transactions"},
+		"a majority that is behind": {database(doctor.Database{Lag: time.Second}), doctor.Warning, "takes 1s or longer"},
 		"no majority":               {database(doctor.Database{Members: 1, Majority: 2}), doctor.Fault, "1 members"},
 		"a missing privilege":       {database(doctor.Database{Lacking: []doctor.Lack{{"find", "orders"}}}), doctor.Fault, "[find on orders]"},
 		"a missing index":           {database(doctor.Database{WithoutIndex: []string{"orders"}}), doctor.Warning, "projector setup"},

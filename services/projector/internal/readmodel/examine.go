@@ -11,6 +11,7 @@ import (
 
 	"changerelay/services/projector/internal/doctor"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/majority"
 	"changerelay/services/projector/internal/readmodel/reply"
 )
 
@@ -34,6 +35,7 @@ func (s *Store) Examine(ctx context.Context, collections []string, views []proje
 	}{
 		{"the kind of server", "none", s.readTopology},
 		{"the members of the replica set", "replSetGetStatus on the cluster, or the role clusterMonitor", s.readMembers},
+		{"how far a majority is behind", "none", s.readLag},
 		{"the user's privileges", "a user", func(ctx context.Context, d *doctor.Database) error { return s.readPrivileges(ctx, d, collections) }},
 		{"the shard keys", "find on config.collections", func(ctx context.Context, d *doctor.Database) error { return s.readShardKeys(ctx, d, collections) }},
 		{"the indexes", "listIndexes on the read database", func(ctx context.Context, d *doctor.Database) error { return s.readIndexes(ctx, d, collections, keep) }},
@@ -95,6 +97,14 @@ func (s *Store) readMembers(ctx context.Context, d *doctor.Database) error {
 			d.Members++
 		}
 	}
+	return err
+}
+
+// longestLag is how long a majority is waited for at most.
+const longestLag = 10 * time.Second
+
+func (s *Store) readLag(ctx context.Context, d *doctor.Database) (err error) {
+	d.Lag, err = majority.Lag(ctx, s.db.Client(), longestLag)
 	return err
 }
 

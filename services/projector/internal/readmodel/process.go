@@ -16,6 +16,7 @@ import (
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/majority"
 )
 
 // How deaths are noticed.
@@ -216,7 +217,7 @@ func (p *Process) sayLives(ctx context.Context) (before, at time.Time, err error
 		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "instance", Value: bson.D{{Key: "$literal", Value: p.instance}}}, {Key: "works", Value: literal(p.Works)}, {Key: "progress", Value: literal(progress)}, {Key: "beatBefore", Value: "$heartbeatAt"}, {Key: "heartbeatAt", Value: "$$NOW"}}}}, {{Key: "$unset", Value: "diedAt"}}},
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&me)
 	if err != nil {
-		return before, at, fmt.Errorf("say that the process lives: %w", err)
+		return before, at, fmt.Errorf("say that the process lives: %w", majority.Explain(ctx, p.store.db.Client(), err))
 	}
 	return me.Before, me.HeartbeatAt, nil
 }
@@ -266,7 +267,7 @@ func (p *Process) sayNoting(ctx context.Context) error {
 		said = mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "unnotedAt", Value: until}}}}, {{Key: "$unset", Value: "notedSince"}}}
 	}
 	if _, err := p.store.own(projection.Processes).UpdateOne(ctx, bson.D{{Key: "_id", Value: feedKey}}, said); err != nil {
-		return fmt.Errorf("say whether versions are noted: %w", err)
+		return fmt.Errorf("say whether versions are noted: %w", majority.Explain(ctx, p.store.db.Client(), err))
 	}
 	return nil
 }

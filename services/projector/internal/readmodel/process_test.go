@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,9 +12,12 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"changerelay/services/projector/internal/projection"
 	"changerelay/services/projector/internal/readmodel"
+	"changerelay/services/projector/internal/sandboxtest"
 )
 
 func TestProcess_ADeadOneIsNoticedAndWhatItDiedOfCounted(t *testing.T) {
@@ -241,5 +245,32 @@ func TestProcess_ABeatWaitsForAMajorityOnce(t *testing.T) {
 	slices.Sort(writes)
 	if want := []string{"findAndModify", "update"}; err != nil || !slices.Equal(writes, want) {
 		t.Errorf("a beat: got the writes %v and %v, want %v together", writes, err, want)
+	}
+}
+
+func TestProcess_ABeatThatNoMajorityHasSaysSo(t *testing.T) {
+	t.Parallel()
+	e := sandboxtest.StartWith(t, "")
+	client, err := mongo.Connect(options.Client().ApplyURI(e.MongoURI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) }()
+	p := readmodel.New(client, readmodel.Config{Database: "read"}).Process("p-1", "p")
+	if err := p.Beat(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	e.Become(t, `{"mongodb":{"lag":"1h"}}`)
+	const want = "a majority of the replica set has only what was written until"
+	for {
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err = p.Beat(short, false)
+		cancel()
+		if err == nil || t.Context().Err() != nil {
+			t.Fatalf("a beat that no majority has: got %v, want an error with %q", err, want)
+		}
+		if strings.Contains(err.Error(), want) { // the server tells its times to the second
+			return
+		}
 	}
 }

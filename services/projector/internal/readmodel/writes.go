@@ -11,6 +11,7 @@ import (
 
 	"changerelay/services/projector/internal/delivery"
 	"changerelay/services/projector/internal/projection"
+	"changerelay/services/projector/internal/readmodel/majority"
 	"changerelay/services/projector/internal/readmodel/reply"
 )
 
@@ -51,7 +52,7 @@ func (s *Writes) Write(ctx context.Context, writes []projection.Write) ([]delive
 		s.endIdle(ctx)
 	}
 	if reply.IsUnreachable(err) {
-		err = reply.Unreachable(err)
+		err = reply.Unreachable(majority.Explain(ctx, s.db.Client(), err))
 	}
 	return outcomes, err
 }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,5 +37,28 @@ func TestWorld_ABacklogLeavesANamespaceWithCreditsInOrder(t *testing.T) {
 	t.Logf("%d messages in %.1f s are %.2f of what is allowed; %d sends were refused at first, %d after that",
 		shown.Sent-before, took, float64(shown.Sent-before)/took/allowed, first, shown.Throttled-first)
 	testserver.EnterWorld(t, servers, "loopback")
+	source.wantAll(t, source.drain(t, servers))
+}
+
+// TestWorld_AMajorityThatIsBehindIsWaitedFor has a majority be behind by more than a call
+// for the lease usually takes, and then by more than a lease lasts.
+func TestWorld_AMajorityThatIsBehindIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers := testserver.Start(t)
+	source := events(t, servers)
+	source.write(t, 1, 1)
+	testserver.SetWorld(t, servers, `{"mongodb":{"lag":"700ms"}}`)
+	p := run(t, configured(servers, func(c *config.Config) { c.StartAt = config.StartSnapshot }))
+	p.await(t, "the publisher to lead", leading)
+	source.write(t, 50, 7)
+	p.await(t, "what was written to be sent", sent(51))
+
+	testserver.SetWorld(t, servers, `{"mongodb":{"lag":"1h"}}`)
+	p.await(t, "the publisher to stand by, and to say why", func(s status.Status) bool {
+		return s.Role == "standby" && strings.Contains(s.LastError, "a majority of the replica set has only what was written until")
+	})
+	testserver.SetWorld(t, servers, `{}`)
+	source.write(t, 50, 7)
+	p.await(t, "the rest to be sent", sent(101))
 	source.wantAll(t, source.drain(t, servers))
 }

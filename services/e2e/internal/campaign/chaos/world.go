@@ -36,8 +36,8 @@ func changeWorld(ctx context.Context, c *campaign, rng *rand.Rand) (string, func
 	}, nil
 }
 
-// longestLag is the longest lag of a member that is drawn: a lease is still renewed in
-// its time.
+// longestLag is the longest lag of a member that is drawn. From about half of it on no
+// lease of a campaign can be kept.
 const longestLag = 3 * time.Second
 
 // drawWorld draws one of the named worlds; in some a majority lags behind.

@@ -16,6 +16,14 @@ func processGuards() []guard.Guard {
 			Tests:   []string{"TestProjector_FindsTheReadDatabaseRestoredFromBefore"},
 		},
 		{
+			Name:    "processes: an error says that a majority is behind",
+			File:    readmodel + "/majority/majority.go",
+			Cut:     "if askErr != nil || last.T <= has.T {",
+			With:    "if askErr == nil || last.T <= has.T {",
+			Package: readmodel,
+			Tests:   []string{"TestProcess_ABeatThatNoMajorityHasSaysSo"},
+		},
+		{
 			Name:    "processes: a beat waits for a majority once",
 			File:    readmodel + "/process.go",
 			Cut:     "group.Go(func() error { return p.sayNoting(together) })\n\tif err := group.Wait(); err != nil {",

@@ -5,6 +5,14 @@ import "changerelay/services/e2e/internal/campaign/mutation/guard"
 func leaseGuards() []guard.Guard {
 	return []guard.Guard{
 		{
+			Name:    "lease: an error says that a majority is behind",
+			File:    internal + "majority/majority.go",
+			Cut:     "if askErr != nil || last.T <= has.T {",
+			With:    "if askErr == nil || last.T <= has.T {",
+			Package: internal + "mongostate",
+			Tests:   []string{"TestUnconfirmed_AWriteThatNoMajorityHasInTimeSaysSo"},
+		},
+		{
 			Name:    "lease: a take has the time that a majority has come to need",
 			File:    lease + "/elector.go",
 			Cut:     "min(e.writes.Bound(), most)",
