@@ -103,7 +103,7 @@ func TestJudge_FindsWhatAnotherGroupHasAppliedInAnotherOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"swapped: its 66 events were applied in another order", "unseen: of its 2 events 1 were not seen being applied"}
+	want := []string{"swapped: its 130 events were applied in another order", "unseen: of its 2 events 1 were not seen being applied"}
 	if got := v.Violation(MisappliedBeside); !slices.Equal(got.Samples, want) {
 		t.Errorf("got %q, want %q", got.Samples, want)
 	}

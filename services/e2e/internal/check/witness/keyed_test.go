@@ -109,7 +109,7 @@ func TestJudge_WhatCameLateIsInDocumentsOfAnotherKeyThatFollowNothingLater(t *te
 	}
 	insert(t, s.ReadModel().Collection(decisionsLedger), bson.D{{Key: "command", Value: "parked discard"}, {Key: "about", Value: bson.A{bson.D{{Key: "aggregate", Value: "c"}, {Key: "version", Value: int64(2)}}}}})
 	insert(t, s.State().Collection(gapsLedger), bson.D{{Key: "stream", Value: "s"}, {Key: "fromTime", Value: time.Now().Add(-time.Hour)}, {Key: "toTime", Value: time.Now()}, {Key: "decision", Value: "now"}})
-	if _, _, err := s.Forgive(t.Context(), Doings{LeftOut: map[string]LeftOut{ownGroup: {{Aggregate: "c", Version: 2}: {}}}}); err != nil {
+	if _, _, err := s.Forgive(t.Context(), Doings{Moves: atAnyTime(), LeftOut: map[string]LeftOut{ownGroup: {{Aggregate: "c", Version: 2}: {}}}}); err != nil {
 		t.Fatal(err)
 	}
 	both := customer("right", 2, 3, 1, 2)
