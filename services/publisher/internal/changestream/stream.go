@@ -50,8 +50,10 @@ const (
 	// silence is how long the token may not move before the stream is opened
 	// anew: a healthy replica set moves it every few seconds.
 	silence = 5 * time.Minute
-	// closeTimeout bounds telling the server that a cursor is not needed.
+	// closeTimeout bounds telling the server that a cursor is not needed, endTimeout where
+	// nothing waits for that: a busy server may take longer.
 	closeTimeout = 500 * time.Millisecond
+	endTimeout   = 3 * time.Second
 )
 
 var (
@@ -145,11 +147,14 @@ func (s *Stream) State() State {
 }
 
 // Close frees the server's cursor. It does so also when ctx has ended.
-func (s *Stream) Close(ctx context.Context) {
+func (s *Stream) Close(ctx context.Context) { s.free(ctx, endTimeout) }
+
+// free is Close with a limit.
+func (s *Stream) free(ctx context.Context, limit time.Duration) {
 	if s.stream == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	// A poll that its context cuts off has the driver forget the cursor: it tries
 	// to close it with the same context.
@@ -171,10 +176,10 @@ func (s *Stream) Read(ctx context.Context) (relay.Batch, error) {
 			s.recovered(len(batch.Changes) > 0)
 			return batch, nil
 		}
-		s.Close(ctx)
 		if ctx.Err() != nil {
-			return relay.Batch{}, context.Cause(ctx)
+			return relay.Batch{}, context.Cause(ctx) // whoever stops reading closes
 		}
+		s.free(ctx, closeTimeout)
 		if halt := s.judge(ctx, err); halt != nil {
 			s.failed(halt)
 			return relay.Batch{}, halt

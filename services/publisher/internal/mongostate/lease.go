@@ -212,9 +212,12 @@ func (l *Lease) Watch(ctx context.Context, changed func()) error {
 	return ctx.Err()
 }
 
+// forgetTime bounds telling the server that a cursor is not needed.
+const forgetTime = 3 * time.Second
+
 // forget frees a watch's cursor, also when ctx has ended.
 func (l *Lease) forget(ctx context.Context, stream *mongo.ChangeStream, cursor int64) {
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
 	// A poll that its context cuts off has the driver forget the cursor: it tries to
 	// close it with the same context.

@@ -43,6 +43,7 @@ var planted = map[string]string{
 	witness.NotResent:           "TestResent_WhatWasSelectedHasToCome",
 	witness.Unselected:          "TestResent_WhatWasNotSelectedIsFound",
 	witness.LedgerGaps:          "TestAtRest_FindsLinesOfTheLedger",
+	witness.SessionsLocked:      "TestAtStop_FindsLockedSessionsBeforeTheirLocksEnd",
 	witness.OrderUnseen:         "TestJudge_TellsOfWhatTheOrderWasNotSeen",
 }
 

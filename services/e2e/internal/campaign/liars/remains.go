@@ -45,15 +45,6 @@ func ofRemains() []Lie {
 			Finds: []string{witness.ParkedChanges, witness.LostBeforeTopic},
 		},
 		{
-			Name: "the projector ends at once when it is asked to stop",
-			Change: guard.Guard{
-				File: "services/projector/cmd/projector/main.go",
-				Cut:  "\tcontext.AfterFunc(ctx, restore)\n",
-				With: "\tcontext.AfterFunc(ctx, restore)\n\tcontext.AfterFunc(ctx, func() { os.Exit(0) })\n",
-			},
-			Finds: []string{witness.SessionsLocked},
-		},
-		{
 			Name: "the publisher leaves its change stream open",
 			Change: guard.Guard{
 				File: "services/publisher/internal/changestream/stream.go",
