@@ -23,13 +23,17 @@ const (
 	beside    = modes.Beside
 )
 
+// noted matches what is noted of collections beside whose they are: by any projector that
+// runs, whenever it comes to that.
+var noted = bson.Regex{Pattern: `^\$(seen|shape):`}
+
 // ownership is a look at whose collections and subscriptions are.
 func (c *campaign) ownership(ctx context.Context) (string, error) {
 	var all []struct {
 		ID    string  `bson:"_id"`
 		Group *string `bson:"group"`
 	}
-	cursor, err := c.witness.ReadModel().Collection(owners).Find(ctx, bson.D{})
+	cursor, err := c.witness.ReadModel().Collection(owners).Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$not", Value: noted}}}})
 	if err == nil {
 		err = cursor.All(ctx, &all)
 	}

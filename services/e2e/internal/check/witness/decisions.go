@@ -126,7 +126,7 @@ func goneIn(gaps []Gap) goneIDs {
 		if list == nil {
 			return
 		}
-		for _, one := range strings.Split(list[1], separator) {
+		for one := range strings.SplitSeq(list[1], separator) {
 			id, _, _ := strings.Cut(one, " ") // what follows is for people
 			ids[id] = true
 		}

@@ -149,7 +149,7 @@ func (w *Witness) Forgive(ctx context.Context, done Doings) ([]Gap, Violation, e
 		case made(g, done.Moves):
 			passed = append(passed, g)
 		default:
-			unknown.Findings.Add("%s to %s of %q (%s), by no command", g.From.Format(time.TimeOnly), g.To.Format(time.TimeOnly), g.Stream, g.Decision)
+			unknown.Add("%s to %s of %q (%s), by no command", g.From.Format(time.TimeOnly), g.To.Format(time.TimeOnly), g.Stream, g.Decision)
 		}
 	}
 	sent := sendsOf(validate.EventsOf(w.sends()))

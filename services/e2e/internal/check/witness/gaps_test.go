@@ -112,10 +112,8 @@ func TestForgive_TakesNothingForALineOfNoCommand(t *testing.T) {
 		if _, err := s.State().Collection(gapsLedger).DeleteMany(t.Context(), bson.D{}); err != nil {
 			t.Fatal(err)
 		}
-		insert(t, s.State().Collection(gapsLedger), bson.D{
-			{Key: "stream", Value: "s"}, {Key: "decision", Value: tt.line}, {Key: "at", Value: now}, {Key: "unfinished", Value: tt.unfinished},
-			{Key: "fromTime", Value: now.Add(-time.Hour)}, {Key: "toTime", Value: now.Add(time.Hour)},
-		})
+		line := bson.D{{Key: "stream", Value: "s"}, {Key: "decision", Value: tt.line}, {Key: "at", Value: now}, {Key: "unfinished", Value: tt.unfinished}}
+		insert(t, s.State().Collection(gapsLedger), append(line, bson.E{Key: "fromTime", Value: now.Add(-time.Hour)}, bson.E{Key: "toTime", Value: now.Add(time.Hour)}))
 		_, ofNobody, err := s.Forgive(t.Context(), Doings{Moves: tt.moves})
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func TestProbe_TellsOfRequestsThatWaitAlone(t *testing.T) {
 				cancel()
 				return
 			}
-			time.Sleep(takes[0])
+			time.Sleep(takes[0]) //nolint:forbidigo // in a bubble
 			takes = takes[1:]
 		}, func(from, to time.Time) { late = append(late, from.Sub(began), to.Sub(began)) })
 		// From the answer before it on, which came after 0, a pause, and 500 ms.
