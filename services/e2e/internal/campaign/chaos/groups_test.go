@@ -11,8 +11,11 @@ func TestOwnership_IsOfOwnersAlone(t *testing.T) {
 	t.Parallel()
 	c := repairing(t, "exit 1")
 	documents := []any{
-		bson.D{{Key: "_id", Value: "orders"}, {Key: "group", Value: ""}}, bson.D{{Key: "_id", Value: "$127.0.0.1/changes/projector"}, {Key: "group", Value: beside}},
-		bson.D{{Key: "_id", Value: "shadow"}}, bson.D{{Key: "_id", Value: "$seen:orders"}}, bson.D{{Key: "_id", Value: "$shape:orders/orders"}},
+		bson.D{{Key: "_id", Value: "orders"}, {Key: "group", Value: ""}},
+		bson.D{{Key: "_id", Value: "$127.0.0.1/changes/projector"}, {Key: "group", Value: beside}},
+		bson.D{{Key: "_id", Value: "shadow"}},
+		bson.D{{Key: "_id", Value: "$seen:orders"}},
+		bson.D{{Key: "_id", Value: "$shape:orders/orders"}},
 	}
 	if _, err := c.witness.ReadModel().Collection(owners).InsertMany(t.Context(), documents); err != nil {
 		t.Fatal(err)
