@@ -229,11 +229,10 @@ func (e *Engine) endGeneration() {
 	u.ended = append(u.ended, g)
 }
 
-// commitDue lets a majority have the generations whose time has come, and sees
-// to the next.
+// commitDue lets a majority have the generations whose time has come.
 func (e *Engine) commitDue() {
-	due, any := e.takeDue()
-	if !any {
+	due, found := e.nextDue()
+	if !found {
 		return
 	}
 	if e.journal != nil && e.journal.Commit(due.position) != nil {
@@ -250,8 +249,9 @@ func (e *Engine) commitDue() {
 	e.oplog.Advance(due.end)
 }
 
-// takeDue is the last generation whose time has come, if any.
-func (e *Engine) takeDue() (due generation, any bool) {
+// nextDue is the last generation whose time has come, if any, and sets the timer for
+// the next.
+func (e *Engine) nextDue() (due generation, found bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	u, lag := &e.unsettled, e.pacer.now().Lag
@@ -264,9 +264,9 @@ func (e *Engine) takeDue() (due generation, any bool) {
 			}
 			break
 		}
-		due, any = g, true
+		due, found = g, true
 	}
-	return due, any
+	return due, found
 }
 
 // settleAll lets a majority have all that is written, at once.
