@@ -186,6 +186,9 @@ func (e *Engine) AwaitJournal(ctx context.Context) error {
 // AwaitTime waits until a majority has what was written up to a time that has
 // been given out. It fails when ctx ends.
 func (e *Engine) AwaitTime(ctx context.Context, at oplog.Timestamp) error {
+	if !e.pacer.now().hides() {
+		e.settleAll() // streams have what reads of a majority may not have yet
+	}
 	if e.CommittedTime() >= at {
 		return nil
 	}

@@ -94,6 +94,29 @@ func TestLag_ReadsOfAMajorityAreBehindAndSaySo(t *testing.T) {
 	})
 }
 
+// Without a lag, too, a majority may have a write a little later than its client an answer.
+// Whoever asks for what it has written gets it.
+func TestReads_OfAMajorityThatWaitHaveWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	h := start(t, engine.Config{})
+	for i := range 20 {
+		reply, err := h.db.RunCommand(t.Context(), bson.D{
+			{Key: "insert", Value: "things"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}}}},
+			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}}},
+		}).Raw()
+		must(t, err)
+		at, n := reply.Lookup("operationTime").Timestamp()
+		read := fmt.Sprintf(`{"level": "majority", "afterClusterTime": {"$timestamp": {"t": %d, "i": %d}}}`, at, n)
+		if i%2 == 0 {
+			read = `{"level": "linearizable"}`
+		}
+		ask(t, h.db, []answer{{
+			fmt.Sprintf(`{"find": "things", "filter": {"_id": %d}, "readConcern": %s}`, i, read),
+			fmt.Sprintf(`{"cursor.firstBatch": [{"_id": %d}]}`, i),
+		}})
+	}
+}
+
 // operationTime is that of a read.
 func operationTime(t *testing.T, db *mongo.Database, level string) bson.Timestamp {
 	t.Helper()

@@ -46,6 +46,14 @@ func storeGuards() []guard.Guard {
 			Tests:   []string{"TestLag_StreamsAndReadsAgreeWhateverIsWrittenAndHoweverTheLagChanges"},
 		},
 		{
+			Name:    "sandbox: a read that waits for a majority has what was acknowledged",
+			File:    engine + "/majority.go",
+			Cut:     "e.settleAll() // streams have",
+			With:    "// streams have",
+			Package: server,
+			Tests:   []string{"TestReads_OfAMajorityThatWaitHaveWhatWasAcknowledged"},
+		},
+		{
 			Name:    "sandbox: a majority catches up when its lag ends",
 			File:    engine + "/pace.go",
 			Cut:     "	e.commitDue()\n}",
