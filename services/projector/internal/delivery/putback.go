@@ -194,7 +194,8 @@ func (p *PutBack) judgeFilling(ctx context.Context, l *Letter, change *projectio
 		return Return{l, ReturnSettled, fmt.Sprintf("it was resent for %q, which is filled and has a later state of the document: nothing is missing. %s removes the dead letter", change.Fills, l.discard())}, nil
 	case beyond != "":
 		return Return{l, ReturnRefused, fmt.Sprintf("it was resent for %q, which is filled and has gone past it, without it unless it was sent again since. No later resend brings it there: "+
-			"remove the dead letter with %s; where projector rebuild says that the version lacks it, end the rebuild with projector rebuild --projection NAME --cancel, and begin again", change.Fills, l.discard())}, nil
+			"remove the dead letter with %s; then, unless it was sent again since, end the rebuild with projector rebuild --projection NAME --cancel, and begin again, "+
+			"or, where readers see the new version already, begin again once it has come to its end. Do so whatever projector rebuild says: it does not see what the version lacks that was there before, if that lacks it as well", change.Fills, l.discard())}, nil
 	case stored == len(writes) && stored > 0:
 		return Return{l, ReturnApplied, ""}, nil
 	}
