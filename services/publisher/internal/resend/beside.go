@@ -119,7 +119,7 @@ func (b *Beside) handOn(batch relay.Batch) {
 		return
 	}
 	for _, change := range batch.Changes {
-		if timeOf(change.Position).Before(b.needed) {
+		if b.isRead(change) {
 			continue
 		}
 		b.kept = append(b.kept, change)
@@ -177,12 +177,21 @@ func (b *Beside) keep() checkpoint.ClusterTime {
 }
 
 // keepFrom has changes be kept no more that were committed before a time: the chunk
-// that is read then has them. So a stream that is behind has few to be kept.
+// that is read then has them, as far as they were selected. So a stream that is behind has
+// few to be kept.
 func (b *Beside) keepFrom(read checkpoint.ClusterTime) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.needed = read
+	b.kept = slices.DeleteFunc(b.kept, b.isRead)
+	b.keptBytes = 0
+	for i := range b.kept {
+		b.keptBytes += len(b.kept[i].Raw)
+	}
 }
+
+// isRead tells whether a change is one of those that the chunk has. mu must be held.
+func (b *Beside) isRead(change relay.Change) bool { return timeOf(change.Position).Before(b.needed) }
 
 // forget keeps nothing more: no chunk comes of it.
 func (b *Beside) forget() {
@@ -212,20 +221,26 @@ func (b *Beside) insert(c *chunk) (relay.Batch, bool) {
 }
 
 // since are the kept changes that are events of aggregates of which all is in a chunk
-// or before.
+// or before, and later than what the chunk has of theirs: an earlier one is in the chunk
+// as well, or was not selected.
 func (b *Beside) since(c *chunk, kept []relay.Change) []relay.Change {
 	if len(kept) == 0 {
 		return nil
 	}
-	in := map[string]bool{}
+	in, last := map[string]bool{}, map[string]contract.Version{}
 	for i, document := range c.changes {
 		if event, carries := b.event(document); carries {
 			in[event.AggregateID] = i < len(c.changes)-c.open
+			last[event.AggregateID] = event.Version
 		}
 	}
 	var some []relay.Change
 	for _, change := range kept {
-		if event, carries := b.event(change); carries && in[event.AggregateID] {
+		event, carries := b.event(change)
+		if !carries || !in[event.AggregateID] {
+			continue
+		}
+		if v := last[event.AggregateID]; !v.Known || !event.Version.Known || event.Version.Number > v.Number {
 			some = append(some, change)
 		}
 	}

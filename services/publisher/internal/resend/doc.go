@@ -44,11 +44,12 @@
 //     later, so it has everything that was handed on before;
 //  3. behind the chunk's documents go the changes kept since, of aggregates that end
 //     in the chunk, marked as resent; except those committed before the time of 2,
-//     which the chunk has.
+//     and those of no later version than the last that the chunk has of their aggregate:
+//     these the chunk has, or they were not selected.
 //
 // So the chunk has whatever was handed on before it: step 2 covers what came before
-// step 1, and step 3 the rest. What both the snapshot and step 3 have is sent twice,
-// under one message id.
+// step 1, and step 3 the rest. What both the snapshot and step 3 have is sent once where
+// events have versions, and else twice, under one message id.
 //
 // The last aggregate of a chunk may continue in the next one, which then begins with the
 // rest of it. What was kept of that aggregate would come too early, and is left out: it

@@ -69,6 +69,8 @@ type world struct {
 	// reading is called in the middle of reading a chunk: before and after its snapshot.
 	reading func()
 	chunk   int
+	// selects says which events are resent; nil is all.
+	selects func(event) bool
 	// lag is how much less than the stream has shown the source says and reads, unless
 	// it is asked for more.
 	lag uint32
@@ -197,7 +199,9 @@ func (r *reader) Read(context.Context) (relay.Batch, error) {
 	all = slices.DeleteFunc(all, func(e event) bool { return e.At >= shown })
 	r.reading()
 	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(key(a), key(b)) })
-	all = slices.DeleteFunc(all, func(e event) bool { return key(e) <= r.behind })
+	all = slices.DeleteFunc(all, func(e event) bool {
+		return key(e) <= r.behind || r.selects != nil && !r.selects(e)
+	})
 	if len(all) == 0 || r.ended {
 		return relay.Batch{}, errEnd
 	}
@@ -353,6 +357,59 @@ func (p play) run(t *testing.T) ([]handed, *world) {
 	}
 	w.commit("a")
 	return append(all, w.run(t, 9, never)...), w
+}
+
+// Of what is committed around the reading of a chunk, nothing goes along that was not
+// selected, unless it is later than all that the chunk has; and nothing out of its order.
+func TestResend_WhatWasNotSelectedGoesAlongOnlyBehindWhatWas(t *testing.T) {
+	t.Parallel()
+	// The versions of a that are resent, of which the even ones are selected.
+	versions := func(t *testing.T, w *world, deps resend.Deps) (resent []int64) {
+		w.selects = func(e event) bool { return e.Version%2 == 0 }
+		w.commit("a")
+		w.commit("a")
+		for _, h := range w.runWith(t, 1, deps, never) {
+			if h.resent {
+				resent = append(resent, h.Version)
+			}
+		}
+		return resent
+	}
+	t.Run("while the source's time is asked for", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			deps := w.deps()
+			now, asked := deps.Now, 0
+			deps.Now = func(ctx context.Context) (checkpoint.ClusterTime, error) {
+				if asked++; asked == 1 {
+					w.commit("a")
+					time.Sleep(time.Second) //nolint:forbidigo // in a bubble; the stream hands it on
+				}
+				return now(ctx)
+			}
+			if got := versions(t, w, deps); !slices.Equal(got, []int64{2}) {
+				t.Errorf("resent are versions %v, want the one that was selected", got)
+			}
+		})
+	})
+	t.Run("before the snapshot", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			halves := 0
+			w.reading = func() {
+				if halves++; halves == 1 {
+					w.commit("a")
+					w.commit("a")
+				}
+				time.Sleep(time.Second) //nolint:forbidigo // in a bubble; the stream hands them on
+			}
+			if got := versions(t, w, w.deps()); !slices.Equal(got, []int64{2, 4}) {
+				t.Errorf("resent are versions %v, want those that were selected, in their order", got)
+			}
+		})
+	})
 }
 
 // Whatever is committed while chunks are read, however far the stream is, and wherever
