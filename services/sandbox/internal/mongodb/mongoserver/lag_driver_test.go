@@ -101,7 +101,8 @@ func TestReads_OfAMajorityThatWaitHaveWhatWasAcknowledged(t *testing.T) {
 	h := start(t, engine.Config{})
 	for i := range 20 {
 		reply, err := h.db.RunCommand(t.Context(), bson.D{
-			{Key: "insert", Value: "things"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}}}},
+			{Key: "insert", Value: "things"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}}}},
 			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}}},
 		}).Raw()
 		must(t, err)
