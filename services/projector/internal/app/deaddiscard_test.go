@@ -129,6 +129,23 @@ func TestDeadDiscard_OneThatCannotBeReadIsNotInTheWayOfThoseBeforeIt(t *testing.
 	}
 }
 
+// What is printed to be run is printed as it is: JSON has no need to escape what HTML would.
+func TestDeadRedrive_PrintsWhatIsToBeRunAsItIs(t *testing.T) {
+	const topic = "deadshown"
+	_, database := servers.Mongo(t, nil)
+	send(t, topic, happened("a<&>b", 1, 1)...)
+	deadLetter(t, topic, "a<&>b")
+	ranOnce(t, topic, database)
+	var printed, stderr bytes.Buffer
+	if _, err := command.Program("test").Do(t.Context(), []string{"dlq", "list"}, &printed, &stderr); err != nil || !strings.Contains(printed.String(), `"session_id":"a<&>b"`) {
+		t.Errorf("list: got %q and %v, want the session as it is called", &printed, err)
+	}
+	printed.Reset()
+	if _, err := command.Program("test").Do(t.Context(), []string{"dlq", "redrive", "--all", "--dry-run"}, &printed, &stderr); err != nil || !strings.Contains(printed.String(), "a<&>b") {
+		t.Errorf("redrive: got %q and %v, want the aggregate as it is called", &printed, err)
+	}
+}
+
 // There is no other copy of what is removed: however the command ends, it has printed
 // that.
 func TestDeadDiscard_KilledAtARemovalItHasPrintedWhatIsGone(t *testing.T) {

@@ -76,7 +76,7 @@ func onDeadLetters(ctx context.Context, stdout io.Writer, command deadCommandFun
 		return cli.Misconfigured(err)
 	}
 	err = cfg.ReachDeadLetters(ctx, func(letters *servicebus.DeadLetters) error {
-		return command(ctx, letters, json.NewEncoder(stdout))
+		return command(ctx, letters, printer(stdout))
 	})
 	if err != nil {
 		err = errors.New((&config.Config{ServiceBusConnectionString: cfg.ConnectionString}).Redactor().Text(err.Error()))

@@ -33,9 +33,17 @@ type scope struct {
 	flags       changeFlags
 }
 
+// printer prints lines of JSON of which a reader can copy what is to be run: only quotes and
+// backslashes are escaped.
+func printer(to io.Writer) *json.Encoder {
+	lines := json.NewEncoder(to)
+	lines.SetEscapeHTML(false)
+	return lines
+}
+
 // onScope runs a command on the read database that the environment names.
 func onScope(ctx context.Context, stdout io.Writer, command func(ctx context.Context, s *scope) error) error {
-	s := &scope{lines: json.NewEncoder(stdout)}
+	s := &scope{lines: printer(stdout)}
 	var err error
 	if s.declared, err = s.cfg.Load(ctx); err != nil {
 		return cli.Misconfigured(err)

@@ -11,6 +11,14 @@ func lostResentGuards() []guard.Guard {
 	)
 	return []guard.Guard{
 		{
+			Name:    "commands: what is to be run is printed as it is",
+			File:    command + "/scope.go",
+			Cut:     "lines.SetEscapeHTML(false)",
+			With:    "",
+			Package: app,
+			Tests:   []string{"TestDeadRedrive_PrintsWhatIsToBeRunAsItIs"},
+		},
+		{
 			Name:    "rebuild: a first event that is lost is missed where the live document is lost, too",
 			File:    rebuild + "/choice.go",
 			Cut:     `begun != "" && begun <= e.Sequence`,
