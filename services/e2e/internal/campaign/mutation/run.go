@@ -22,7 +22,7 @@ import (
 
 // Guards are the guards of both services, some of the sandbox, of the witness and of campaigns.
 func Guards() []guard.Guard {
-	return slices.Concat(publisher.Guards(), projector.Guards(), sandbox.Guards(), sandbox.Commands(), witness.Guards(), witness.Campaigns(), witness.Repairs(), witness.Judging(), witness.Causes())
+	return slices.Concat(publisher.Guards(), projector.Guards(), sandbox.Guards(), sandbox.Commands(), witness.Guards(), witness.Campaigns(), witness.Repairs(), witness.Judging(), witness.Forgiving(), witness.Causes())
 }
 
 // errGreen is a guard that nothing stands for.

@@ -44,6 +44,7 @@ func Guards() []guard.Guard {
 		readingGuards(),
 		asideGuards(),
 		resendGuards(),
+		besideGuards(),
 		resendGoneGuards(),
 		eventsGuards(),
 		adoptGuards(),
