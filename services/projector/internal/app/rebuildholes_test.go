@@ -62,18 +62,8 @@ func TestRebuild_WhatWasResentAndIsLostOnItsWayIsMissed(t *testing.T) {
 	r := newRebuilding(t, "rebuild-lostway")
 	send(t, r.topic, happens("a", 1, 2, 3, 4)...)
 	r.awaitSees(t, "orders", "a", "4 10 [1 2 3 4]")
-	done := r.begin(t, "--grace", "0s")
-	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
-	r.stop()
-	send(t, r.topic, again(2, happens("a", 3))...)
-	deadLetter(t, r.topic, "a")
-	send(t, r.topic, again(2, happens("a", 1, 2, 4))...)
-	r.stop = keep(t, r.cfg, r.projections)
+	stopsFor(t, r.misses(t, 3, 1, 2, 4), `1 of them were resent for "orders_v2"`)
 	r.awaitSees(t, "orders_v2", "a", "3 7 [1 2 4]")
-	r.says(t, 2, "done")
-	o := ends(t, done)
-	stopsFor(t, o, "1 messages of 1 aggregates are dead-lettered")
-	stopsFor(t, o, `1 of them were resent for "orders_v2"`)
 	const cancels = "end the rebuild with projector rebuild --projection NAME --cancel, and begin again"
 	lines, err := runCommand(t, "dlq", "redrive", "--all")
 	if err == nil || lines[0]["fate"] != "refused" || !strings.Contains(fmt.Sprint(lines[0]["reason"]), cancels) {
@@ -101,9 +91,9 @@ func (r *rebuilding) loses(t *testing.T, collection, aggregate string) {
 	}
 }
 
-// fillsWithout begins a rebuild, dead-letters the resent event of a of one version, and has the
-// others resent. What was dead-lettered speaks against going on, and is discarded.
-func (r *rebuilding) fillsWithout(t *testing.T, lost int64, others ...int64) {
+// misses begins a rebuild, dead-letters the resent event of a of one version, and has the others
+// resent. What was dead-lettered speaks against going on.
+func (r *rebuilding) misses(t *testing.T, lost int64, others ...int64) outcome {
 	t.Helper()
 	done := r.begin(t, "--grace", "0s")
 	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
@@ -114,7 +104,15 @@ func (r *rebuilding) fillsWithout(t *testing.T, lost int64, others ...int64) {
 	r.stop = keep(t, r.cfg, r.projections)
 	until(t, "the others are applied", func() bool { return strings.HasPrefix(r.sees(t, "orders_v2", "a"), fmt.Sprintf("%d ", len(others))) })
 	r.says(t, 2, "done")
-	stopsFor(t, ends(t, done), "1 messages of 1 aggregates are dead-lettered")
+	o := ends(t, done)
+	stopsFor(t, o, "1 messages of 1 aggregates are dead-lettered")
+	return o
+}
+
+// fillsWithout is misses, after which the dead letter is discarded.
+func (r *rebuilding) fillsWithout(t *testing.T, lost int64, others ...int64) {
+	t.Helper()
+	r.misses(t, lost, others...)
 	if lines, err := runCommand(t, "dlq", "discard", "--all"); err != nil {
 		t.Fatalf("discard: got %v and %v", lines, err)
 	}
@@ -192,18 +190,10 @@ func TestRebuild_WhatACancelledOneHasLeftInTheDeadLettersSpeaksAgainstNone(t *te
 	r := newRebuilding(t, "rebuild-leftover")
 	send(t, r.topic, happens("a", 1, 2, 3)...)
 	r.awaitSees(t, "orders", "a", "3 6 [1 2 3]")
-	done := r.begin(t, "--grace", "0s")
-	until(t, "the publisher is asked", func() bool { return r.asked() != "" })
-	r.stop()
-	send(t, r.topic, again(2, happens("a", 2))...)
-	deadLetter(t, r.topic, "a")
-	send(t, r.topic, again(2, happens("a", 1, 3))...)
-	r.stop = keep(t, r.cfg, r.projections)
+	r.misses(t, 2, 1, 3)
 	r.awaitSees(t, "orders_v2", "a", "2 4 [1 3]")
-	r.says(t, 2, "done")
-	stopsFor(t, ends(t, done), "1 messages of 1 aggregates are dead-lettered")
 	r.cancels(t)
-	done = r.begin(t, "--grace", "0s")
+	done := r.begin(t, "--grace", "0s")
 	until(t, "the publisher is asked again", func() bool { return strings.Contains(r.asked(), "/orders_v3 ") })
 	send(t, r.topic, again(3, happens("a", 1, 2, 3))...)
 	r.says(t, 3, "done")
